@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use creole::auth::{Authenticator, NewKey, Settings, Verdict};
+use creole::auth::{AuthDecision, AuthSettings, Authenticator, NewKey};
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -56,13 +56,13 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Who a server with these settings takes the header for.
-fn who(settings: Settings, header: &str) -> Option<String> {
+fn who(settings: AuthSettings, header: &str) -> Option<String> {
     let authenticator = Authenticator::new(settings).expect("the files are right");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let header = header.parse().expect("a header");
     match runtime.block_on(authenticator.authenticate(Some(&header), None)) {
-        Verdict::Granted(principal) => Some(format!("{} {:?}", principal.id, principal.roles)),
-        Verdict::Refused(_) => None,
+        AuthDecision::Granted(principal) => Some(format!("{} {:?}", principal.id, principal.roles)),
+        AuthDecision::Refused(_) => None,
     }
 }
 
@@ -80,7 +80,7 @@ fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     assert!(lines[1].ends_with(":mcp") && lines.len() == 2, "{text}");
     assert_eq!(mode(&path), 0o600);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
-    let settings = || Settings { users: Some(path.clone()), ..Settings::default() };
+    let settings = || AuthSettings { users: Some(path.clone()), ..AuthSettings::default() };
     // alice:correct horse battery, and one letter less.
     let right = "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5";
     assert_eq!(who(settings(), right).as_deref(), Some("user:alice [\"mcp\"]"));
@@ -124,7 +124,7 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     let text = fs::read_to_string(&path).unwrap();
     assert!(!text.contains(key) && text.ends_with(":mcp:2999-01-31T10:00:00Z\n"), "{text}");
     assert_eq!(mode(&path), 0o600);
-    let settings = || Settings { keys_file: Some(path.clone()), ..Settings::default() };
+    let settings = || AuthSettings { keys_file: Some(path.clone()), ..AuthSettings::default() };
     let header = format!("Bearer {key}");
     assert_eq!(who(settings(), &header).as_deref(), Some("key:ci [\"mcp\"]"));
     let again = passwd(folder.path(), &["keys.txt", "--key", "ci"], "");

@@ -15,7 +15,7 @@ use creole::proto::framing::LineDecoder;
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
 use creole::proto::server::{Action, CallKey, InputRequestKey, InputResponse, Machine, Outbox};
-use creole::{BoxFuture, Origin, Outlet, Service};
+use creole::{BoxFuture, ClientChannel, Origin, Service};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, oneshot};
 
@@ -85,8 +85,9 @@ impl MachineStage {
         match action {
             Action::Start(call) => {
                 let key = call.key;
-                let outlet = Arc::clone(&self.queue) as Arc<dyn Outlet>;
-                let (future, _) = self.service.run(call, outlet, Origin::new("local".into()));
+                let outlet = Arc::clone(&self.queue) as Arc<dyn ClientChannel>;
+                let (future, _) =
+                    self.service.start_call(call, outlet, Origin::new("local".into()));
                 self.calls.insert(key, Box::pin(future));
             }
             Action::Cancel(call, _) => _ = self.calls.remove(&call),
@@ -209,13 +210,13 @@ impl Queue {
     }
 }
 
-impl Outlet for Queue {
-    fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Queue {
+    fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
         self.push(Report::Event(call, event));
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         let (answer, waiting) = oneshot::channel();
         self.push(Report::Ask(call, question, answer));
         Box::pin(async { waiting.await.unwrap_or_else(|_| Err("the connection is closed".into())) })

@@ -4,33 +4,33 @@ use std::io;
 use std::time::Duration;
 
 use creole::client::Way;
-use creole::process::{Guardian, guard};
+use creole::process::{Reaper, run_reaper};
 
 /// How long programs have to end by themselves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The guardian's own work.
 pub(crate) fn run() {
-    guard(io::stdin().lock(), PATIENCE);
+    run_reaper(io::stdin().lock(), PATIENCE);
 }
 
 /// Has the programs among these ways guarded, all by one guardian: this one, or one that is started for them. Where
 /// none can be started, they are left to notice that their input ends. Returns the guardian, for those that follow.
 pub(crate) fn watch<'a>(
     ways: impl Iterator<Item = &'a mut Way>,
-    mut guardian: Option<Guardian>,
-) -> Option<Guardian> {
+    mut guardian: Option<Reaper>,
+) -> Option<Reaper> {
     for way in ways {
         if let Way::Child(program) = way {
             guardian = guardian.or_else(start);
-            program.guardian.clone_from(&guardian);
+            program.reaper.clone_from(&guardian);
         }
     }
     guardian
 }
 
 /// Starts a guardian, if that can be done.
-pub(crate) fn start() -> Option<Guardian> {
-    let started = std::env::current_exe().and_then(|this| Guardian::start(this, ["guard"]));
+pub(crate) fn start() -> Option<Reaper> {
+    let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["guard"]));
     started.inspect_err(|error| tracing::warn!("no guardian for child processes: {error}")).ok()
 }

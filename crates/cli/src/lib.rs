@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 use creole::Server;
-use creole::auth::{AuthError, Authenticator, Key, Requirement, Settings};
+use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
 use creole::proto::model::CacheHints;
 use creole::proto::server::ServerLimits;
 use creole_gateway::Plan;
@@ -129,9 +129,10 @@ pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
 ///
 /// # Errors
 /// When a key is wrong.
-pub fn callers(plan: &AuthPlan) -> Result<Settings, AuthError> {
-    let key = |key: &KeyPlan| Key::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
-    Ok(Settings {
+pub fn callers(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
+    let key =
+        |key: &KeyPlan| BearerKey::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
+    Ok(AuthSettings {
         users: plan.users.clone(),
         keys: plan.keys.iter().map(key).collect::<Result<_, _>>()?,
         keys_file: plan.keys_file.clone(),

@@ -190,7 +190,7 @@ async fn connect_to(
 ) -> Result<Result<Client, Fault>, Failure> {
     if let Way::Child(program) = &mut way {
         // A program that ends is the failure of this command, which quotes its last words.
-        program.logs = false;
+        program.log_stderr = false;
     }
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();

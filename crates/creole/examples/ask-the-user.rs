@@ -1,6 +1,6 @@
 //! A tool that asks before it acts: the same function for clients of every revision.
 
-use creole::ask::{ElicitAction, form};
+use creole::input::{ElicitAction, form};
 use creole::{Context, Server, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -12,37 +12,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A body up to this size is not counted: it has arrived with its head.
-pub(crate) const SMALL: usize = 8 * 1024;
+pub(crate) const SMALL_BODY_BYTES: usize = 8 * 1024;
 
 /// Callers are told apart by so many shares. Two of the same share count as one.
 const SHARES: usize = 64;
 
 /// The least that is there for bodies, however little memory there is.
-const LEAST: usize = 4 * 1024 * 1024;
+const MIN_BUDGET_BYTES: usize = 4 * 1024 * 1024;
 
 /// The most connections that are open at once, unless it is configured.
-const CONNECTIONS: usize = 12_000;
+const MAX_CONNECTIONS: usize = 12_000;
 
 /// The share of the memory that one of them needs. A connection that sends a body in pieces was measured to take 50 KiB
 /// beside the body; other uses of the memory, such as bodies, need the rest.
-const CONNECTION: usize = 128 * 1024;
+const CONNECTION_BYTES: usize = 128 * 1024;
 
 /// How many connections a server has by default: as many as fit into the memory that this process may have.
 #[must_use]
-pub fn connections() -> usize {
-    connections_within(memory::available())
+pub fn max_connections() -> usize {
+    max_connections_within(memory::available_memory())
 }
 
-fn connections_within(memory: usize) -> usize {
-    (memory / CONNECTION).clamp(1, CONNECTIONS)
+fn max_connections_within(memory: usize) -> usize {
+    (memory / CONNECTION_BYTES).clamp(1, MAX_CONNECTIONS)
 }
 
 /// How much memory bodies may take; clones are the same budget.
 #[derive(Clone)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(Arc<BudgetInner>);
 
-struct Inner {
-    most: AtomicUsize,
+struct BudgetInner {
+    max_bytes: AtomicUsize,
     used: AtomicUsize,
     shares: [AtomicUsize; SHARES],
     hasher: RandomState,
@@ -52,30 +52,32 @@ impl Budget {
     /// A budget of so many bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self(Arc::new(Inner {
-            most: AtomicUsize::new(most),
+        Self(Arc::new(BudgetInner {
+            max_bytes: AtomicUsize::new(most),
             used: AtomicUsize::new(0),
             shares: [const { AtomicUsize::new(0) }; SHARES],
             hasher: RandomState::new(),
         }))
     }
 
-    /// The budget of this process: a quarter of the memory that it may have, unless it is [set](Self::set).
+    /// The budget of this process: a quarter of the memory that it may have, unless it is [set](Self::set_max_bytes).
     #[must_use]
     pub fn of_process() -> Self {
         static PROCESS: OnceLock<Budget> = OnceLock::new();
-        PROCESS.get_or_init(|| Self::new((memory::available() / 4).max(LEAST))).clone()
+        PROCESS
+            .get_or_init(|| Self::new((memory::available_memory() / 4).max(MIN_BUDGET_BYTES)))
+            .clone()
     }
 
     /// Changes how much there is; what is held stays held.
-    pub fn set(&self, most: usize) {
-        self.0.most.store(most, Ordering::Relaxed);
+    pub fn set_max_bytes(&self, most: usize) {
+        self.0.max_bytes.store(most, Ordering::Relaxed);
     }
 
     /// How many bytes there are in all.
     #[must_use]
-    pub fn most(&self) -> usize {
-        self.0.most.load(Ordering::Relaxed)
+    pub fn max_bytes(&self) -> usize {
+        self.0.max_bytes.load(Ordering::Relaxed)
     }
 
     /// How many bytes are held.
@@ -85,15 +87,15 @@ impl Budget {
     }
 
     /// A part of the budget for a caller, which is empty at first.
-    pub(crate) fn hold(&self, caller: impl Hash) -> Held {
+    pub(crate) fn reserve_for(&self, caller: impl Hash) -> Reservation {
         let share = self.0.hasher.hash_one(caller) as usize % SHARES;
-        Held { budget: self.clone(), share, bytes: 0 }
+        Reservation { budget: self.clone(), share, bytes: 0 }
     }
 }
 
 impl fmt::Debug for Budget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (used, most) = (self.used(), self.most());
+        let (used, most) = (self.used(), self.max_bytes());
         formatter.debug_struct("Budget").field("used", &used).field("most", &most).finish()
     }
 }
@@ -106,26 +108,26 @@ impl Default for Budget {
 
 /// There is no room left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoRoom;
+pub(crate) struct BudgetExhausted;
 
 /// A part of the budget, which is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     budget: Budget,
     share: usize,
     bytes: usize,
 }
 
-impl Held {
+impl Reservation {
     /// Holds as much as this, if that is more than before.
-    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else {
             return Ok(());
         };
         let inner = &*self.budget.0;
-        let most = inner.most.load(Ordering::Relaxed);
-        take(&inner.used, more, most)?;
-        if let Err(refused) = take(&inner.shares[self.share], more, most - most / 4) {
+        let most = inner.max_bytes.load(Ordering::Relaxed);
+        try_add(&inner.used, more, most)?;
+        if let Err(refused) = try_add(&inner.shares[self.share], more, most - most / 4) {
             inner.used.fetch_sub(more, Ordering::Relaxed);
             return Err(refused);
         }
@@ -144,56 +146,56 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.shrink_to(0);
     }
 }
 
 /// The part of a budget that a buffer holds. One that is small holds nothing.
-pub(crate) struct Room<F> {
-    hold: Option<F>,
-    held: Option<Held>,
+pub(crate) struct BufferReservation<F> {
+    reserve: Option<F>,
+    reservation: Option<Reservation>,
 }
 
-impl<F: FnOnce() -> Held> Room<F> {
+impl<F: FnOnce() -> Reservation> BufferReservation<F> {
     /// Nothing at first; the first time that a buffer is not small, `hold` says for whom it is.
     pub(crate) fn new(hold: F) -> Self {
-        Self { hold: Some(hold), held: None }
+        Self { reserve: Some(hold), reservation: None }
     }
 
     /// Holds as much as a buffer of this size needs, if that is more than before.
-    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        if bytes <= SMALL {
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
+        if bytes <= SMALL_BODY_BYTES {
             return Ok(());
         }
-        if let Some(hold) = self.hold.take() {
-            self.held = Some(hold());
+        if let Some(hold) = self.reserve.take() {
+            self.reservation = Some(hold());
         }
-        self.held.as_mut().map_or(Ok(()), |held| held.grow_to(bytes))
+        self.reservation.as_mut().map_or(Ok(()), |held| held.grow_to(bytes))
     }
 
     /// Holds as much as a buffer of this size needs.
-    pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        if let Some(held) = &mut self.held {
-            held.shrink_to(if bytes <= SMALL { 0 } else { bytes });
+    pub(crate) fn resize_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
+        if let Some(held) = &mut self.reservation {
+            held.shrink_to(if bytes <= SMALL_BODY_BYTES { 0 } else { bytes });
         }
         self.grow_to(bytes)
     }
 
     /// What is held, if anything ever was.
-    pub(crate) fn into_held(self) -> Option<Held> {
-        self.held
+    pub(crate) fn into_reservation(self) -> Option<Reservation> {
+        self.reservation
     }
 }
 
-fn take(counter: &AtomicUsize, more: usize, most: usize) -> Result<(), NoRoom> {
+fn try_add(counter: &AtomicUsize, more: usize, most: usize) -> Result<(), BudgetExhausted> {
     let before = counter.fetch_add(more, Ordering::Relaxed);
     if before.checked_add(more).is_some_and(|used| used <= most) {
         return Ok(());
     }
     counter.fetch_sub(more, Ordering::Relaxed);
-    Err(NoRoom)
+    Err(BudgetExhausted)
 }
 
 #[cfg(test)]
@@ -201,9 +203,9 @@ mod tests {
     use super::*;
 
     /// Two callers that are told apart.
-    fn two(budget: &Budget) -> (Held, Held) {
-        let first = budget.hold(0);
-        let mut others = (1..).map(|caller| budget.hold(caller));
+    fn two(budget: &Budget) -> (Reservation, Reservation) {
+        let first = budget.reserve_for(0);
+        let mut others = (1..).map(|caller| budget.reserve_for(caller));
         let second = others.find(|held| held.share != first.share).unwrap();
         (first, second)
     }
@@ -215,7 +217,7 @@ mod tests {
         assert_eq!(first.grow_to(700), Ok(()));
         assert_eq!(first.grow_to(500), Ok(()), "it has that already");
         assert_eq!(second.grow_to(300), Ok(()));
-        assert_eq!(second.grow_to(301), Err(NoRoom));
+        assert_eq!(second.grow_to(301), Err(BudgetExhausted));
         assert_eq!(budget.used(), 1000);
         drop(first);
         assert_eq!((budget.used(), second.grow_to(700)), (300, Ok(())));
@@ -225,20 +227,23 @@ mod tests {
 
     #[test]
     fn a_buffer_holds_what_it_needs_once_it_is_not_small() {
-        let budget = Budget::new(4 * SMALL);
-        let mut room = Room::new(|| budget.hold(0));
+        let budget = Budget::new(4 * SMALL_BODY_BYTES);
+        let mut room = BufferReservation::new(|| budget.reserve_for(0));
         for (bytes, expected) in [
-            (SMALL, 0),
-            (SMALL + 1, SMALL + 1),
-            (3 * SMALL, 3 * SMALL),
-            (2 * SMALL, 2 * SMALL),
+            (SMALL_BODY_BYTES, 0),
+            (SMALL_BODY_BYTES + 1, SMALL_BODY_BYTES + 1),
+            (3 * SMALL_BODY_BYTES, 3 * SMALL_BODY_BYTES),
+            (2 * SMALL_BODY_BYTES, 2 * SMALL_BODY_BYTES),
             (1, 0),
         ] {
-            assert_eq!((room.fit(bytes), budget.used()), (Ok(()), expected));
+            assert_eq!((room.resize_to(bytes), budget.used()), (Ok(()), expected));
         }
-        assert_eq!((room.fit(4 * SMALL), budget.used()), (Err(NoRoom), 0));
-        assert_eq!((room.grow_to(2 * SMALL), room.grow_to(1)), (Ok(()), Ok(())));
-        drop(room.into_held());
+        assert_eq!(
+            (room.resize_to(4 * SMALL_BODY_BYTES), budget.used()),
+            (Err(BudgetExhausted), 0)
+        );
+        assert_eq!((room.grow_to(2 * SMALL_BODY_BYTES), room.grow_to(1)), (Ok(()), Ok(())));
+        drop(room.into_reservation());
         assert_eq!(budget.used(), 0);
     }
 
@@ -246,21 +251,25 @@ mod tests {
     fn one_caller_does_not_get_all_of_it() {
         let budget = Budget::new(1000);
         let (mut first, mut second) = two(&budget);
-        assert_eq!(first.grow_to(751), Err(NoRoom));
+        assert_eq!(first.grow_to(751), Err(BudgetExhausted));
         assert_eq!(first.grow_to(750), Ok(()));
-        assert_eq!(budget.hold(0).grow_to(1), Err(NoRoom), "the same caller once more");
+        assert_eq!(
+            budget.reserve_for(0).grow_to(1),
+            Err(BudgetExhausted),
+            "the same caller once more"
+        );
         assert_eq!(second.grow_to(250), Ok(()));
     }
 
     #[test]
     fn a_budget_that_is_set_anew_holds_from_then_on() {
         let budget = Budget::new(1000);
-        let mut held = budget.hold(0);
+        let mut held = budget.reserve_for(0);
         assert_eq!(held.grow_to(700), Ok(()));
-        budget.set(100);
-        assert_eq!(held.grow_to(701), Err(NoRoom));
+        budget.set_max_bytes(100);
+        assert_eq!(held.grow_to(701), Err(BudgetExhausted));
         drop(held);
-        assert_eq!(budget.hold(0).grow_to(75), Ok(()));
+        assert_eq!(budget.reserve_for(0).grow_to(75), Ok(()));
     }
 
     #[test]
@@ -268,14 +277,14 @@ mod tests {
         for (mebibytes, expected) in
             [(0, 1), (64, 512), (256, 2048), (1500, 12_000), (24_000, 12_000)]
         {
-            assert_eq!(connections_within(mebibytes * 1024 * 1024), expected);
+            assert_eq!(max_connections_within(mebibytes * 1024 * 1024), expected);
         }
     }
 
     #[test]
     fn a_process_has_a_budget_by_itself() {
         let budget = Budget::of_process();
-        assert!(budget.most() >= LEAST, "{budget:?}");
+        assert!(budget.max_bytes() >= MIN_BUDGET_BYTES, "{budget:?}");
         assert!(Arc::ptr_eq(&budget.0, &Budget::default().0));
     }
 }

@@ -27,7 +27,7 @@ pub trait Endpoint: Send + Sync {
     }
 
     /// Notes that a subscription of this connection to a resource ended.
-    fn release(&self, _uri: &str, _connection: ConnectionId) {}
+    fn subscription_ended(&self, _uri: &str, _connection: ConnectionId) {}
 }
 
 /// A layer around an endpoint: it may refuse, delay or change a call, or wrap what comes of it.
@@ -38,7 +38,11 @@ pub trait Middleware: Send + Sync {
     /// The item as this layer lets it be listed: as it is, changed, or not at all. It is asked when an item
     /// comes, not when a list is read; what it changes here, `handle` has to change back in calls, and what
     /// it hides, `handle` has to refuse.
-    fn shape(&self, _kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(
+        &self,
+        _kind: ListKind,
+        item: Arc<Definition>,
+    ) -> Option<Arc<Definition>> {
         Some(item)
     }
 
@@ -49,42 +53,42 @@ pub trait Middleware: Send + Sync {
     }
 
     /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
-    fn updated(&self, _uri: &str) {}
+    fn resource_updated(&self, _uri: &str) {}
 
     /// Changes a question that belongs to no call, before the client is asked it.
-    fn change_question(&self, _question: &mut InputRequest) {}
+    fn rewrite_input_request(&self, _question: &mut InputRequest) {}
 
-    /// Names that [`shape`](Self::shape) gave to items may be given to others, because some are gone: all items of
+    /// Names that [`rewrite_definition`](Self::rewrite_definition) gave to items may be given to others, because some are gone: all items of
     /// the list are asked for again. Tells whether the layer gives names at all.
-    fn anew(&self, _kind: ListKind) -> bool {
+    fn reassign_names(&self, _kind: ListKind) -> bool {
         false
     }
 
-    /// Why an item that [`shape`](Self::shape) hides is withheld, where callers of it are told. `None` where it is
+    /// Why an item that [`rewrite_definition`](Self::rewrite_definition) hides is withheld, where callers of it are told. `None` where it is
     /// answered as if there were no such item.
-    fn withholds(&self, _kind: ListKind, _item: &Definition) -> Option<Fault> {
+    fn withheld_fault(&self, _kind: ListKind, _item: &Definition) -> Option<Fault> {
         None
     }
 
     /// All items of a list were shaped, and clients are about to see them: what the layer has to remember of them is
     /// written now. It may wait for a file.
-    fn settle(&self) {}
+    fn save_definitions(&self) {}
 
-    /// Whether [`shape`](Self::shape) would say something else than before; told once for each time. It is asked
+    /// Whether [`rewrite_definition`](Self::rewrite_definition) would say something else than before; told once for each time. It is asked
     /// every few seconds, on a thread that may wait for a file.
-    fn has_changed(&self) -> bool {
+    fn definitions_changed(&self) -> bool {
         false
     }
 
     /// The patterns in its settings that matched no item that was listed so far, in words.
-    fn unmatched(&self) -> Vec<String> {
+    fn unmatched_patterns(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
 /// The patterns of all layers that matched no item that was listed so far, in words.
-pub fn unmatched(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
-    layers.iter().flat_map(|layer| layer.unmatched()).collect()
+pub fn unmatched_patterns(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
+    layers.iter().flat_map(|layer| layer.unmatched_patterns()).collect()
 }
 
 /// Whether calls of an item may pass that the layers were never asked to list.
@@ -93,52 +97,52 @@ pub fn admits_unlisted(layers: &[Arc<dyn Middleware>], kind: ListKind, name: &st
 }
 
 /// Whether a layer lets something else be listed than before.
-pub fn has_changed(layers: &[Arc<dyn Middleware>]) -> bool {
-    layers.iter().fold(false, |changed, layer| layer.has_changed() | changed)
+pub fn definitions_changed(layers: &[Arc<dyn Middleware>]) -> bool {
+    layers.iter().fold(false, |changed, layer| layer.definitions_changed() | changed)
 }
 
 /// Has every layer change a question that belongs to no call, the innermost one first.
-pub fn change_question(layers: &[Arc<dyn Middleware>], question: &mut InputRequest) {
-    layers.iter().rev().for_each(|layer| layer.change_question(question));
+pub fn rewrite_input_request(layers: &[Arc<dyn Middleware>], question: &mut InputRequest) {
+    layers.iter().rev().for_each(|layer| layer.rewrite_input_request(question));
 }
 
 /// Tells every layer that a resource changed, the innermost one first.
-pub fn updated(layers: &[Arc<dyn Middleware>], uri: &str) {
-    layers.iter().rev().for_each(|layer| layer.updated(uri));
+pub fn resource_updated(layers: &[Arc<dyn Middleware>], uri: &str) {
+    layers.iter().rev().for_each(|layer| layer.resource_updated(uri));
 }
 
 /// Lets all layers give the names of a list anew; tells whether one of them gives any.
-pub fn anew(layers: &[Arc<dyn Middleware>], kind: ListKind) -> bool {
-    layers.iter().fold(false, |gives, layer| layer.anew(kind) | gives)
+pub fn reassign_names(layers: &[Arc<dyn Middleware>], kind: ListKind) -> bool {
+    layers.iter().fold(false, |gives, layer| layer.reassign_names(kind) | gives)
 }
 
 /// Lets every layer write down what it has to remember.
-pub fn settle(layers: &[Arc<dyn Middleware>]) {
-    layers.iter().for_each(|layer| layer.settle());
+pub fn save_definitions(layers: &[Arc<dyn Middleware>]) {
+    layers.iter().for_each(|layer| layer.save_definitions());
 }
 
 /// Why the layer that hides an item withholds it, where callers are told.
-pub fn withholds(
+pub fn withheld_fault(
     layers: &[Arc<dyn Middleware>],
     kind: ListKind,
     mut item: Arc<Definition>,
 ) -> Option<Fault> {
     for layer in layers.iter().rev() {
-        match layer.shape(kind, Arc::clone(&item)) {
+        match layer.rewrite_definition(kind, Arc::clone(&item)) {
             Some(shaped) => item = shaped,
-            None => return layer.withholds(kind, &item),
+            None => return layer.withheld_fault(kind, &item),
         }
     }
     None
 }
 
 /// The item as all layers, outermost first, let it be listed: the innermost one is asked first.
-pub fn shape(
+pub fn rewrite_definition(
     layers: &[Arc<dyn Middleware>],
     kind: ListKind,
     item: Arc<Definition>,
 ) -> Option<Arc<Definition>> {
-    layers.iter().rev().try_fold(item, |item, layer| layer.shape(kind, item))
+    layers.iter().rev().try_fold(item, |item, layer| layer.rewrite_definition(kind, item))
 }
 
 /// The rest of a chain.

@@ -27,42 +27,42 @@
 //! // server.serve_stdio().await
 //! ```
 
-pub mod ask;
 pub mod auth;
 pub mod budget;
 pub mod call;
+pub mod catch_panic;
 pub mod chain;
 pub mod client;
 mod cursor;
 mod driver;
 pub mod front_matter;
-pub mod guard;
+pub mod input;
 pub mod media;
 pub mod peers;
 pub mod process;
 pub mod prompt;
 mod random;
 mod registry;
+pub mod replacement;
 pub mod resource;
 pub mod schema;
 pub mod seal;
 pub mod server;
 pub mod skill;
 pub mod state;
-pub mod successor;
 pub mod task;
 mod telemetry;
 pub mod tool;
 pub mod transport;
 mod uri_template;
 
-pub use call::{Call, Canceller, Context, Origin, Outlet};
+pub use call::{Call, Canceller, ClientChannel, Context, Origin};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
 pub use driver::Ended;
 pub use prompt::Prompt;
 pub use registry::{
-    Announcement, LeftOut, Offer, Recipients, Registry, Remote, SessionList, SessionLists, Source,
-    Unlisted, WeakRegistry,
+    Announcement, ItemSource, NameCollision, Recipients, Registry, RemoteItem, RemoteServer,
+    SessionList, SessionLists, UnlistedItem, WeakRegistry,
 };
 pub use resource::{Resource, Template};
 pub use server::{Server, Service};

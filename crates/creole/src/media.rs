@@ -54,21 +54,21 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// The media type that the name of a file tells, if it does.
-pub fn by_name(file: &str) -> Option<&'static str> {
+pub fn from_file_name(file: &str) -> Option<&'static str> {
     let (_, end) = file.rsplit_once('.')?;
     TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(end)).map(|(_, kind)| *kind)
 }
 
 /// The media type of a file; what no name tells is text if it can be read as text.
-pub fn of(file: &str, bytes: &[u8]) -> &'static str {
-    by_name(file).unwrap_or_else(|| match std::str::from_utf8(bytes) {
+pub fn detect(file: &str, bytes: &[u8]) -> &'static str {
+    from_file_name(file).unwrap_or_else(|| match std::str::from_utf8(bytes) {
         Ok(_) => "text/plain",
         Err(_) => "application/octet-stream",
     })
 }
 
 /// The bytes of a file as the contents of a resource: text where they are text, so that no byte is lost either way.
-pub fn contents(uri: impl Into<String>, mime_type: &str, bytes: Vec<u8>) -> Contents {
+pub fn resource_contents(uri: impl Into<String>, mime_type: &str, bytes: Vec<u8>) -> Contents {
     match String::from_utf8(bytes) {
         Ok(text) => Contents::text(uri, mime_type, text),
         Err(error) => Contents::blob(uri, mime_type, STANDARD.encode(error.as_bytes())),
@@ -82,16 +82,16 @@ mod tests {
     #[test]
     fn the_table_is_in_order_and_the_end_of_a_name_decides_before_the_bytes_do() {
         assert!(TYPES.is_sorted() && TYPES.iter().all(|(end, _)| end.len() < 9));
-        assert_eq!(by_name("a/b.MD"), Some("text/markdown"));
-        assert_eq!((by_name("README"), by_name("a.unknown")), (None, None));
-        assert_eq!(of("logo.png", b"text"), "image/png");
-        assert_eq!(of("README", b"text"), "text/plain");
-        assert_eq!(of("README", b"\xff"), "application/octet-stream");
+        assert_eq!(from_file_name("a/b.MD"), Some("text/markdown"));
+        assert_eq!((from_file_name("README"), from_file_name("a.unknown")), (None, None));
+        assert_eq!(detect("logo.png", b"text"), "image/png");
+        assert_eq!(detect("README", b"text"), "text/plain");
+        assert_eq!(detect("README", b"\xff"), "application/octet-stream");
     }
 
     #[test]
     fn what_is_text_travels_as_text_and_the_rest_in_base64() {
-        assert_eq!(contents("u", "m", b"t".to_vec()), Contents::text("u", "m", "t"));
-        assert_eq!(contents("u", "m", vec![0xff]), Contents::blob("u", "m", "/w=="));
+        assert_eq!(resource_contents("u", "m", b"t".to_vec()), Contents::text("u", "m", "t"));
+        assert_eq!(resource_contents("u", "m", vec![0xff]), Contents::blob("u", "m", "/w=="));
     }
 }

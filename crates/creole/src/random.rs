@@ -16,7 +16,7 @@ impl From<NoRandomBytes> for Fault {
 }
 
 /// So many random bytes.
-pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], NoRandomBytes> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomBytes> {
     #[cfg(test)]
     if failure::is_injected() {
         return Err(NoRandomBytes);

@@ -13,7 +13,7 @@ use crate::tool::ToolError;
 use crate::uri_template::UriTemplate;
 
 /// Reads a resource: its uri, the values of its template's variables, and who asks.
-pub(crate) type Read = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>
+pub(crate) type ReadResource = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>
     + Send
     + Sync;
 
@@ -28,7 +28,7 @@ pub type Completer =
 #[derive(Clone)]
 pub struct Resource {
     pub(crate) definition: model::Resource,
-    pub(crate) read: Arc<Read>,
+    pub(crate) read: Arc<ReadResource>,
     pub(crate) cache: CacheHints,
 }
 
@@ -59,7 +59,7 @@ impl Resource {
 
     /// The same way of reading for another resource, which is announced like this.
     #[must_use]
-    pub fn announced(&self, definition: model::Resource) -> Self {
+    pub fn with_definition(&self, definition: model::Resource) -> Self {
         Self { definition, ..self.clone() }
     }
 
@@ -97,7 +97,7 @@ impl Resource {
 pub struct Template {
     pub(crate) definition: model::ResourceTemplate,
     pub(crate) pattern: UriTemplate,
-    pub(crate) read: Arc<Read>,
+    pub(crate) read: Arc<ReadResource>,
     pub(crate) completers: BTreeMap<String, Completer>,
 }
 

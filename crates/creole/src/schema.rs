@@ -5,11 +5,11 @@
 //! stack nor run for minutes. `format` is an annotation in both dialects and never checked.
 
 mod bounds;
-mod extent;
 mod flat;
 mod full;
 mod message;
 mod references;
+mod value_size;
 
 use std::error::Error;
 use std::fmt;
@@ -18,32 +18,32 @@ use std::sync::{Arc, OnceLock};
 use creole_proto::wire::Raw;
 use serde_json::Value;
 
-use self::bounds::Shape;
-use self::extent::Extent;
-use self::flat::Flat;
-use self::full::Full;
+use self::bounds::SchemaMeasures;
+use self::flat::FlatSchema;
+use self::full::FullSchema;
+use self::value_size::ValueSize;
 
 /// The schema of a tool, compiled on first use.
 pub struct Schema {
-    text: Text,
+    text: SchemaText,
     /// Compiling for the first time in a process costs milliseconds, which no start should pay.
     compiled: OnceLock<Result<Compiled, SchemaError>>,
 }
 
 /// Where the text of a schema is.
-enum Text {
-    Given(Arc<str>),
+enum SchemaText {
+    Owned(Arc<str>),
     Shared(Raw),
 }
 
 struct Compiled {
-    shape: Shape,
+    shape: SchemaMeasures,
     checker: Checker,
 }
 
 enum Checker {
-    Flat(Flat),
-    Full(Box<Full>),
+    Flat(FlatSchema),
+    Full(Box<FullSchema>),
 }
 
 /// One way in which a value does not fit.
@@ -54,7 +54,7 @@ pub struct Violation {
     pub pointer: String,
     /// What that part must be, to follow the name of the part.
     pub message: String,
-    broken: bool,
+    is_schema_broken: bool,
 }
 
 /// Why a schema cannot be used.
@@ -81,7 +81,7 @@ pub enum SchemaError {
 
 /// The versions of JSON Schema that are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
+enum SchemaDraft {
     Draft7,
     Draft202012,
 }
@@ -95,20 +95,20 @@ pub const MAX_VIOLATIONS: usize = 8;
 impl Schema {
     /// A schema from its JSON text. Nothing is checked yet.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: Text::Given(text.into()), compiled: OnceLock::new() }
+        Self { text: SchemaText::Owned(text.into()), compiled: OnceLock::new() }
     }
 
     /// The schema that this JSON is, which is not copied.
     pub fn of(schema: &Raw) -> Self {
-        Self { text: Text::Shared(schema.clone()), compiled: OnceLock::new() }
+        Self { text: SchemaText::Shared(schema.clone()), compiled: OnceLock::new() }
     }
 
     /// The JSON text.
     #[must_use]
     pub fn text(&self) -> &str {
         match &self.text {
-            Text::Given(text) => text,
-            Text::Shared(schema) => schema.as_str(),
+            SchemaText::Owned(text) => text,
+            SchemaText::Shared(schema) => schema.as_str(),
         }
     }
 
@@ -128,29 +128,29 @@ impl Schema {
     pub fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
         match self.compiled.get_or_init(|| Compiled::new(self.text())) {
             Ok(compiled) => compiled.validate(instance),
-            Err(error) => Err(vec![Violation::broken(error)]),
+            Err(error) => Err(vec![Violation::broken_schema(error)]),
         }
     }
 }
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Schema").field(&message::cut(self.text())).finish()
+        f.debug_tuple("Schema").field(&message::truncate(self.text())).finish()
     }
 }
 
 impl Compiled {
     fn new(text: &str) -> Result<Self, SchemaError> {
         let (value, dialect, shape) = parse(text)?;
-        let checker = match Flat::compile(&value) {
+        let checker = match FlatSchema::compile(&value) {
             Some(flat) => Checker::Flat(flat),
-            None => Checker::Full(Box::new(Full::compile(&value, dialect, shape)?)),
+            None => Checker::Full(Box::new(FullSchema::compile(&value, dialect, shape)?)),
         };
         Ok(Self { shape, checker })
     }
 
     fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
-        let extent = Extent::of(instance);
+        let extent = ValueSize::of(instance);
         extent.fits(self.shape).map_err(|message| vec![Violation::new("", message)])?;
         match &self.checker {
             Checker::Flat(flat) => flat.validate(instance),
@@ -159,32 +159,32 @@ impl Compiled {
     }
 }
 
-fn parse(text: &str) -> Result<(Value, Dialect, Shape), SchemaError> {
+fn parse(text: &str) -> Result<(Value, SchemaDraft, SchemaMeasures), SchemaError> {
     if text.len() > MAX_TEXT {
         return Err(SchemaError::TooLarge);
     }
     let value = serde_json::from_str(text).map_err(|e| SchemaError::NotJson(e.to_string()))?;
-    let dialect = Dialect::of(&value)?;
-    let shape = Shape::of(&value, dialect)?;
+    let dialect = SchemaDraft::of(&value)?;
+    let shape = SchemaMeasures::of(&value, dialect)?;
     Ok((value, dialect, shape))
 }
 
-impl Dialect {
+impl SchemaDraft {
     /// The dialect that `$schema` names; without it, 2020-12 as MCP says.
     fn of(schema: &Value) -> Result<Self, SchemaError> {
         match schema.get("$schema") {
             None => Ok(Self::Draft202012),
-            Some(Value::String(uri)) => Self::named(uri),
-            Some(other) => Err(SchemaError::Dialect(message::cut(&other.to_string()))),
+            Some(Value::String(uri)) => Self::from_uri(uri),
+            Some(other) => Err(SchemaError::Dialect(message::truncate(&other.to_string()))),
         }
     }
 
-    fn named(uri: &str) -> Result<Self, SchemaError> {
+    fn from_uri(uri: &str) -> Result<Self, SchemaError> {
         let name = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"));
         match name.map(|name| name.strip_suffix('#').unwrap_or(name)) {
             Some("json-schema.org/draft/2020-12/schema") => Ok(Self::Draft202012),
             Some("json-schema.org/draft-07/schema") => Ok(Self::Draft7),
-            _ => Err(SchemaError::Dialect(message::cut(uri))),
+            _ => Err(SchemaError::Dialect(message::truncate(uri))),
         }
     }
 }
@@ -192,21 +192,21 @@ impl Dialect {
 impl Violation {
     fn new(pointer: &str, message: impl Into<String>) -> Self {
         Self {
-            pointer: message::cut_to(MAX_POINTER, pointer),
+            pointer: message::truncate_to(MAX_POINTER, pointer),
             message: message.into(),
-            broken: false,
+            is_schema_broken: false,
         }
     }
 
-    fn broken(error: &SchemaError) -> Self {
+    fn broken_schema(error: &SchemaError) -> Self {
         let message = format!("cannot be checked, because the tool's schema is broken: it {error}");
-        Self { pointer: String::new(), message, broken: true }
+        Self { pointer: String::new(), message, is_schema_broken: true }
     }
 
     /// Whether the schema is at fault, and so the tool's author rather than its caller.
     #[must_use]
     pub fn is_broken_schema(&self) -> bool {
-        self.broken
+        self.is_schema_broken
     }
 }
 

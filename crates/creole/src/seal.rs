@@ -25,12 +25,12 @@ pub const MAX_PLAIN: usize = (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NO
 
 /// How far the clocks of machines that share secrets may be apart: a text opens for that much longer, since it may have
 /// been sealed by a clock that is behind. What is kept in one place, as a call that waits, ends by the clock there.
-pub const CLOCKS_APART: Duration = Duration::from_secs(5 * 60);
+pub const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Seals and opens texts; clones share their keys.
 #[derive(Clone)]
 pub struct Sealer {
-    keys: Arc<RwLock<Keys>>,
+    keys: Arc<RwLock<SealKeys>>,
 }
 
 /// What a sealed text is for. A text of one purpose does not open as another.
@@ -64,7 +64,8 @@ impl Sealer {
     /// A sealer that opens the texts of each other sealer with the same secret.
     #[must_use]
     pub fn from_key(secret: &[u8; 32]) -> Self {
-        let keys = Keys { current: Arc::new(Key::new(secret)), previous: None, leeway_ms: 0 };
+        let keys =
+            SealKeys { current: Arc::new(SealKey::new(secret)), previous: None, leeway_ms: 0 };
         Self { keys: Arc::new(RwLock::new(keys)) }
     }
 
@@ -77,7 +78,7 @@ impl Sealer {
     ///
     /// # Panics
     /// When the system has no randomness to give.
-    pub async fn kept_in(state: &State, name: &str) -> state::Result<Self> {
+    pub async fn from_state(state: &State, name: &str) -> state::Result<Self> {
         let key = format!("seal/{name}");
         let own: [u8; 32] = random();
         // Of several that start together, the first one's secret is everybody's.
@@ -94,7 +95,7 @@ impl Sealer {
     ///
     /// Rotating to the secret in use does nothing, so a configuration may be loaded again.
     pub fn rotate(&self, secret: &[u8; 32]) {
-        let key = Arc::new(Key::new(secret));
+        let key = Arc::new(SealKey::new(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.current.id != key.id {
             keys.previous = Some(std::mem::replace(&mut keys.current, key));
@@ -102,11 +103,11 @@ impl Sealer {
     }
 
     /// Seals with the newest of these secrets from now on. Texts of the one before it still open, also if only this
-    /// sealer knows it. The secrets may be those of other machines too, whose clocks may be up to [`CLOCKS_APART`].
-    pub fn renew(&self, secrets: &Secrets) {
+    /// sealer knows it. The secrets may be those of other machines too, whose clocks may be up to [`MAX_CLOCK_SKEW`].
+    pub fn set_secrets(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        keys.leeway_ms = CLOCKS_APART.as_millis() as u64;
+        keys.leeway_ms = MAX_CLOCK_SKEW.as_millis() as u64;
     }
 
     /// Seals `plain` for `purpose` and for whatever `binding` names, until `expires_at_ms`.
@@ -127,7 +128,7 @@ impl Sealer {
         sealed.extend_from_slice(plain);
         let nonce: [u8; NONCE] = random();
         key.cipher
-            .encrypt_in_place(&XNonce::from(nonce), &bound(purpose, binding), &mut sealed)
+            .encrypt_in_place(&XNonce::from(nonce), &associated_data(purpose, binding), &mut sealed)
             .expect("the cipher takes 256 GiB");
 
         let mut text = String::with_capacity(64 + sealed.len() * 4 / 3);
@@ -143,7 +144,7 @@ impl Sealer {
     /// Opens a text that was sealed for the same purpose and binding.
     ///
     /// # Errors
-    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, by more than [`CLOCKS_APART`] where
+    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, by more than [`MAX_CLOCK_SKEW`] where
     /// the secrets may be those of other machines, and [`SealError::Invalid`] in every other case.
     pub fn open(
         &self,
@@ -154,7 +155,7 @@ impl Sealer {
     ) -> Result<Vec<u8>, SealError> {
         let (key, nonce, mut opened) = self.parse(text).ok_or(SealError::Invalid)?;
         key.cipher
-            .decrypt_in_place(&XNonce::from(nonce), &bound(purpose, binding), &mut opened)
+            .decrypt_in_place(&XNonce::from(nonce), &associated_data(purpose, binding), &mut opened)
             .map_err(|_| SealError::Invalid)?;
         let expires_at_ms = *opened.first_chunk::<EXPIRY>().ok_or(SealError::Invalid)?;
         let leeway_ms = self.keys.read().unwrap_or_else(PoisonError::into_inner).leeway_ms;
@@ -166,7 +167,7 @@ impl Sealer {
     }
 
     /// The key, the nonce, and what is encrypted.
-    fn parse(&self, text: &str) -> Option<(Arc<Key>, [u8; NONCE], Vec<u8>)> {
+    fn parse(&self, text: &str) -> Option<(Arc<SealKey>, [u8; NONCE], Vec<u8>)> {
         if text.len() > MAX_TEXT {
             return None;
         }
@@ -235,15 +236,15 @@ fn secret_of_hex(text: &str) -> Option<[u8; 32]> {
     bytes.try_into().ok()
 }
 
-struct Keys {
-    current: Arc<Key>,
-    previous: Option<Arc<Key>>,
+struct SealKeys {
+    current: Arc<SealKey>,
+    previous: Option<Arc<SealKey>>,
     /// How long texts open after their end.
     leeway_ms: u64,
 }
 
-impl Keys {
-    fn find(&self, id: &str) -> Option<Arc<Key>> {
+impl SealKeys {
+    fn find(&self, id: &str) -> Option<Arc<SealKey>> {
         [Some(&self.current), self.previous.as_ref()]
             .into_iter()
             .flatten()
@@ -252,13 +253,13 @@ impl Keys {
     }
 }
 
-struct Key {
+struct SealKey {
     /// Tells replicas which key to use, and says nothing about it.
     id: String,
     cipher: XChaCha20Poly1305,
 }
 
-impl Key {
+impl SealKey {
     /// The cipher key is derived, so that a secret that also serves elsewhere does no harm.
     fn new(secret: &[u8; 32]) -> Self {
         let derive = |label: &[u8]| digest(&[label, &secret[..]].concat());
@@ -269,7 +270,7 @@ impl Key {
 
 /// What is authenticated along with the text: each part carries its length, so that no two lists of
 /// parts give the same bytes.
-fn bound(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
+fn associated_data(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
     let mut bytes =
         Vec::with_capacity(64 + binding.iter().map(|part| part.len() + 8).sum::<usize>());
     bytes.extend_from_slice(match purpose {

@@ -11,18 +11,18 @@ use creole_proto::model::{CacheHints, Implementation, TaskPreference};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::{Call as Started, Profile, ServerLimits};
 
-use crate::ask;
-use crate::call::{Call, Canceller, Context, Origin, Outlet, Round};
+use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
+use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::driver::{self, Ended};
-use crate::guard::CatchPanic;
+use crate::input;
 use crate::prompt::Prompt;
-use crate::registry::{Mode, Registry, Settings};
+use crate::registry::{Registry, RegistrySettings, RunMode};
+use crate::replacement::Replacement;
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
 use crate::skill::Skill;
 use crate::state::State;
-use crate::successor::Successor;
 use crate::task::TaskLimits;
 use crate::telemetry;
 use crate::tool::Tool;
@@ -42,10 +42,10 @@ pub struct Server {
     tasks: TaskLimits,
     state: State,
     chain: Vec<Arc<dyn Middleware>>,
-    items: Vec<Item>,
+    items: Vec<ServerItem>,
 }
 
-enum Item {
+enum ServerItem {
     Tool(Tool),
     Resource(Resource),
     Template(Template),
@@ -165,37 +165,37 @@ impl Server {
     /// Adds a tool.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
-        self.item(Item::Tool(tool))
+        self.item(ServerItem::Tool(tool))
     }
 
     /// Adds a resource.
     #[must_use]
     pub fn resource(self, resource: Resource) -> Self {
-        self.item(Item::Resource(resource))
+        self.item(ServerItem::Resource(resource))
     }
 
     /// Adds a family of resources.
     #[must_use]
     pub fn template(self, template: Template) -> Self {
-        self.item(Item::Template(template))
+        self.item(ServerItem::Template(template))
     }
 
     /// Adds a prompt.
     #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
-        self.item(Item::Prompt(prompt))
+        self.item(ServerItem::Prompt(prompt))
     }
 
     /// Adds a skill; one that has a different file than another skill at the same uri is left out, and the log says so.
     #[must_use]
     pub fn skill(self, skill: Skill) -> Self {
-        self.item(Item::Skill(skill))
+        self.item(ServerItem::Skill(skill))
     }
 
     /// Runs a function once the registry is there: for tools that change what the server has.
     #[must_use]
     pub fn setup(self, setup: impl FnOnce(&Registry) + Send + 'static) -> Self {
-        self.item(Item::Setup(Box::new(setup)))
+        self.item(ServerItem::Setup(Box::new(setup)))
     }
 
     /// Adds a layer to the chain, inside of those added before.
@@ -217,25 +217,25 @@ impl Server {
         let shared = self.build(None);
         let profile = Arc::clone(&shared.profile);
         let current = ArcSwap::from_pointee(shared);
-        Service { serving: Arc::new(Serving { profile, current }) }
+        Service { inner: Arc::new(ServiceInner { profile, current }) }
     }
 
     /// Makes the server ready to take the place of one that runs, whose tasks, seals and state it takes over.
     /// Connections keep the name, version and limits that they began with. The dialect has to be the same.
-    pub fn succeed(mut self, running: &Service) -> Successor {
+    pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
         let before = running.current().load_full();
         self.sealer = Some(before.sealer.clone());
         let next = Arc::new(self.build(Some(&before.registry)));
-        Successor { service: running.clone(), next }
+        Replacement { service: running.clone(), core: next }
     }
 
-    fn build(self, before: Option<&Registry>) -> Shared {
+    fn build(self, before: Option<&Registry>) -> ServiceCore {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
-        profile.is_observed = telemetry::is_on();
+        profile.is_observed = telemetry::is_enabled();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
-        let settings = Settings {
-            named: profile.identity.clone(),
+        let settings = RegistrySettings {
+            result_identity: profile.identity.clone(),
             identity: Arc::new(self.identity),
             instructions: self.instructions,
             dialect: self.dialect,
@@ -248,13 +248,20 @@ impl Server {
         };
         let registry = match before {
             None => Registry::new(settings, &chain),
-            Some(before) => before.successor(settings, &chain),
+            Some(before) => before.new_replacement(settings, &chain),
         };
         for item in self.items {
             item.add_to(&registry);
         }
         let profile = Arc::new(profile);
-        Shared { registry, chain, profile, sealer, debug: self.debug, payloads: self.payloads }
+        ServiceCore {
+            registry,
+            chain,
+            profile,
+            sealer,
+            debug: self.debug,
+            log_payloads: self.payloads,
+        }
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
@@ -262,13 +269,13 @@ impl Server {
         self.start().serve_stdio().await.map(|_| ())
     }
 
-    fn item(mut self, item: Item) -> Self {
+    fn item(mut self, item: ServerItem) -> Self {
         self.items.push(item);
         self
     }
 }
 
-impl Item {
+impl ServerItem {
     fn add_to(self, registry: &Registry) {
         match self {
             Self::Tool(tool) => registry.add_tool(tool),
@@ -289,23 +296,23 @@ impl Item {
 /// A server that can be connected to; clones share it.
 #[derive(Clone)]
 pub struct Service {
-    serving: Arc<Serving>,
+    inner: Arc<ServiceInner>,
 }
 
-struct Serving {
+struct ServiceInner {
     /// How it speaks; what else is in it, a successor may change.
     profile: Arc<Profile>,
-    /// What answers calls that come from now on; a [successor](Server::succeed) may take its place.
-    current: ArcSwap<Shared>,
+    /// What answers calls that come from now on; a [successor](Server::prepare_replacement) may take its place.
+    current: ArcSwap<ServiceCore>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ServiceCore {
     pub(crate) registry: Registry,
     chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
     sealer: Sealer,
     debug: bool,
-    payloads: bool,
+    log_payloads: bool,
 }
 
 impl Service {
@@ -316,12 +323,12 @@ impl Service {
 
     /// How the server speaks, which a successor does not change.
     pub fn profile(&self) -> &Arc<Profile> {
-        &self.serving.profile
+        &self.inner.profile
     }
 
     /// What answers calls that come from now on.
-    pub(crate) fn current(&self) -> &ArcSwap<Shared> {
-        &self.serving.current
+    pub(crate) fn current(&self) -> &ArcSwap<ServiceCore> {
+        &self.inner.current
     }
 
     /// How the server speaks, who it says it is and how much it takes: for connections that begin now.
@@ -341,15 +348,15 @@ impl Service {
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {
-        self.current().load().payloads
+        self.current().load().log_payloads
     }
 
     /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
     /// of transports use it.
-    pub fn run(
+    pub fn start_call(
         &self,
         started: Started,
-        outlet: Arc<dyn Outlet>,
+        outlet: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
@@ -357,27 +364,27 @@ impl Service {
         let context = Context::new(key, caller, origin, outlet, shared.debug);
         let cancelled = context.canceller();
         let call = Call { operation, context };
-        (Box::pin(shared.answer(call)), cancelled)
+        (Box::pin(shared.run_call(call)), cancelled)
     }
 }
 
-impl Shared {
+impl ServiceCore {
     /// Answers one call: in place, or with a task in which it goes on.
-    async fn answer(self: Arc<Self>, call: Call) -> Outcome {
+    async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
         let mode = match &call.operation {
-            Operation::CallTool { name, .. } => self.registry.mode(name, caller),
-            _ => Ok(Mode::Here),
+            Operation::CallTool { name, .. } => self.registry.run_mode(name, caller),
+            _ => Ok(RunMode::InPlace),
         };
         match mode {
             Err(fault) => return fault.into(),
             // What is rare waits on the heap, so that the future of every call is small.
-            Ok(Mode::Task) => return Box::pin(self.make_task(call)).await,
-            Ok(Mode::Here) => {}
+            Ok(RunMode::Task) => return Box::pin(self.make_task(call)).await,
+            Ok(RunMode::InPlace) => {}
         }
         let kept =
             (caller.task_preference != TaskPreference::Never).then(|| Box::new(call.clone()));
-        match (self.answer_here(call).await, kept) {
+        match (self.run_in_place(call).await, kept) {
             (Outcome::Detach(state), Some(mut call)) => {
                 if state.is_some() {
                     call.context = call.context.with_round(Round { state, ..Round::default() });
@@ -396,22 +403,28 @@ impl Shared {
             Box::pin(async move {
                 let tool = telemetry::observed_tool(&call.operation);
                 let next = Next::new(&shared.chain, &shared.registry);
-                guarded(tool, next.call(call)).await
+                run_guarded(tool, next.call(call)).await
             })
         };
-        self.registry.tasks().make(call, Arc::new(run)).await
+        self.registry.tasks().create(call, Arc::new(run)).await
     }
 
     /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
-    fn answer_here(&self, call: Call) -> impl Future<Output = Outcome> {
+    fn run_in_place(&self, call: Call) -> impl Future<Output = Outcome> {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
-        guarded(tool, ask::drive(call, next, &self.sealer, self.profile.limits.input_timeout))
+        run_guarded(
+            tool,
+            input::run_rounds(call, next, &self.sealer, self.profile.limits.input_timeout),
+        )
     }
 }
 
 /// Runs a call with its panics caught and its tool told to the telemetry.
-async fn guarded(tool: Option<String>, running: impl Future<Output = Outcome> + Unpin) -> Outcome {
+async fn run_guarded(
+    tool: Option<String>,
+    running: impl Future<Output = Outcome> + Unpin,
+) -> Outcome {
     let observed = tool.map(|tool| (tool, Instant::now()));
     let outcome = match CatchPanic(running).await {
         Ok(outcome) => outcome,

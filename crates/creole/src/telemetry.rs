@@ -13,12 +13,12 @@ use tracing::{Level, enabled, info};
 pub(crate) const TARGET: &str = "creole::request";
 
 /// Whether anybody wants to know of requests.
-pub(crate) fn is_on() -> bool {
+pub(crate) fn is_enabled() -> bool {
     enabled!(target: TARGET, Level::INFO)
 }
 
 /// Tells what the protocol machine observed.
-pub(crate) fn observe(observation: &Observation) {
+pub(crate) fn record_observation(observation: &Observation) {
     match observation {
         Observation::Received { method, id } => {
             info!(target: TARGET, method, id, "request received");
@@ -60,13 +60,13 @@ pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
 /// The tool that a call is about, if it is about one and somebody wants to know.
 pub(crate) fn observed_tool(operation: &Operation) -> Option<String> {
     match operation {
-        Operation::CallTool { name, .. } if is_on() => Some(name.clone()),
+        Operation::CallTool { name, .. } if is_enabled() => Some(name.clone()),
         _ => None,
     }
 }
 
 /// A whole message, where that was asked for: it may hold secrets.
-pub(crate) fn payload(direction: &str, message: &[u8]) {
+pub(crate) fn log_payload(direction: &str, message: &[u8]) {
     let frame = String::from_utf8_lossy(message);
     tracing::info!(target: "creole::payload", direction, frame = &*frame, "message");
 }

@@ -18,22 +18,22 @@ use serde_json::Value;
 use crate::call::Context;
 use crate::chain::BoxFuture;
 
-type Run =
+type RunTool =
     dyn Fn(Value, Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
 
 /// A tool: what is announced, and what runs.
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) definition: Arc<model::Tool>,
-    pub(crate) asks_first: bool,
-    pub(crate) run: Arc<Run>,
+    pub(crate) requests_input_first: bool,
+    pub(crate) run: Arc<RunTool>,
 }
 
 impl Tool {
     /// A tool whose arguments' schema is derived from the type that the function takes.
     ///
     /// The function is `async fn(Arguments) -> Answer` or `async fn(Arguments, Context) -> Answer`. When it
-    /// asks the client something (see [`crate::ask`]) it is run again from its beginning once the answer is
+    /// asks the client something (see [`crate::input`]) it is run again from its beginning once the answer is
     /// there, so what it does before a question must bear being done twice.
     ///
     /// The function must not compute for long between two waits. Over stdio it begins on the thread that reads the
@@ -48,7 +48,7 @@ impl Tool {
         let run = move |arguments: Value, context: Context| -> BoxFuture<'static, _> {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let arguments = serde_json::from_value(arguments).map_err(refused_arguments)?;
+                let arguments = serde_json::from_value(arguments).map_err(invalid_arguments)?;
                 handler.run(arguments, context).await
             })
         };
@@ -71,13 +71,13 @@ impl Tool {
             task_support: TaskSupport::Forbidden,
             meta: None,
         };
-        Self { definition: Arc::new(definition), asks_first: false, run: Arc::new(run) }
+        Self { definition: Arc::new(definition), requests_input_first: false, run: Arc::new(run) }
     }
 
     /// The name for people.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
-        self.announced().title = Some(title.to_owned());
+        self.definition_mut().title = Some(title.to_owned());
         self
     }
 
@@ -93,43 +93,43 @@ impl Tool {
     /// Says more about the tool's behaviour.
     #[must_use]
     pub fn hints(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
-        change(self.announced().annotations.get_or_insert_default());
+        change(self.definition_mut().annotations.get_or_insert_default());
         self
     }
 
     /// Says whether the tool runs as a task (see [`crate::task`]).
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
-        self.announced().task_support = support;
+        self.definition_mut().task_support = support;
         self
     }
 
     /// Says that the tool asks before it becomes a task, where such questions can be answered: it is run in
     /// place until it calls [`Context::detach`].
     #[must_use]
-    pub fn asks_first(mut self) -> Self {
-        self.asks_first = true;
+    pub fn requests_input_first(mut self) -> Self {
+        self.requests_input_first = true;
         self
     }
 
     /// Announces a schema of one's own for the structured result.
     #[must_use]
     pub fn output_schema(mut self, schema: Raw) -> Self {
-        self.announced().output_schema = Some(schema);
+        self.definition_mut().output_schema = Some(schema);
         self
     }
 
     /// Announces the structured result's schema, derived from its type.
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {
-        self.announced().output_schema = Some(schema_of::<T>());
+        self.definition_mut().output_schema = Some(schema_of::<T>());
         self
     }
 }
 
 impl Tool {
     /// What is announced, to be changed.
-    pub(crate) fn announced(&mut self) -> &mut model::Tool {
+    pub(crate) fn definition_mut(&mut self) -> &mut model::Tool {
         Arc::make_mut(&mut self.definition)
     }
 }
@@ -151,7 +151,7 @@ pub fn schema_of<T: JsonSchema>() -> Raw {
     Raw::from_value(&schema)
 }
 
-fn refused_arguments(error: serde_json::Error) -> ToolError {
+fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, error.to_string())))
 }
 
@@ -163,7 +163,7 @@ pub enum ToolError {
     /// It was refused.
     Fault(Box<Fault>),
     /// The client has to answer something first.
-    Ask(Vec<KeyedInputRequest>),
+    InputRequired(Vec<KeyedInputRequest>),
     /// It goes on as a task.
     Detach,
 }

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 /// A parsed template: literals and variables.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UriTemplate {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     /// `{name}`: one part of a uri, or with `{+name}` any rest.
     Variable {
         name: String,
-        slashes: bool,
+        allows_slashes: bool,
     },
 }
 
 /// The longest uri that is matched.
-const LONGEST_URI: usize = 8192;
+const MAX_URI_BYTES: usize = 8192;
 
 impl UriTemplate {
     pub(crate) fn new(template: &str) -> Self {
@@ -28,35 +28,38 @@ impl UriTemplate {
         while let Some((literal, after)) = rest.split_once('{') {
             let Some((name, tail)) = after.split_once('}') else { break };
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(TemplatePart::Literal(literal.to_owned()));
             }
             let slashes = name.starts_with('+');
-            parts.push(Part::Variable { name: name.trim_start_matches('+').to_owned(), slashes });
+            parts.push(TemplatePart::Variable {
+                name: name.trim_start_matches('+').to_owned(),
+                allows_slashes: slashes,
+            });
             rest = tail;
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
         }
         Self { parts }
     }
 
     /// The variables' values, decoded, if the uri is of this template.
     pub(crate) fn matches(&self, uri: &str) -> Option<BTreeMap<String, String>> {
-        if uri.len() > LONGEST_URI {
+        if uri.len() > MAX_URI_BYTES {
             return None;
         }
         let mut values = BTreeMap::new();
         let mut rest = uri;
         for (position, part) in self.parts.iter().enumerate() {
             match part {
-                Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Variable { name, slashes } => {
+                TemplatePart::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
+                TemplatePart::Variable { name, allows_slashes: slashes } => {
                     let end = self.value_end(position, rest)?;
                     let (value, tail) = rest.split_at(end);
                     if value.is_empty() || (!slashes && value.contains('/')) {
                         return None;
                     }
-                    values.insert(name.clone(), decode(value)?);
+                    values.insert(name.clone(), percent_decode(value)?);
                     rest = tail;
                 }
             }
@@ -67,14 +70,14 @@ impl UriTemplate {
     /// A value ends where the following literal first occurs, or with the uri.
     fn value_end(&self, position: usize, rest: &str) -> Option<usize> {
         match self.parts.get(position + 1) {
-            Some(Part::Literal(next)) => rest.find(next.as_str()),
+            Some(TemplatePart::Literal(next)) => rest.find(next.as_str()),
             _ => Some(rest.len()),
         }
     }
 }
 
 /// Undoes percent-encoding; `None` if it is broken or not UTF-8.
-fn decode(value: &str) -> Option<String> {
+fn percent_decode(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use creole::ask::{form, sample};
+use creole::input::{form, sample};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::Operation;
@@ -255,7 +255,7 @@ async fn questions_that_belong_together_go_out_together() {
     async fn both(_: Nothing, context: Context) -> Result<String, ToolError> {
         let question = form("?", &json!({"type": "object", "properties": {}}));
         let ask = |key: &str| KeyedInputRequest { key: key.to_owned(), question: question.clone() };
-        context.ask_all(vec![ask("a"), ask("b")])?;
+        context.request_inputs(vec![ask("a"), ask("b")])?;
         Ok("thanks".to_owned())
     }
     let service = Server::new("t").tool(Tool::new("both", "Asks", both)).start();
@@ -426,11 +426,11 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
         .tool(Tool::new("slow", "Waits", slow))
         .tool(Tool::new("new", "Waits", slow))
         .resource(Resource::text("a://b", "b", "text/plain", "b"))
-        .succeed(&service);
+        .prepare_replacement(&service);
     // Nobody is told of what nobody sees yet.
     successor.registry().add_tool(Tool::new("later", "Waits", slow));
     assert_eq!(client.ask(call(3, "new", json!({"milliseconds": 0}))).await["id"], 3);
-    let before = successor.take_over();
+    let before = successor.swap();
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
     assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
 
@@ -439,7 +439,7 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
     assert_eq!(client.ask(call(5, "old", json!({}))).await["error"]["code"], -32602);
     let last = client.receive().await;
     assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(1), &Value::Null), "{last}");
-    before.ended().await;
+    before.wait_until_drained().await;
     // What the successor changes, it tells.
     service.registry().remove_tool("later");
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
@@ -452,8 +452,8 @@ async fn a_successor_with_the_same_lists_is_not_noticed() {
     let mut client = Client::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
-    let before = server().succeed(&service).take_over();
-    assert_eq!(before.changed(), []);
+    let before = server().prepare_replacement(&service).swap();
+    assert_eq!(before.changed_lists(), []);
     assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
-    before.ended().await;
+    before.wait_until_drained().await;
 }

@@ -13,7 +13,7 @@ use creole::chain::{BoxFuture, Middleware, Next};
 use creole::proto::fault::Fault;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Outcome, Page, Payload};
-use creole::{Registry, Source, WeakRegistry};
+use creole::{ItemSource, Registry, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -57,7 +57,7 @@ impl ListWait {
     }
 
     fn for_client(self, context: &Context) -> Duration {
-        let hears = context.caller().rules.unsolicited_changes && context.conversation().is_some();
+        let hears = context.caller().rules.unsolicited_changes && context.session_name().is_some();
         if hears { self.hearing } else { self.others }
     }
 }
@@ -88,7 +88,7 @@ impl Federation {
         let is_alone = servers.len() == 1 && !has_own;
         self.behind.get_or_init(|| {
             tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.behind)));
-            let start = |settings| Upstream::at(registry.source(), settings, is_alone);
+            let start = |settings| Upstream::at(registry.add_source(), settings, is_alone);
             let upstreams: Vec<_> = servers.into_iter().map(start).collect();
             starting::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
             Behind { registry: registry.downgrade(), upstreams, has_own }
@@ -107,7 +107,7 @@ impl Federation {
         let (mut upstreams, mut staying) = (Vec::new(), Vec::new());
         for settings in servers {
             // Places are given in the order in which items are to be listed.
-            let place = registry.source();
+            let place = registry.add_source();
             let known = self.upstreams().iter().find(|known| known.is_as(&settings, is_alone));
             upstreams.push(match known {
                 Some(known) => {
@@ -150,7 +150,7 @@ impl Federation {
     /// whoever opens a conversation.
     async fn prepare(&self, call: &Call) -> Result<(), Fault> {
         let operation = &call.operation;
-        let is_known = || self.registry().is_some_and(|registry| registry.knows(operation));
+        let is_known = || self.registry().is_some_and(|registry| registry.has_target(operation));
         match operation {
             Operation::Discover => {
                 self.gather(&call.context).await;
@@ -285,14 +285,14 @@ async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Behind>>) {
         sleep(LOOK).await;
         let Some(registry) = registry.upgrade() else { return };
         // One that broke down is asked again.
-        _ = tokio::task::spawn_blocking(move || registry.look_again()).await;
+        _ = tokio::task::spawn_blocking(move || registry.reapply_layers_if_changed()).await;
     }
 }
 
 /// The servers behind a successor, before it has taken the place.
 pub struct Succession {
     behind: Behind,
-    staying: Vec<(Arc<Upstream>, Source)>,
+    staying: Vec<(Arc<Upstream>, ItemSource)>,
     leaving: Vec<Arc<Upstream>>,
 }
 

@@ -29,7 +29,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use creole::Server;
-use creole::process::Guardian;
+use creole::process::Reaper;
 use etcetera::BaseStrategy;
 
 /// The packs: their names, and what they hold and may do.
@@ -72,7 +72,7 @@ pub struct PackOptions {
     /// directory for data.
     pub tasks: Option<database::DatabaseAddress>,
     /// Who ends the programs that tools run, if this process dies first.
-    pub reaper: Option<Guardian>,
+    pub reaper: Option<Reaper>,
     /// The site that the packs `buddyboss-platform` and `wordpress` work on.
     pub site: Option<wordpress::Site>,
 }

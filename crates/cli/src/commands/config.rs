@@ -250,7 +250,7 @@ fn limits(server: &ServerPlan) -> String {
         limits.tasks.total,
         limits.tasks.per_principal,
         limits.tasks.ttl.as_secs(),
-        limits.tasks.longest_ttl.as_secs(),
+        limits.tasks.max_ttl.as_secs(),
     )
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use creole::proto::dialect::builtin;
-use creole::{Server, guard};
+use creole::{Server, catch_panic};
 use creole_gateway::Plan;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
     guardian::watch(std::iter::once(&mut settings.way), None);
     log::start(log_of(args));
-    guard::install_hook(args.debug);
+    catch_panic::install_hook(args.debug);
     if io::stdin().is_terminal() {
         let name = settings.way.name();
         output::talk(&format!(

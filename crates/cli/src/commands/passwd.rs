@@ -7,7 +7,7 @@ mod terminal;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
-use creole::auth::{AuthError, CredentialText, Expiry, Kind, NewKey, Secret, password};
+use creole::auth::{AuthError, CredentialKind, CredentialText, Expiry, NewKey, Secret, password};
 
 use crate::args::PasswdArgs;
 use crate::failure::Failure;
@@ -31,13 +31,13 @@ pub(crate) fn run(args: &PasswdArgs) -> Result<(), Failure> {
 
 fn put_user(file: &Path, user: &str, roles: Option<&[String]>) -> Result<(), Failure> {
     // Mistakes are told before anybody types a password.
-    read(file, Kind::Users)?.check(user, roles).map_err(usage)?;
+    read(file, CredentialKind::Users)?.check(user, roles).map_err(usage)?;
     let password = password()?;
-    password::check(&password, user).map_err(Failure::Usage)?;
+    password::check_strength(&password, user).map_err(Failure::Usage)?;
     let hash = password::hash(&password)
         .map_err(|error| Failure::Passwd(format!("the password cannot be hashed: {error}")))?;
     let store = Store::open(file)?;
-    let mut text = read(file, Kind::Users)?;
+    let mut text = read(file, CredentialKind::Users)?;
     let replaced = text.put_user(user, &hash, roles).map_err(usage)?;
     store.write(&text.text())?;
     let done = if replaced { "has a new password in" } else { "was added to" };
@@ -56,7 +56,7 @@ fn put_key(
     }
     let key = NewKey::random();
     let store = Store::open(file)?;
-    let mut text = read(file, Kind::Keys)?;
+    let mut text = read(file, CredentialKind::Keys)?;
     let replaced = text.put_key(name, &key, roles, expires).map_err(usage)?;
     store.write(&text.text())?;
     let done = if replaced { "has a new key in" } else { "was added to" };
@@ -67,8 +67,8 @@ fn put_key(
 
 fn remove(file: &Path, name: &str) -> Result<(), Failure> {
     let store = Store::open(file)?;
-    let written = creole::auth::text_of(file)?;
-    let kind = Kind::of(&written);
+    let written = creole::auth::read_credential_file(file)?;
+    let kind = CredentialKind::detect(&written);
     let mut text = CredentialText::parse(&written, kind, file)?;
     if !text.remove(name) {
         let what = format!("there is no `{name}` in {}", file.display());
@@ -89,10 +89,10 @@ fn tell(text: &CredentialText, name: &str, done: &str, file: &Path) {
 }
 
 /// What the file says; a file that there is not yet is empty.
-fn read(file: &Path, kind: Kind) -> Result<CredentialText, Failure> {
+fn read(file: &Path, kind: CredentialKind) -> Result<CredentialText, Failure> {
     match file.try_exists() {
         Ok(false) => Ok(CredentialText::new(kind)),
-        _ => Ok(CredentialText::parse(&creole::auth::text_of(file)?, kind, file)?),
+        _ => Ok(CredentialText::parse(&creole::auth::read_credential_file(file)?, kind, file)?),
     }
 }
 

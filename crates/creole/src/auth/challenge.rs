@@ -29,7 +29,7 @@ pub(super) struct Schemes {
 impl Challenge {
     /// 401: nobody is known by what was sent. `bearer_given`: it was a bearer key (RFC 6750, 3.1).
     pub(super) fn unauthorized(schemes: Schemes, bearer_given: bool) -> Self {
-        let mut challenge = Self::new(StatusCode::UNAUTHORIZED, how_to(schemes));
+        let mut challenge = Self::new(StatusCode::UNAUTHORIZED, instructions_for(schemes));
         let mut offer = |text| {
             challenge.headers.append(WWW_AUTHENTICATE, HeaderValue::from_static(text));
         };
@@ -56,16 +56,16 @@ impl Challenge {
     }
 
     /// 429: there were too many wrong attempts.
-    pub(super) fn too_many(wait: Duration) -> Self {
-        Self::later(StatusCode::TOO_MANY_REQUESTS, TOO_MANY, wait)
+    pub(super) fn too_many_attempts(wait: Duration) -> Self {
+        Self::retry_later(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_ATTEMPTS, wait)
     }
 
     /// 503: more passwords wait to be checked than can be checked soon.
     pub(super) fn busy() -> Self {
-        Self::later(StatusCode::SERVICE_UNAVAILABLE, BUSY, Duration::from_secs(1))
+        Self::retry_later(StatusCode::SERVICE_UNAVAILABLE, BUSY, Duration::from_secs(1))
     }
 
-    fn later(status: StatusCode, body: &'static str, wait: Duration) -> Self {
+    fn retry_later(status: StatusCode, body: &'static str, wait: Duration) -> Self {
         let mut challenge = Self::new(status, body);
         // Rounded up: who comes back in time is let try.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -89,15 +89,15 @@ impl Challenge {
     }
 }
 
-fn how_to(schemes: Schemes) -> &'static str {
+fn instructions_for(schemes: Schemes) -> &'static str {
     match schemes {
-        Schemes { basic: true, bearer: true } => BOTH,
+        Schemes { basic: true, bearer: true } => BASIC_OR_BEARER,
         Schemes { basic: true, bearer: false } => BASIC,
         Schemes { basic: false, .. } => BEARER,
     }
 }
 
-const BOTH: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
+const BASIC_OR_BEARER: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
 password, or `Authorization: Bearer` with a key; whoever runs the server hands them out.\n";
 const BASIC: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
 password; whoever runs the server hands them out.\n";
@@ -105,6 +105,6 @@ const BEARER: &str = "This server asks who you are. Send the header `Authorizati
 whoever runs the server hands them out.\n";
 const FORBIDDEN: &str = "You are known here, but you do not have the role that this server asks for; whoever \
 runs it can give it to you.\n";
-const TOO_MANY: &str =
+const TOO_MANY_ATTEMPTS: &str =
     "There were too many attempts. Wait as long as the header `Retry-After` says.\n";
 const BUSY: &str = "Too many callers prove who they are at this moment. Try again soon.\n";

@@ -12,14 +12,14 @@ pub struct AuthError {
     /// The line, counted from one.
     pub line: Option<usize>,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
 impl AuthError {
     pub(super) fn new(what: impl Into<String>) -> Self {
-        Self { file: None, line: None, what: what.into(), help: None }
+        Self { file: None, line: None, message: what.into(), help: None }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
@@ -27,12 +27,12 @@ impl AuthError {
         self
     }
 
-    pub(super) fn at(mut self, line: usize) -> Self {
+    pub(super) fn at_line(mut self, line: usize) -> Self {
         self.line = Some(line);
         self
     }
 
-    pub(super) fn within(mut self, file: &Path) -> Self {
+    pub(super) fn in_file(mut self, file: &Path) -> Self {
         self.file = Some(file.to_owned());
         self
     }
@@ -45,7 +45,7 @@ impl fmt::Display for AuthError {
             (Some(file), None) => write!(f, "{}: ", file.display())?,
             (None, _) => {}
         }
-        f.write_str(&self.what)?;
+        f.write_str(&self.message)?;
         match &self.help {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),

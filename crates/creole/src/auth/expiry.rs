@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// The moment from which a key is no longer taken.
 ///
@@ -18,7 +18,7 @@ pub struct Expiry {
 
 /// A text that is no moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAMoment;
+pub struct ParseExpiryError;
 
 impl Expiry {
     /// Whether the moment has come.
@@ -31,48 +31,49 @@ impl Expiry {
 }
 
 impl FromStr for Expiry {
-    type Err = NotAMoment;
+    type Err = ParseExpiryError;
 
-    fn from_str(text: &str) -> Result<Self, NotAMoment> {
+    fn from_str(text: &str) -> Result<Self, ParseExpiryError> {
         parse(text)
             .and_then(|seconds| seconds.try_into().ok())
-            .map_or(Err(NotAMoment), |seconds| Ok(Self { seconds }))
+            .map_or(Err(ParseExpiryError), |seconds| Ok(Self { seconds }))
     }
 }
 
 impl fmt::Display for Expiry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = date_of(self.seconds / 86_400);
+        let (year, month, day) = date_from_days(self.seconds / 86_400);
         let rest = self.seconds % 86_400;
         let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 }
 
-impl fmt::Display for NotAMoment {
+impl fmt::Display for ParseExpiryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not a moment such as 2027-01-31T12:00:00Z")
     }
 }
 
-impl std::error::Error for NotAMoment {}
+impl std::error::Error for ParseExpiryError {}
 
 fn parse(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
-    let day = day_of(date)? * DAY;
+    let day = days_since_epoch(date)? * SECONDS_PER_DAY;
     if rest.is_empty() {
         return Some(day);
     }
     let (clock, rest) = rest.strip_prefix(['T', 't', ' '])?.split_at_checked(8)?;
-    let time = time_of(clock)?;
-    Some(day + time - offset_of(after_fraction(rest)?)?)
+    let time = parse_time_of_day(clock)?;
+    Some(day + time - parse_utc_offset(skip_fraction(rest)?)?)
 }
 
 /// The number of the day since 1970-01-01 (the Gregorian calendar, by years that begin in March).
-fn day_of(date: &str) -> Option<i64> {
+fn days_since_epoch(date: &str) -> Option<i64> {
     let (year, rest) = date.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
-    let (year, month, day) = (number(year, 4)?, number(month, 2)?, number(day, 2)?);
+    let (year, month, day) =
+        (parse_digits(year, 4)?, parse_digits(month, 2)?, parse_digits(day, 2)?);
     if year < 1970 || !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
         return None;
     }
@@ -92,8 +93,8 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The inverse of [`day_of`].
-fn date_of(days: u64) -> (u64, u64, u64) {
+/// The inverse of [`days_since_epoch`].
+fn date_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -103,22 +104,23 @@ fn date_of(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-fn time_of(clock: &str) -> Option<i64> {
+fn parse_time_of_day(clock: &str) -> Option<i64> {
     let (hour, rest) = clock.split_once(':')?;
     let (minute, second) = rest.split_once(':')?;
-    let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
+    let (hour, minute, second) =
+        (parse_digits(hour, 2)?, parse_digits(minute, 2)?, parse_digits(second, 2)?);
     // A second 60 is a leap second.
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
 /// What follows the fraction of a second, if there is one; it is left out.
-fn after_fraction(text: &str) -> Option<&str> {
+fn skip_fraction(text: &str) -> Option<&str> {
     let Some(fraction) = text.strip_prefix('.') else { return Some(text) };
     let rest = fraction.trim_start_matches(|letter: char| letter.is_ascii_digit());
     (rest.len() < fraction.len()).then_some(rest)
 }
 
-fn offset_of(text: &str) -> Option<i64> {
+fn parse_utc_offset(text: &str) -> Option<i64> {
     if matches!(text, "Z" | "z") {
         return Some(0);
     }
@@ -128,12 +130,12 @@ fn offset_of(text: &str) -> Option<i64> {
         _ => return None,
     };
     let (hours, minutes) = text[1..].split_once(':')?;
-    let (hours, minutes) = (number(hours, 2)?, number(minutes, 2)?);
+    let (hours, minutes) = (parse_digits(hours, 2)?, parse_digits(minutes, 2)?);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 /// A number of exactly so many digits.
-fn number(text: &str, digits: usize) -> Option<i64> {
+fn parse_digits(text: &str, digits: usize) -> Option<i64> {
     let right = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     right.then(|| text.parse().ok()).flatten()
 }
@@ -195,7 +197,7 @@ mod tests {
     #[test]
     fn every_day_is_written_as_it_is_read() {
         for day in 0..400 * 366 {
-            let (year, month, date) = date_of(day);
+            let (year, month, date) = date_from_days(day);
             let text = format!("{year:04}-{month:02}-{date:02}");
             assert_eq!(seconds(&text), Some(day * 86_400), "{text}");
             assert_eq!(Expiry { seconds: day * 86_400 }.to_string(), format!("{text}T00:00:00Z"));

@@ -23,60 +23,63 @@ use super::expiry::Expiry;
 use super::{Digest, keys, password};
 
 /// The longest file that is read, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// The longest name of a user, a key or a role.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// The most roles of one user or key.
-const MOST_ROLES: usize = 32;
+const MAX_ROLES: usize = 32;
 
 /// What a file is a list of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CredentialKind {
     /// People with passwords.
     Users,
     /// Programs with keys.
     Keys,
 }
 
-impl Kind {
+impl CredentialKind {
     /// What the text of a file is a list of, by its first entry; of an empty one, users.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn detect(text: &str) -> Self {
         let mut lines = text.lines().map(str::trim);
         let entry = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
         let hash = entry.and_then(|line| line.split(':').nth(1)).unwrap_or_default();
-        if hash.trim().starts_with(keys::PREFIX) { Self::Keys } else { Self::Users }
+        if hash.trim().starts_with(keys::KEY_HASH_PREFIX) { Self::Keys } else { Self::Users }
     }
 }
 
 /// One user or key.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct CredentialEntry {
     pub(super) line: usize,
     pub(super) name: String,
-    pub(super) proof: Proof,
+    pub(super) credential: StoredCredential,
     pub(super) roles: Arc<[Arc<str>]>,
 }
 
 /// What is known of a secret.
 #[derive(Clone, Debug)]
-pub(super) enum Proof {
+pub(super) enum StoredCredential {
     Password(Arc<PasswordHash>),
     Key { digest: Digest, expires: Option<Expiry> },
 }
 
 /// Reads a file.
-pub(super) fn read(path: &Path, kind: Kind) -> Result<Vec<Entry>, AuthError> {
-    let text = text_of(path)?;
-    parse(&text, kind).map_err(|error| explained(error, kind, path))
+pub(super) fn read_entries(
+    path: &Path,
+    kind: CredentialKind,
+) -> Result<Vec<CredentialEntry>, AuthError> {
+    let text = read_credential_file(path)?;
+    parse(&text, kind).map_err(|error| explain_error(error, kind, path))
 }
 
 /// The text of a file that is readable, of a sensible size, and can be changed by its owner only.
 ///
 /// # Errors
 /// When it is not.
-pub fn text_of(path: &Path) -> Result<String, AuthError> {
-    read_text(path).map_err(|error| error.within(path))
+pub fn read_credential_file(path: &Path) -> Result<String, AuthError> {
+    read_text(path).map_err(|error| error.in_file(path))
 }
 
 fn read_text(path: &Path) -> Result<String, AuthError> {
@@ -91,14 +94,14 @@ fn read_text(path: &Path) -> Result<String, AuthError> {
     let file = File::open(path).map_err(cannot)?;
     check_mode(path, &file)?;
     let mut bytes = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(AuthError::new(format!("the file is longer than {LONGEST} bytes")));
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(AuthError::new(format!("the file is longer than {MAX_FILE_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        AuthError::new("this is not UTF-8 text").help("save the file as UTF-8").at(line)
+        AuthError::new("this is not UTF-8 text").help("save the file as UTF-8").at_line(line)
     })
 }
 
@@ -129,7 +132,7 @@ fn check_mode(_path: &Path, _file: &File) -> Result<(), AuthError> {
 }
 
 /// The entries of a text.
-pub(super) fn parse(text: &str, kind: Kind) -> Result<Vec<Entry>, AuthError> {
+pub(super) fn parse(text: &str, kind: CredentialKind) -> Result<Vec<CredentialEntry>, AuthError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut entries = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -138,58 +141,68 @@ pub(super) fn parse(text: &str, kind: Kind) -> Result<Vec<Entry>, AuthError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let entry = parse_line(number, line, kind).map_err(|error| error.at(number))?;
+        let entry = parse_line(number, line, kind).map_err(|error| error.at_line(number))?;
         if let Some(first) = seen.insert(entry.name.clone(), number) {
             let what = format!("`{}` stands in line {first} already", entry.name);
-            return Err(AuthError::new(what).at(number));
+            return Err(AuthError::new(what).at_line(number));
         }
         entries.push(entry);
     }
     Ok(entries)
 }
 
-fn parse_line(number: usize, line: &str, kind: Kind) -> Result<Entry, AuthError> {
-    let parts = if kind == Kind::Users { 3 } else { 4 };
+fn parse_line(
+    number: usize,
+    line: &str,
+    kind: CredentialKind,
+) -> Result<CredentialEntry, AuthError> {
+    let parts = if kind == CredentialKind::Users { 3 } else { 4 };
     let mut parts = line.splitn(parts, ':').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let Some(hash) = parts.next() else {
         let right = match kind {
-            Kind::Users => "a line is `name:hash` or `name:hash:role,role`",
-            Kind::Keys => "a line is `name:hash`, `name:hash:role,role` or `name:hash:roles:end`",
+            CredentialKind::Users => "a line is `name:hash` or `name:hash:role,role`",
+            CredentialKind::Keys => {
+                "a line is `name:hash`, `name:hash:role,role` or `name:hash:roles:end`"
+            }
         };
         return Err(AuthError::new("there is no colon").help(right));
     };
     check_name("name", name)?;
     let roles = parse_roles(parts.next().unwrap_or_default())?;
     let proof = match kind {
-        Kind::Users => user_proof(hash),
-        Kind::Keys => key_proof(hash, parts.next()),
+        CredentialKind::Users => parse_user_credential(hash),
+        CredentialKind::Keys => parse_key_credential(hash, parts.next()),
     };
     let proof = proof.map_err(|mut error| {
-        error.what = format!("of `{name}`: {}", error.what);
+        error.message = format!("of `{name}`: {}", error.message);
         error
     })?;
-    Ok(Entry { line: number, name: name.to_owned(), proof, roles })
+    Ok(CredentialEntry { line: number, name: name.to_owned(), credential: proof, roles })
 }
 
-fn user_proof(hash: &str) -> Result<Proof, AuthError> {
-    if hash.starts_with(keys::PREFIX) {
+fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
+    if hash.starts_with(keys::KEY_HASH_PREFIX) {
         let what = "a key in a file of users";
         return Err(AuthError::new(what).help("keys have a file of their own, `keys_file`"));
     }
-    password::parse(hash).map(|hash| Proof::Password(Arc::new(hash))).map_err(AuthError::new)
+    password::parse_hash(hash)
+        .map(|hash| StoredCredential::Password(Arc::new(hash)))
+        .map_err(AuthError::new)
 }
 
-fn key_proof(hash: &str, expires: Option<&str>) -> Result<Proof, AuthError> {
+fn parse_key_credential(hash: &str, expires: Option<&str>) -> Result<StoredCredential, AuthError> {
     if hash.starts_with("$argon2") {
         let what = "a password in a file of keys";
         return Err(AuthError::new(what).help("users have a file of their own, `users`"));
     }
-    let digest =
-        hash.strip_prefix(keys::PREFIX).and_then(keys::digest_of_hex).ok_or_else(|| {
+    let digest = hash
+        .strip_prefix(keys::KEY_HASH_PREFIX)
+        .and_then(keys::digest_of_hex)
+        .ok_or_else(|| {
             AuthError::new("where the hash should be stands something else, perhaps the key itself")
         })?;
-    Ok(Proof::Key { digest, expires: expires.map(parse_expiry).transpose()? })
+    Ok(StoredCredential::Key { digest, expires: expires.map(parse_expiry).transpose()? })
 }
 
 pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
@@ -202,8 +215,8 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), AuthError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     if name.is_empty() {
         Err(AuthError::new(format!("the {what} is empty")))
-    } else if name.len() > LONGEST_NAME {
-        Err(AuthError::new(format!("the {what} is longer than {LONGEST_NAME} characters")))
+    } else if name.len() > MAX_NAME_BYTES {
+        Err(AuthError::new(format!("the {what} is longer than {MAX_NAME_BYTES} characters")))
     } else if !name.bytes().all(is_plain) {
         let what = format!("the {what} has a character that is not allowed");
         Err(AuthError::new(what).help("letters from A to Z, digits and . _ - + @ are"))
@@ -230,25 +243,29 @@ pub(super) fn check_roles<'a>(
         }
         checked.push(role.into());
     }
-    if checked.len() > MOST_ROLES {
-        return Err(AuthError::new(format!("there are more than {MOST_ROLES} roles")));
+    if checked.len() > MAX_ROLES {
+        return Err(AuthError::new(format!("there are more than {MAX_ROLES} roles")));
     }
     Ok(checked.into())
 }
 
 /// The error with its file, and the command that would do it right.
-pub(super) fn explained(error: AuthError, kind: Kind, path: &Path) -> AuthError {
+pub(super) fn explain_error(error: AuthError, kind: CredentialKind, path: &Path) -> AuthError {
     let shown = path.display();
     let command = match kind {
-        Kind::Users => format!("`creole passwd {shown} NAME` stores the hash of a password"),
-        Kind::Keys => format!("`creole passwd {shown} --key NAME` makes a key and stores its hash"),
+        CredentialKind::Users => {
+            format!("`creole passwd {shown} NAME` stores the hash of a password")
+        }
+        CredentialKind::Keys => {
+            format!("`creole passwd {shown} --key NAME` makes a key and stores its hash")
+        }
     };
-    let error = if error.help.is_none() && error.what.contains("hash") {
+    let error = if error.help.is_none() && error.message.contains("hash") {
         error.help(command)
     } else {
         error
     };
-    error.within(path)
+    error.in_file(path)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::HeaderValue;
 
-use super::secret::{Lent, Secret};
+use super::secret::{Secret, SecretRef};
 
 /// Longer headers are not looked into.
-pub(super) const LONGEST: usize = 8 * 1024;
+pub(super) const MAX_HEADER_BYTES: usize = 8 * 1024;
 
 /// Some clients leave out the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -18,17 +18,17 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// What a caller offers.
 #[derive(Debug)]
-pub(super) enum Offer<'a> {
+pub(super) enum PresentedCredentials<'a> {
     /// Nothing, or something of a kind that is not known here.
     Nothing,
     /// A name and a password. Both are empty where they cannot be read: nobody has an empty name, and
     /// checking it takes as long as checking another.
     Basic { name: String, password: Secret },
     /// A key.
-    Bearer(Lent<'a>),
+    Bearer(SecretRef<'a>),
 }
 
-impl<'a> Offer<'a> {
+impl<'a> PresentedCredentials<'a> {
     /// Reads the header.
     pub(super) fn read(header: Option<&'a HeaderValue>) -> Self {
         let Some(bytes) = header.map(HeaderValue::as_bytes) else { return Self::Nothing };
@@ -36,12 +36,12 @@ impl<'a> Offer<'a> {
         let (scheme, rest) = bytes.split_at(end);
         // RFC 9110, 11.4: one space or several, and the name of the scheme in any case.
         let start = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
-        let rest = if bytes.len() > LONGEST { &[] } else { &rest[start..] };
+        let rest = if bytes.len() > MAX_HEADER_BYTES { &[] } else { &rest[start..] };
         if scheme.eq_ignore_ascii_case(b"basic") {
-            let (name, password) = user_and_password(rest).unwrap_or_default();
+            let (name, password) = parse_basic(rest).unwrap_or_default();
             Self::Basic { name, password: Secret::from(password) }
         } else if scheme.eq_ignore_ascii_case(b"bearer") {
-            Self::Bearer(Lent(rest))
+            Self::Bearer(SecretRef(rest))
         } else {
             Self::Nothing
         }
@@ -50,7 +50,7 @@ impl<'a> Offer<'a> {
 
 /// RFC 7617: base64 of the name, a colon and the password; in UTF-8, as our challenge says, and without
 /// control characters.
-fn user_and_password(encoded: &[u8]) -> Option<(String, Vec<u8>)> {
+fn parse_basic(encoded: &[u8]) -> Option<(String, Vec<u8>)> {
     let text = String::from_utf8(BASE64.decode(encoded).ok()?).ok()?;
     if text.chars().any(char::is_control) {
         return None;
@@ -67,10 +67,12 @@ mod tests {
     fn read(header: &[u8]) -> String {
         let header = HeaderValue::from_bytes(header).unwrap();
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        match Offer::read(Some(&header)) {
-            Offer::Nothing => "nothing".to_owned(),
-            Offer::Basic { name, password } => format!("{name}/{}", text(password.expose())),
-            Offer::Bearer(key) => format!("key:{}", text(key.0)),
+        match PresentedCredentials::read(Some(&header)) {
+            PresentedCredentials::Nothing => "nothing".to_owned(),
+            PresentedCredentials::Basic { name, password } => {
+                format!("{name}/{}", text(password.expose()))
+            }
+            PresentedCredentials::Bearer(key) => format!("key:{}", text(key.0)),
         }
     }
 
@@ -125,6 +127,6 @@ mod tests {
             assert_eq!(read(header), "nothing", "{}", String::from_utf8_lossy(header));
         }
         assert_eq!(read(&[b"Bearer ".as_slice(), &[b'a'; 64 * 1024]].concat()), "key:");
-        assert!(matches!(Offer::read(None), Offer::Nothing));
+        assert!(matches!(PresentedCredentials::read(None), PresentedCredentials::Nothing));
     }
 }

@@ -11,17 +11,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use creole_proto::wire::hex;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
+use super::denial::DenialReason;
 use super::error::AuthError;
 use super::expiry::Expiry;
-use super::file::{self, Entry, Proof};
+use super::file::{self, CredentialEntry, StoredCredential};
 use super::principal::Principal;
-use super::reason::Reason;
-use super::secret::{Lent, Secret};
+use super::secret::{Secret, SecretRef};
 use super::{Digest, random};
 use crate::seal::digest;
 
 /// What stands before the SHA-256 of a key in a file.
-pub(super) const PREFIX: &str = "$sha256$";
+pub(super) const KEY_HASH_PREFIX: &str = "$sha256$";
 
 /// A key that has just been made. It is shown once; only its SHA-256 is stored.
 #[derive(Clone, Debug)]
@@ -46,14 +46,14 @@ impl NewKey {
 
 /// A key as a configuration names it: by its SHA-256.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct BearerKey {
     pub(super) name: String,
     pub(super) digest: Digest,
     pub(super) roles: Arc<[Arc<str>]>,
     pub(super) expires: Option<Expiry>,
 }
 
-impl Key {
+impl BearerKey {
     /// A key with this name and this SHA-256 in hexadecimal digits.
     ///
     /// # Errors
@@ -79,22 +79,25 @@ impl Key {
 
 /// The keys that are taken.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct BearerKeys {
     keys: Vec<(Digest, Option<Expiry>, Principal)>,
 }
 
-impl Keys {
+impl BearerKeys {
     /// The keys of the configuration and those of the file together.
-    pub(super) fn new(written: &[Key], entries: Vec<Entry>) -> Result<Self, AuthError> {
+    pub(super) fn new(
+        written: &[BearerKey],
+        entries: Vec<CredentialEntry>,
+    ) -> Result<Self, AuthError> {
         let mut keys = Self::default();
         for key in written {
             let known = Principal::key(&key.name, &key.roles);
             keys.add(key.digest, key.expires, known)?;
         }
-        for Entry { line, name, proof, roles } in entries {
-            if let Proof::Key { digest, expires } = proof {
+        for CredentialEntry { line, name, credential: proof, roles } in entries {
+            if let StoredCredential::Key { digest, expires } = proof {
                 let known = Principal::key(&name, &roles);
-                keys.add(digest, expires, known).map_err(|error| error.at(line))?;
+                keys.add(digest, expires, known).map_err(|error| error.at_line(line))?;
             }
         }
         Ok(keys)
@@ -120,16 +123,16 @@ impl Keys {
     }
 
     /// Whose key it is, or why it is nobody's. Every key is compared, so that the time tells nothing.
-    pub(super) fn find(&self, key: Lent<'_>) -> Result<&Principal, Reason> {
+    pub(super) fn find(&self, key: SecretRef<'_>) -> Result<&Principal, DenialReason> {
         let given = digest(key.0);
         let mut found = u64::MAX;
         for (index, (known, ..)) in (0..).zip(&self.keys) {
             found.conditional_assign(&index, known.ct_eq(&given));
         }
         let found = usize::try_from(found).ok().and_then(|found| self.keys.get(found));
-        let (_, end, principal) = found.ok_or(Reason::UnknownKey)?;
+        let (_, end, principal) = found.ok_or(DenialReason::UnknownKey)?;
         match end.is_some_and(|end| end.has_passed(SystemTime::now())) {
-            true => Err(Reason::ExpiredKey),
+            true => Err(DenialReason::ExpiredKey),
             false => Ok(principal),
         }
     }

@@ -6,18 +6,18 @@
 //! of their own; keys are 256 random bits, stored as their SHA-256.
 
 mod challenge;
-mod edit;
+mod credential_text;
+mod denial;
 mod error;
 mod expiry;
 mod file;
 mod header;
 mod keys;
-mod limiter;
+mod login_throttle;
 pub mod password;
-mod pool;
+mod password_cache;
+mod password_pool;
 mod principal;
-mod reason;
-mod recent;
 mod secret;
 mod users;
 
@@ -36,38 +36,38 @@ use http::HeaderValue;
 use sha2::Digest as _;
 
 pub use challenge::Challenge;
-pub use edit::CredentialText;
+pub use credential_text::CredentialText;
 pub use error::AuthError;
-pub use expiry::{Expiry, NotAMoment};
-pub use file::{Kind, text_of};
-pub use keys::{Key, NewKey};
-pub(crate) use limiter::network;
-pub(crate) use principal::LOCAL;
+pub use expiry::{Expiry, ParseExpiryError};
+pub use file::{CredentialKind, read_credential_file};
+pub use keys::{BearerKey, NewKey};
+pub(crate) use login_throttle::network_prefix;
+pub(crate) use principal::LOCAL_PRINCIPAL;
 pub use principal::{Principal, Requirement};
 pub use secret::Secret;
 
 use challenge::Schemes;
-use header::Offer;
-use keys::Keys;
-use limiter::Limiter;
-use pool::Pool;
-use reason::{Reason, Refusal};
-use recent::Recent;
+use denial::{Denial, DenialReason};
+use header::PresentedCredentials;
+use keys::BearerKeys;
+use login_throttle::LoginThrottle;
+use password_cache::PasswordCache;
+use password_pool::PasswordPool;
 use users::Users;
 
 /// A SHA-256.
 type Digest = [u8; 32];
 
 /// How a password is compared with a hash.
-type Verify = Arc<dyn Fn(&[u8], &PasswordHash) -> bool + Send + Sync>;
+type VerifyPassword = Arc<dyn Fn(&[u8], &PasswordHash) -> bool + Send + Sync>;
 
 /// Whom a server lets in, and where it is written.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct AuthSettings {
     /// The file of users.
     pub users: Option<PathBuf>,
     /// Keys that stand in the configuration.
-    pub keys: Vec<Key>,
+    pub keys: Vec<BearerKey>,
     /// The file of keys.
     pub keys_file: Option<PathBuf>,
     /// What is asked of everybody.
@@ -76,7 +76,7 @@ pub struct Settings {
 
 /// Whether a caller is let in.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum AuthDecision {
     /// Yes, and this is who it is.
     Granted(Principal),
     /// No, and this is the answer.
@@ -86,34 +86,34 @@ pub enum Verdict {
 /// Says who a caller is; clones are the same one.
 #[derive(Clone)]
 pub struct Authenticator {
-    shared: Arc<Shared>,
+    shared: Arc<AuthenticatorInner>,
 }
 
-struct Shared {
+struct AuthenticatorInner {
     fingerprints: Fingerprints,
     /// What the files said when they were read last.
-    known: ArcSwap<Known>,
-    pool: Pool,
-    limiter: Arc<Limiter>,
-    verify: Verify,
+    credentials: ArcSwap<LoadedCredentials>,
+    pool: PasswordPool,
+    throttle: Arc<LoginThrottle>,
+    verify: VerifyPassword,
 }
 
 /// Users and keys as they were read, which are not used yet.
 #[derive(Debug)]
-pub struct Credentials(Known);
+pub struct ParsedCredentials(LoadedCredentials);
 
 /// One reading of the files, and what was remembered since.
 #[derive(Debug)]
-struct Known {
-    settings: Settings,
+struct LoadedCredentials {
+    settings: AuthSettings,
     users: Option<Users>,
-    keys: Option<Keys>,
-    recent: Recent<Checked>,
+    keys: Option<BearerKeys>,
+    password_cache: PasswordCache<PasswordCheck>,
 }
 
 /// What came of checking a name and a password.
 #[derive(Clone, Debug)]
-enum Checked {
+enum PasswordCheck {
     Right(Principal),
     Wrong,
     Wait(Duration),
@@ -125,15 +125,25 @@ impl Authenticator {
     ///
     /// # Errors
     /// When a file cannot be read or a line in it is wrong, and when neither users nor keys are named.
-    pub fn new(settings: Settings) -> Result<Self, AuthError> {
-        Self::with(settings, Pool::usual(), Arc::new(password::verify))
+    pub fn new(settings: AuthSettings) -> Result<Self, AuthError> {
+        Self::with_parts(settings, PasswordPool::with_defaults(), Arc::new(password::verify))
     }
 
-    fn with(settings: Settings, pool: Pool, verify: Verify) -> Result<Self, AuthError> {
+    fn with_parts(
+        settings: AuthSettings,
+        pool: PasswordPool,
+        verify: VerifyPassword,
+    ) -> Result<Self, AuthError> {
         let fingerprints = Fingerprints { key: random() };
-        let known = ArcSwap::from_pointee(Known::read(settings, &fingerprints)?);
+        let known = ArcSwap::from_pointee(LoadedCredentials::read(settings, &fingerprints)?);
         let limiter = Arc::default();
-        let shared = Shared { fingerprints, known, pool, limiter, verify };
+        let shared = AuthenticatorInner {
+            fingerprints,
+            credentials: known,
+            pool,
+            throttle: limiter,
+            verify,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -143,7 +153,7 @@ impl Authenticator {
     /// # Errors
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
     pub fn reload(&self) -> Result<(), AuthError> {
-        self.renew(self.shared.known.load().settings.clone())
+        self.reload_with(self.shared.credentials.load().settings.clone())
     }
 
     /// Lets in whom these settings say from now on. Passwords that were right are checked anew; who tried too
@@ -151,7 +161,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
-    pub fn renew(&self, settings: Settings) -> Result<(), AuthError> {
+    pub fn reload_with(&self, settings: AuthSettings) -> Result<(), AuthError> {
         self.apply(self.read(settings)?);
         Ok(())
     }
@@ -160,21 +170,21 @@ impl Authenticator {
     ///
     /// # Errors
     /// When a file cannot be read or a line in it is wrong.
-    pub fn read(&self, settings: Settings) -> Result<Credentials, AuthError> {
-        Known::read(settings, &self.shared.fingerprints).map(Credentials)
+    pub fn read(&self, settings: AuthSettings) -> Result<ParsedCredentials, AuthError> {
+        LoadedCredentials::read(settings, &self.shared.fingerprints).map(ParsedCredentials)
     }
 
-    /// Lets in whom these credentials name from now on, as [`renew`](Self::renew) does. They must have been
+    /// Lets in whom these credentials name from now on, as [`reload_with`](Self::reload_with) does. They must have been
     /// [read](Self::read) by the same authenticator.
-    pub fn apply(&self, credentials: Credentials) {
-        self.shared.known.store(Arc::new(credentials.0));
+    pub fn apply(&self, credentials: ParsedCredentials) {
+        self.shared.credentials.store(Arc::new(credentials.0));
     }
 
     /// How many users and how many keys are known.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
-        let known = self.shared.known.load();
-        (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, Keys::len))
+        let known = self.shared.credentials.load();
+        (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, BearerKeys::len))
     }
 
     /// Says whether the caller with this `Authorization` header, from this address, is let in.
@@ -185,98 +195,115 @@ impl Authenticator {
         &self,
         authorization: Option<&HeaderValue>,
         peer: Option<IpAddr>,
-    ) -> Verdict {
-        if let Some(verdict) = self.authenticate_now(authorization, peer) {
+    ) -> AuthDecision {
+        if let Some(verdict) = self.try_authenticate(authorization, peer) {
             return verdict;
         }
-        let known = self.shared.known.load_full();
+        let known = self.shared.credentials.load_full();
         let refused =
             |reason| Err(Box::new((Challenge::unauthorized(known.schemes(), false), reason)));
-        let found = match (Offer::read(authorization), &known.users) {
-            (Offer::Basic { name, password }, Some(users)) => {
-                let seen = Seen::new(&self.shared.fingerprints, authorization, &name, peer);
-                match self.basic(&known, users, password, &seen).await {
-                    Checked::Right(principal) => Ok(principal),
-                    Checked::Wrong => refused(Reason::WrongPassword),
-                    Checked::Wait(wait) => {
-                        Err(Box::new((Challenge::too_many(wait), Reason::TooManyAttempts)))
-                    }
-                    Checked::Busy => Err(Box::new((Challenge::busy(), Reason::Busy))),
+        let found = match (PresentedCredentials::read(authorization), &known.users) {
+            (PresentedCredentials::Basic { name, password }, Some(users)) => {
+                let seen =
+                    AttemptFingerprints::new(&self.shared.fingerprints, authorization, &name, peer);
+                match self.authenticate_basic(&known, users, password, &seen).await {
+                    PasswordCheck::Right(principal) => Ok(principal),
+                    PasswordCheck::Wrong => refused(DenialReason::WrongPassword),
+                    PasswordCheck::Wait(wait) => Err(Box::new((
+                        Challenge::too_many_attempts(wait),
+                        DenialReason::TooManyAttempts,
+                    ))),
+                    PasswordCheck::Busy => Err(Box::new((Challenge::busy(), DenialReason::Busy))),
                 }
             }
             // The files were read again in between.
-            _ => refused(Reason::OtherScheme),
+            _ => refused(DenialReason::OtherScheme),
         };
-        known.verdict(found, peer)
+        known.decide(found, peer)
     }
 
     /// The same where nothing has to be computed for long; nothing if there is a password to be checked.
-    pub(crate) fn authenticate_now(
+    pub(crate) fn try_authenticate(
         &self,
         authorization: Option<&HeaderValue>,
         peer: Option<IpAddr>,
-    ) -> Option<Verdict> {
-        let known = self.shared.known.load();
+    ) -> Option<AuthDecision> {
+        let known = self.shared.credentials.load();
         let refused = |bearer_given, reason| {
             Err(Box::new((Challenge::unauthorized(known.schemes(), bearer_given), reason)))
         };
-        let found = match (Offer::read(authorization), &known.users, &known.keys) {
-            (Offer::Basic { .. }, Some(_), _) => return None,
-            (Offer::Bearer(key), _, Some(keys)) => match keys.find(key) {
+        let found = match (PresentedCredentials::read(authorization), &known.users, &known.keys) {
+            (PresentedCredentials::Basic { .. }, Some(_), _) => return None,
+            (PresentedCredentials::Bearer(key), _, Some(keys)) => match keys.find(key) {
                 Ok(principal) => Ok(principal.clone()),
-                Err(reason) => match self.wrong_key(peer) {
+                Err(reason) => match self.record_wrong_key(peer) {
                     Ok(()) => refused(true, reason),
-                    Err(challenge) => Err(Box::new((challenge, Reason::TooManyAttempts))),
+                    Err(challenge) => Err(Box::new((challenge, DenialReason::TooManyAttempts))),
                 },
             },
-            (Offer::Bearer(_), ..) => refused(true, Reason::OtherScheme),
-            (Offer::Basic { .. }, ..) => refused(false, Reason::OtherScheme),
-            (Offer::Nothing, ..) => refused(false, Reason::NoCredentials),
+            (PresentedCredentials::Bearer(_), ..) => refused(true, DenialReason::OtherScheme),
+            (PresentedCredentials::Basic { .. }, ..) => refused(false, DenialReason::OtherScheme),
+            (PresentedCredentials::Nothing, ..) => refused(false, DenialReason::NoCredentials),
         };
-        Some(known.verdict(found, peer))
+        Some(known.decide(found, peer))
     }
 
     /// A key that is right is never held up, so only wrong ones are counted.
-    fn wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
-        let address = self.shared.fingerprints.of(b"keys", &[&network(peer)]);
-        self.shared.limiter.strike(address, limiter::KEYS).map_err(Challenge::too_many)
+    fn record_wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
+        let address = self.shared.fingerprints.of(b"keys", &[&network_prefix(peer)]);
+        self.shared
+            .throttle
+            .record_failure(address, login_throttle::KEYS)
+            .map_err(Challenge::too_many_attempts)
     }
 
     /// Whether an account is held up is asked before what was right a moment ago: otherwise who is held up
     /// could go on guessing, and would see that a guess is right while its owner is at work.
-    async fn basic(&self, known: &Known, users: &Users, password: Secret, seen: &Seen) -> Checked {
-        if let Some(wait) = self.shared.limiter.wait(&seen.account) {
-            return Checked::Wait(wait);
+    async fn authenticate_basic(
+        &self,
+        known: &LoadedCredentials,
+        users: &Users,
+        password: Secret,
+        seen: &AttemptFingerprints,
+    ) -> PasswordCheck {
+        if let Some(wait) = self.shared.throttle.wait(&seen.account) {
+            return PasswordCheck::Wait(wait);
         }
-        if let Some(principal) = known.recent.find(&seen.attempt) {
-            return Checked::Right(principal);
+        if let Some(principal) = known.password_cache.find(&seen.attempt) {
+            return PasswordCheck::Right(principal);
         }
-        let seat = known.recent.join(seen.attempt);
-        let check = || self.check(known, users, password, seen);
+        let seat = known.password_cache.join_check(seen.attempt);
+        let check = || self.check_password(known, users, password, seen);
         seat.cell.get_or_init(check).await.clone()
     }
 
-    async fn check(&self, known: &Known, users: &Users, password: Secret, seen: &Seen) -> Checked {
-        let attempt = match self.shared.limiter.begin(seen.account, seen.address) {
+    async fn check_password(
+        &self,
+        known: &LoadedCredentials,
+        users: &Users,
+        password: Secret,
+        seen: &AttemptFingerprints,
+    ) -> PasswordCheck {
+        let attempt = match self.shared.throttle.begin(seen.account, seen.address) {
             Ok(attempt) => attempt,
-            Err(wait) => return Checked::Wait(wait),
+            Err(wait) => return PasswordCheck::Wait(wait),
         };
         let found = users.find(&seen.name);
         let (verify, hash) = (Arc::clone(&self.shared.verify), found.hash);
         let fits = self.shared.pool.run(move || verify(password.expose(), &hash)).await;
         match (fits, found.principal) {
-            (Err(pool::Busy), _) => {
-                attempt.withdrawn();
-                Checked::Busy
+            (Err(password_pool::PoolBusy), _) => {
+                attempt.cancel();
+                PasswordCheck::Busy
             }
             (Ok(true), Some(principal)) => {
-                attempt.succeeded();
-                known.recent.keep(seen.attempt, &principal);
-                Checked::Right(principal)
+                attempt.succeed();
+                known.password_cache.insert(seen.attempt, &principal);
+                PasswordCheck::Right(principal)
             }
             (Ok(_), _) => {
-                attempt.failed();
-                Checked::Wrong
+                attempt.fail();
+                PasswordCheck::Wrong
             }
         }
     }
@@ -292,47 +319,52 @@ impl fmt::Debug for Authenticator {
     }
 }
 
-impl Known {
-    fn read(settings: Settings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
+impl LoadedCredentials {
+    fn read(settings: AuthSettings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
         let users = match &settings.users {
-            Some(path) => Some(Users::new(file::read(path, Kind::Users)?, fingerprints)),
+            Some(path) => {
+                Some(Users::new(file::read_entries(path, CredentialKind::Users)?, fingerprints))
+            }
             None => None,
         };
         let keys = match &settings.keys_file {
             Some(path) => {
-                let entries = file::read(path, Kind::Keys)?;
-                Some(Keys::new(&settings.keys, entries).map_err(|error| error.within(path))?)
+                let entries = file::read_entries(path, CredentialKind::Keys)?;
+                Some(
+                    BearerKeys::new(&settings.keys, entries)
+                        .map_err(|error| error.in_file(path))?,
+                )
             }
             None if settings.keys.is_empty() => None,
-            None => Some(Keys::new(&settings.keys, Vec::new())?),
+            None => Some(BearerKeys::new(&settings.keys, Vec::new())?),
         };
         if users.is_none() && keys.is_none() {
             return Err(AuthError::new(
                 "neither users nor keys are named, so nobody could come in",
             ));
         }
-        if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, Keys::len) == 0 {
+        if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, BearerKeys::len) == 0 {
             tracing::warn!("there are no users and no keys, so nobody can come in");
         }
-        Ok(Self { settings, users, keys, recent: Recent::new() })
+        Ok(Self { settings, users, keys, password_cache: PasswordCache::new() })
     }
 
     /// What is said to whom was found, or to whom nobody knows.
-    fn verdict(&self, found: Result<Principal, Refusal>, peer: Option<IpAddr>) -> Verdict {
-        let lacks = |challenge| Box::new((challenge, Reason::MissingRole));
+    fn decide(&self, found: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
+        let lacks = |challenge| Box::new((challenge, DenialReason::MissingRole));
         let allowed = found.and_then(|principal| {
             let checked = self.settings.requirement.check(&principal);
             checked.map(|()| principal).map_err(lacks)
         });
         match allowed {
-            Ok(principal) => Verdict::Granted(principal),
+            Ok(principal) => AuthDecision::Granted(principal),
             Err(refusal) => {
                 let (challenge, reason) = *refusal;
                 // Neither the name nor the key: people type passwords where names belong.
-                let (status, reason) = (challenge.status.as_u16(), reason.words());
+                let (status, reason) = (challenge.status.as_u16(), reason.description());
                 let peer = peer.map(tracing::field::display);
                 tracing::warn!(status, reason, peer, "a caller was refused");
-                Verdict::Refused(challenge)
+                AuthDecision::Refused(challenge)
             }
         }
     }
@@ -343,7 +375,7 @@ impl Known {
 }
 
 /// The fingerprints of one attempt with a password.
-struct Seen {
+struct AttemptFingerprints {
     name: Digest,
     /// The name and where it is tried from.
     account: Digest,
@@ -353,14 +385,14 @@ struct Seen {
     attempt: Digest,
 }
 
-impl Seen {
+impl AttemptFingerprints {
     fn new(
         fingerprints: &Fingerprints,
         header: Option<&HeaderValue>,
         name: &str,
         peer: Option<IpAddr>,
     ) -> Self {
-        let (network, name) = (network(peer), name.as_bytes());
+        let (network, name) = (network_prefix(peer), name.as_bytes());
         let header = header.map_or(&[][..], HeaderValue::as_bytes);
         Self {
             name: fingerprints.of(b"name", &[name]),

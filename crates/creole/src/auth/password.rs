@@ -6,24 +6,24 @@ use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 use super::secret::Secret;
 
 /// The fewest characters of a password.
-const SHORTEST: usize = 12;
+const MIN_CHARACTERS: usize = 12;
 /// The most bytes of a password: more would not fit into a header together with the name.
-const LONGEST: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
 /// What a hash may cost, in KiB of memory, passes and lanes. Every setting that OWASP recommends for
 /// argon2id has at least 7 MiB and at least 35 MiB times passes; more than the most would let one
 /// mistyped line exhaust the machine.
-const LEAST_MEMORY: u32 = 7 * 1024;
-const LEAST_WORK: u64 = 35 * 1024;
-const MOST_MEMORY: u32 = 256 * 1024;
-const MOST_PASSES: u32 = 16;
-const MOST_LANES: u32 = 16;
+const MIN_MEMORY_KIB: u32 = 7 * 1024;
+const MIN_WORK: u64 = 35 * 1024;
+const MAX_MEMORY_KIB: u32 = 256 * 1024;
+const MAX_PASSES: u32 = 16;
+const MAX_LANES: u32 = 16;
 /// The fewest bytes of salt and of the hash itself.
-const LEAST_SALT: usize = 8;
-const LEAST_OUTPUT: usize = 16;
+const MIN_SALT_BYTES: usize = 8;
+const MIN_HASH_BYTES: usize = 16;
 
 /// What is compared where there is no user at all. No password is known for it, and none would help.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+const DUMMY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                       AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of a password in the standard text form: argon2id with 19 MiB and two passes.
@@ -40,17 +40,17 @@ pub fn hash(password: &Secret) -> Result<String, argon2::password_hash::Error> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(password: &Secret, user: &str) -> Result<(), String> {
+pub fn check_strength(password: &Secret, user: &str) -> Result<(), String> {
     let Ok(text) = std::str::from_utf8(password.expose()) else {
         return Err("the password is not UTF-8 text".to_owned());
     };
     let first = text.chars().next();
     if text.chars().any(char::is_control) {
         Err("the password has a control character, which clients cannot send".to_owned())
-    } else if text.chars().count() < SHORTEST {
-        Err(format!("the password has fewer than {SHORTEST} characters"))
-    } else if text.len() > LONGEST {
-        Err(format!("the password is longer than {LONGEST} bytes"))
+    } else if text.chars().count() < MIN_CHARACTERS {
+        Err(format!("the password has fewer than {MIN_CHARACTERS} characters"))
+    } else if text.len() > MAX_BYTES {
+        Err(format!("the password is longer than {MAX_BYTES} bytes"))
     } else if text.chars().all(|letter| Some(letter) == first) {
         Err("the password is one character over and over".to_owned())
     } else if text.eq_ignore_ascii_case(user) {
@@ -66,34 +66,34 @@ pub(super) fn verify(password: &[u8], hash: &PasswordHash) -> bool {
 }
 
 /// A hash that costs what a real one costs.
-pub(super) fn nobody() -> PasswordHash {
-    PasswordHash::new(NOBODY).expect("the constant is a hash")
+pub(super) fn dummy_hash() -> PasswordHash {
+    PasswordHash::new(DUMMY_HASH).expect("the constant is a hash")
 }
 
 /// Reads a hash, if it is one of a kind and of a cost that is taken.
-pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
+pub(super) fn parse_hash(text: &str) -> Result<PasswordHash, String> {
     if !text.starts_with("$argon2id$") {
-        return Err(other_kind(text).to_owned());
+        return Err(explain_unsupported_hash(text).to_owned());
     }
     let damaged = || "the hash is damaged".to_owned();
     let hash = PasswordHash::new(text).map_err(|_| damaged())?;
     let params = Params::try_from(&hash).map_err(|_| damaged())?;
-    let long_enough = hash.salt.as_ref().is_some_and(|salt| salt.len() >= LEAST_SALT)
-        && hash.hash.as_ref().is_some_and(|output| output.len() >= LEAST_OUTPUT);
+    let long_enough = hash.salt.as_ref().is_some_and(|salt| salt.len() >= MIN_SALT_BYTES)
+        && hash.hash.as_ref().is_some_and(|output| output.len() >= MIN_HASH_BYTES);
     if !long_enough || hash.version != Some(19) {
         return Err(damaged());
     }
     let (memory, passes) = (params.m_cost(), params.t_cost());
-    if memory < LEAST_MEMORY || u64::from(memory) * u64::from(passes) < LEAST_WORK {
+    if memory < MIN_MEMORY_KIB || u64::from(memory) * u64::from(passes) < MIN_WORK {
         return Err("the hash is too cheap: passwords could be guessed from it".to_owned());
     }
-    if memory > MOST_MEMORY || passes > MOST_PASSES || params.p_cost() > MOST_LANES {
+    if memory > MAX_MEMORY_KIB || passes > MAX_PASSES || params.p_cost() > MAX_LANES {
         return Err("the hash is too expensive: checking it would hold up the server".to_owned());
     }
     Ok(hash)
 }
 
-fn other_kind(text: &str) -> &'static str {
+fn explain_unsupported_hash(text: &str) -> &'static str {
     let is_bcrypt = ["$2a$", "$2b$", "$2y$"].iter().any(|kind| text.starts_with(kind));
     if text.starts_with("$argon2") {
         "the hash is of another kind of argon2 than argon2id"
@@ -114,14 +114,14 @@ mod tests {
     fn a_hash_fits_its_password_only() {
         let text = hash(&"correct horse battery".into()).unwrap();
         assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
-        let parsed = parse(&text).unwrap();
+        let parsed = parse_hash(&text).unwrap();
         assert!(verify(b"correct horse battery", &parsed));
         assert!(!verify(b"correct horse batterz", &parsed));
     }
 
     #[test]
     fn the_recommended_costs_are_taken_and_weaker_or_ruinous_ones_are_not() {
-        let with = |cost: &str| parse(&NOBODY.replace("m=19456,t=2,p=1", cost));
+        let with = |cost: &str| parse_hash(&DUMMY_HASH.replace("m=19456,t=2,p=1", cost));
         let right = ["m=7168,t=5,p=1", "m=9216,t=4,p=1", "m=12288,t=3,p=1", "m=47104,t=1,p=1"];
         for cost in right {
             assert!(with(cost).is_ok(), "{cost}");
@@ -150,7 +150,7 @@ mod tests {
             ),
         ];
         for (text, expected) in wrong {
-            let said = parse(text).unwrap_err();
+            let said = parse_hash(text).unwrap_err();
             assert!(said.starts_with(expected), "{text}: {said}");
             assert!(!said.contains("hunter2"));
         }
@@ -158,13 +158,13 @@ mod tests {
 
     #[test]
     fn weak_passwords_are_refused() {
-        let weak = |password: &str| check(&password.into(), "administrator").unwrap_err();
+        let weak = |password: &str| check_strength(&password.into(), "administrator").unwrap_err();
         assert_eq!(weak("hunter2"), "the password has fewer than 12 characters");
         assert_eq!(weak("aaaaaaaaaaaaaaa"), "the password is one character over and over");
         assert_eq!(weak("Administrator"), "the password is the name of the user");
         assert!(weak("correct\u{7f}horse").contains("control character"));
         assert!(weak(&"ab".repeat(600)).contains("longer than 1024 bytes"));
-        assert!(check(&vec![0xff; 20].into(), "a").unwrap_err().contains("not UTF-8"));
-        assert!(check(&"correct horse: battery".into(), "a").is_ok());
+        assert!(check_strength(&vec![0xff; 20].into(), "a").unwrap_err().contains("not UTF-8"));
+        assert!(check_strength(&"correct horse: battery".into(), "a").is_ok());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::challenge::Challenge;
 
 /// The id of the caller of a server that asks nobody who they are.
-pub(crate) const LOCAL: &str = "local";
+pub(crate) const LOCAL_PRINCIPAL: &str = "local";
 
 /// Who is calling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Principal {
     /// The caller of a server that asks nobody who they are: on stdio, or without authentication.
     #[must_use]
     pub fn local() -> Self {
-        Self { id: LOCAL.into(), roles: Arc::default() }
+        Self { id: LOCAL_PRINCIPAL.into(), roles: Arc::default() }
     }
 
     pub(super) fn user(name: &str, roles: &Arc<[Arc<str>]>) -> Self {

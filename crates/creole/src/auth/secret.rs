@@ -28,9 +28,9 @@ impl Secret {
 
 /// A secret that is lent out for a moment.
 #[derive(Clone, Copy)]
-pub(super) struct Lent<'a>(pub(super) &'a [u8]);
+pub(super) struct SecretRef<'a>(pub(super) &'a [u8]);
 
-impl fmt::Debug for Lent<'_> {
+impl fmt::Debug for SecretRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }

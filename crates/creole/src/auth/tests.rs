@@ -88,23 +88,23 @@ impl Stage {
         self.write("users.txt", &text)
     }
 
-    fn open(&self, settings: Settings) -> Result<Authenticator, AuthError> {
+    fn open(&self, settings: AuthSettings) -> Result<Authenticator, AuthError> {
         self.open_with(settings, 2, 64)
     }
 
     fn open_with(
         &self,
-        settings: Settings,
+        settings: AuthSettings,
         at_once: usize,
         queue: usize,
     ) -> Result<Authenticator, AuthError> {
         let work = Arc::clone(&self.work);
         let verify = move |password: &[u8], hash: &PasswordHash| work.verify(password, hash);
-        Authenticator::with(settings, Pool::new(at_once, queue), Arc::new(verify))
+        Authenticator::with_parts(settings, PasswordPool::new(at_once, queue), Arc::new(verify))
     }
 
     fn with_users(&self) -> Authenticator {
-        self.open(Settings { users: Some(self.users()), ..Settings::default() }).unwrap()
+        self.open(AuthSettings { users: Some(self.users()), ..AuthSettings::default() }).unwrap()
     }
 }
 
@@ -128,18 +128,18 @@ fn peer(number: u32) -> Option<IpAddr> {
     Some(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into())
 }
 
-fn granted(verdict: Verdict) -> Principal {
+fn granted(verdict: AuthDecision) -> Principal {
     match verdict {
-        Verdict::Granted(principal) => principal,
-        Verdict::Refused(challenge) => panic!("{challenge:?}"),
+        AuthDecision::Granted(principal) => principal,
+        AuthDecision::Refused(challenge) => panic!("{challenge:?}"),
     }
 }
 
 #[track_caller]
-fn refused(verdict: Verdict) -> Challenge {
+fn refused(verdict: AuthDecision) -> Challenge {
     match verdict {
-        Verdict::Refused(challenge) => challenge,
-        Verdict::Granted(principal) => panic!("{principal:?}"),
+        AuthDecision::Refused(challenge) => challenge,
+        AuthDecision::Granted(principal) => panic!("{principal:?}"),
     }
 }
 
@@ -166,7 +166,8 @@ async fn a_real_hash_lets_in_its_password_only() {
     let stage = Stage::new();
     let hash = password::hash(&"correct horse battery".into()).unwrap();
     let users = Some(stage.write("users.txt", &format!("# Ours.\n\n alice : {hash} : mcp \r\n")));
-    let authenticator = Authenticator::new(Settings { users, ..Settings::default() }).unwrap();
+    let authenticator =
+        Authenticator::new(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     let right = basic("alice", "correct horse battery");
     let verdict = authenticator.authenticate(Some(&right), None).await;
     assert_eq!(&*granted(verdict).id, "user:alice");
@@ -184,11 +185,11 @@ async fn a_key_lets_in_until_its_end() {
         keys[1].sha256,
         keys[2].sha256.to_uppercase(),
     );
-    let written = Key::new("inline", &keys[3].sha256, &["mcp".to_owned()], None).unwrap();
-    let settings = Settings {
+    let written = BearerKey::new("inline", &keys[3].sha256, &["mcp".to_owned()], None).unwrap();
+    let settings = AuthSettings {
         keys_file: Some(stage.write("keys.txt", &text)),
         keys: vec![written],
-        ..Settings::default()
+        ..AuthSettings::default()
     };
     let authenticator = stage.open(settings).unwrap();
     let mut ids = Vec::new();
@@ -227,11 +228,11 @@ fn keys_are_long_and_random_and_end_as_they_should() {
 async fn a_challenge_offers_what_is_configured() {
     let stage = Stage::new();
     let key = NewKey::random();
-    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
-    let settings = |users: bool, with_keys: bool| Settings {
+    let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = |users: bool, with_keys: bool| AuthSettings {
         users: Some(stage.users()).filter(|_| users),
         keys: if with_keys { keys.clone() } else { Vec::new() },
-        ..Settings::default()
+        ..AuthSettings::default()
     };
     let (wrong_basic, wrong_bearer) = (basic("alice", "no"), HeaderValue::from_static("Bearer no"));
     let ours = "Basic realm=\"creole\", charset=\"UTF-8\"";
@@ -265,11 +266,11 @@ async fn who_lacks_the_role_is_known_and_not_let_in() {
     let stage = Stage::new();
     let (with_role, without) = (NewKey::random(), NewKey::random());
     let keys = vec![
-        Key::new("good", &with_role.sha256, &["mcp".to_owned()], None).unwrap(),
-        Key::new("poor", &without.sha256, &["mcp2".to_owned()], None).unwrap(),
+        BearerKey::new("good", &with_role.sha256, &["mcp".to_owned()], None).unwrap(),
+        BearerKey::new("poor", &without.sha256, &["mcp2".to_owned()], None).unwrap(),
     ];
     let requirement = Requirement::role("mcp");
-    let settings = Settings { users: Some(stage.users()), keys, requirement, keys_file: None };
+    let settings = AuthSettings { users: Some(stage.users()), keys, requirement, keys_file: None };
     let authenticator = stage.open(settings).unwrap();
     granted(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
     granted(authenticator.authenticate(Some(&bearer(&with_role.key)), None).await);
@@ -334,7 +335,7 @@ async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
     let dear = "m=65536,t=3,p=1";
     let text = user("alice", "sesame", USUAL, "") + &user("bob", "open", dear, "");
     let users = Some(stage.write("users.txt", &text));
-    let authenticator = stage.open(Settings { users, ..Settings::default() }).unwrap();
+    let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     let mut seen = HashSet::new();
     for number in 0..40 {
         for from in [1, 2] {
@@ -352,7 +353,7 @@ async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
 async fn a_file_without_users_costs_the_usual_and_lets_nobody_in() {
     let stage = Stage::new();
     let users = Some(stage.write("users.txt", "# nobody\n"));
-    let authenticator = stage.open(Settings { users, ..Settings::default() }).unwrap();
+    let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     refused(authenticator.authenticate(Some(&basic("", "")), None).await);
     assert_eq!(*stage.work.costs.lock().unwrap(), [USUAL]);
 }
@@ -368,7 +369,7 @@ async fn a_right_password_is_not_checked_again_for_a_minute() {
     assert_eq!(stage.work.total(), 1);
     granted(authenticator.authenticate(Some(&header), peer(2)).await);
     assert_eq!(stage.work.total(), 2, "another address is checked by itself");
-    tokio::time::advance(recent::KEPT).await;
+    tokio::time::advance(password_cache::CACHE_TTL).await;
     granted(authenticator.authenticate(Some(&header), peer(1)).await);
     assert_eq!(stage.work.total(), 3);
 }
@@ -439,20 +440,22 @@ async fn a_wrong_file_keeps_the_old_one_and_says_where() {
 fn settings_that_let_nobody_in_or_confuse_keys_are_refused() {
     let stage = Stage::new();
     let said = |settings| stage.open(settings).unwrap_err().to_string();
-    assert!(said(Settings::default()).starts_with("neither users nor keys are named"));
+    assert!(said(AuthSettings::default()).starts_with("neither users nor keys are named"));
     let (one, two) = (NewKey::random().sha256, NewKey::random().sha256);
-    let key = |name: &str, sha256: &str| Key::new(name, sha256, &[], None).unwrap();
-    let keys = |keys: Vec<Key>| Settings { keys, ..Settings::default() };
+    let key = |name: &str, sha256: &str| BearerKey::new(name, sha256, &[], None).unwrap();
+    let keys = |keys: Vec<BearerKey>| AuthSettings { keys, ..AuthSettings::default() };
     let twice = said(keys(vec![key("ci", &one), key("ci", &two)]));
     assert_eq!(twice, "there are two keys of the name `ci`");
     let same = said(keys(vec![key("ci", &one), key("cd", &one)]));
     assert!(same.starts_with("`cd` is the same key as another; "), "{same}");
     let file = stage.write("keys.txt", &format!("\nci:$sha256${two}\n"));
-    let both = Settings { keys_file: Some(file.clone()), ..keys(vec![key("ci", &one)]) };
+    let both = AuthSettings { keys_file: Some(file.clone()), ..keys(vec![key("ci", &one)]) };
     assert_eq!(said(both), format!("{}:2: there are two keys of the name `ci`", file.display()));
-    let wrong = Key::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
+    let wrong = BearerKey::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
     assert_eq!(wrong, "the SHA-256 of the key `ci` is not 64 hexadecimal digits");
-    assert!(Key::new("ci", &one, &[], Some("soon")).unwrap_err().what.contains("not a date"));
-    assert!(Key::new("c:i", &one, &[], None).is_err());
-    assert!(Key::new("ci", &one, &["a b".to_owned()], None).is_err());
+    assert!(
+        BearerKey::new("ci", &one, &[], Some("soon")).unwrap_err().message.contains("not a date")
+    );
+    assert!(BearerKey::new("c:i", &one, &[], None).is_err());
+    assert!(BearerKey::new("ci", &one, &["a b".to_owned()], None).is_err());
 }

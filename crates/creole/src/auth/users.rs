@@ -5,7 +5,7 @@ use std::sync::Arc;
 use argon2::password_hash::phc::PasswordHash;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::file::{Entry, Proof};
+use super::file::{CredentialEntry, StoredCredential};
 use super::password;
 use super::principal::Principal;
 use super::{Digest, Fingerprints};
@@ -15,7 +15,7 @@ use super::{Digest, Fingerprints};
 pub(super) struct Users {
     users: Vec<User>,
     /// What is checked where there is no user at all.
-    nobody: Arc<PasswordHash>,
+    dummy_hash: Arc<PasswordHash>,
 }
 
 #[derive(Debug)]
@@ -27,24 +27,24 @@ struct User {
 
 /// What a password must be checked against.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct UserLookup {
     pub(super) hash: Arc<PasswordHash>,
     /// Nobody, whatever the password is, where the name is unknown.
     pub(super) principal: Option<Principal>,
 }
 
 impl Users {
-    pub(super) fn new(entries: Vec<Entry>, fingerprints: &Fingerprints) -> Self {
-        let user = |entry: Entry| match entry.proof {
-            Proof::Password(hash) => Some(User {
+    pub(super) fn new(entries: Vec<CredentialEntry>, fingerprints: &Fingerprints) -> Self {
+        let user = |entry: CredentialEntry| match entry.credential {
+            StoredCredential::Password(hash) => Some(User {
                 name: fingerprints.of(b"name", &[entry.name.as_bytes()]),
                 principal: Principal::user(&entry.name, &entry.roles),
                 hash,
             }),
-            Proof::Key { .. } => None,
+            StoredCredential::Key { .. } => None,
         };
         let users = entries.into_iter().filter_map(user).collect();
-        Self { users, nobody: Arc::new(password::nobody()) }
+        Self { users, dummy_hash: Arc::new(password::dummy_hash()) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,11 +53,11 @@ impl Users {
 
     /// The hash that belongs to a name. For an unknown name it is the hash of some user, always the same
     /// one: the work is then what it is for a user, also where hashes of different cost stand in the file.
-    pub(super) fn find(&self, name: &Digest) -> Found {
+    pub(super) fn find(&self, name: &Digest) -> UserLookup {
         let [first, second, third, fourth, ..] = *name;
         let number = u32::from_be_bytes([first, second, third, fourth]) as usize;
         let Some(stand_in) = number.checked_rem(self.users.len()) else {
-            return Found { hash: Arc::clone(&self.nobody), principal: None };
+            return UserLookup { hash: Arc::clone(&self.dummy_hash), principal: None };
         };
         let (mut index, mut known) = (stand_in as u64, Choice::from(0));
         for (each, user) in (0..).zip(&self.users) {
@@ -67,6 +67,9 @@ impl Users {
         }
         let user = &self.users[usize::try_from(index).unwrap_or(stand_in)];
         let principal = user.principal.clone();
-        Found { hash: Arc::clone(&user.hash), principal: bool::from(known).then_some(principal) }
+        UserLookup {
+            hash: Arc::clone(&user.hash),
+            principal: bool::from(known).then_some(principal),
+        }
     }
 }

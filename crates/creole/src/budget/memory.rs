@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is assumed where nothing is told.
-const UNKNOWN: usize = 1024 * 1024 * 1024;
+const ASSUMED_MEMORY: usize = 1024 * 1024 * 1024;
 
 /// How many bytes this process may have.
-pub(super) fn available() -> usize {
+pub(super) fn available_memory() -> usize {
     let root = Path::new("/");
-    let machine = machine(root).unwrap_or(UNKNOWN);
-    group(root).map_or(machine, |group| group.min(machine))
+    let machine = machine_memory(root).unwrap_or(ASSUMED_MEMORY);
+    cgroup_limit(root).map_or(machine, |group| group.min(machine))
 }
 
 /// What the machine has.
-fn machine(root: &Path) -> Option<usize> {
+fn machine_memory(root: &Path) -> Option<usize> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -22,7 +22,7 @@ fn machine(root: &Path) -> Option<usize> {
 }
 
 /// What the control group of this process allows, or one above it, in either version of control groups.
-fn group(root: &Path) -> Option<usize> {
+fn cgroup_limit(root: &Path) -> Option<usize> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let limits = text.lines().filter_map(|line| {
         // The number of the hierarchy, the controllers, the path.
@@ -30,9 +30,9 @@ fn group(root: &Path) -> Option<usize> {
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let is_of = |name| controllers.split(',').any(|controller| controller == name);
         match controllers {
-            "" => least(&root.join("sys/fs/cgroup"), path, "memory.max"),
+            "" => min_cgroup_limit(&root.join("sys/fs/cgroup"), path, "memory.max"),
             _ if is_of("memory") => {
-                least(&root.join("sys/fs/cgroup/memory"), path, "memory.limit_in_bytes")
+                min_cgroup_limit(&root.join("sys/fs/cgroup/memory"), path, "memory.limit_in_bytes")
             }
             _ => None,
         }
@@ -42,7 +42,7 @@ fn group(root: &Path) -> Option<usize> {
 
 /// The least that is written in a file of this name, in the group of that path or one above it. Within a container the
 /// path may be one of the machine around it: then the group is at the top.
-fn least(top: &Path, path: &str, name: &str) -> Option<usize> {
+fn min_cgroup_limit(top: &Path, path: &str, name: &str) -> Option<usize> {
     let inner: PathBuf = top.join(path.trim_start_matches('/'));
     let groups = inner.ancestors().take_while(|group| group.starts_with(top));
     let limits = groups.filter_map(|group| {
@@ -73,7 +73,7 @@ mod tests {
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("sys/fs/cgroup/a/memory.max", "268435456\n"),
         ]);
-        assert_eq!(group(root.path()), Some(268_435_456));
+        assert_eq!(cgroup_limit(root.path()), Some(268_435_456));
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             ("sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "1000\n"),
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
-        assert_eq!(group(root.path()), Some(1000));
+        assert_eq!(cgroup_limit(root.path()), Some(1000));
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             ("proc/self/cgroup", "0::/../elsewhere\n"),
             ("sys/fs/cgroup/memory.max", "2000\n"),
         ]);
-        assert_eq!(group(root.path()), Some(2000));
+        assert_eq!(cgroup_limit(root.path()), Some(2000));
     }
 
     #[test]
@@ -101,8 +101,11 @@ mod tests {
             ("proc/self/cgroup", "0::/\n"),
             ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n"),
         ]);
-        assert_eq!((group(root.path()), machine(root.path())), (None, Some(2_097_152)));
+        assert_eq!(
+            (cgroup_limit(root.path()), machine_memory(root.path())),
+            (None, Some(2_097_152))
+        );
         let empty = tree(&[]);
-        assert_eq!((group(empty.path()), machine(empty.path())), (None, None));
+        assert_eq!((cgroup_limit(empty.path()), machine_memory(empty.path())), (None, None));
     }
 }

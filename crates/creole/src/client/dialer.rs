@@ -63,7 +63,7 @@ impl fmt::Debug for Offer {
 }
 
 /// Opens connections to one server, in the way that it wants to be spoken to. When one that failed may be tried
-/// again is up to whoever dials; see [`Restarts`](crate::process::Restarts).
+/// again is up to whoever dials; see [`RestartPolicy`](crate::process::RestartPolicy).
 ///
 /// A server may speak both eras. Which one a connection is of is up to the caller that it is for
 /// ([`connect_in`](Self::connect_in)); the other is used only where the server lacks the caller's.

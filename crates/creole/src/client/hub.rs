@@ -27,7 +27,7 @@ use super::calling::{Calling, Desk, Found, Step};
 use super::connection::{Before, Closed, Notice, OnLog, OnQuestion, Setup};
 use super::link::{Inbox, Link, Transport, Whereabouts};
 use super::noise::Meter;
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// Notices that may wait to be taken; whoever lags behind is told so.
 const NOTICES: usize = 256;
@@ -310,7 +310,7 @@ impl Hub {
 
     pub(super) async fn close(&self) {
         let detail = format!("the connection to `{}` was closed", self.name);
-        let fault = unavailable(&self.name, detail, "closed");
+        let fault = unavailable_fault(&self.name, detail, "closed");
         self.end(Closed { fault, session_lost: false, by_us: true });
         if let Some(link) = self.link.get() {
             link.close().await;

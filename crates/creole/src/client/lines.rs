@@ -15,9 +15,11 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::link::{Carrier, Inbox, LARGE, Link, Transport};
-use crate::budget::{Budget, Held, NoRoom, Room};
+use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
 use crate::chain::BoxFuture;
-use crate::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail, unavailable};
+use crate::process::{
+    Child, ChildInput, ChildOutput, Exit, Program, StderrTail, unavailable_fault,
+};
 use crate::transport::{Sink, Source};
 
 /// How much is read at once.
@@ -135,10 +137,10 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
             input: self.input,
             lines: LineDecoder::new(self.longest),
             longest: self.longest,
-            room: Room::new(hold(self.budget, Arc::clone(&name))),
+            room: BufferReservation::new(hold(self.budget, Arc::clone(&name))),
             unread: self.unread,
         };
-        let exited = self.child.as_ref().map(Child::exited);
+        let exited = self.child.as_ref().map(Child::wait_for_exit);
         let reader = tokio::spawn(reader.run(exited)).abort_handle();
         let writer = tokio::spawn(write_on(Arc::clone(&outlet), name, inbox)).abort_handle();
         Arc::new(LineLink { outlet, reader, writer, child: Mutex::new(self.child) })
@@ -275,7 +277,7 @@ async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox)
             // Mostly the server has ended, and whoever reads from it knows more.
             sleep(APART).await;
             let detail = format!("`{name}` no longer reads what it is sent");
-            return inbox.ended(unavailable(&name, detail, "upstream_ended"));
+            return inbox.ended(unavailable_fault(&name, detail, "upstream_ended"));
         }
         if !has_some {
             drop(sink);
@@ -286,7 +288,7 @@ async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox)
 
 /// Reads what the server says.
 struct Reader<I> {
-    tail: Option<Tail>,
+    tail: Option<StderrTail>,
     /// Whether the end of the server is logged.
     logs: bool,
     name: Arc<str>,
@@ -295,16 +297,16 @@ struct Reader<I> {
     lines: LineDecoder,
     longest: usize,
     /// The memory for a message that came in part.
-    room: Room<Hold>,
+    room: BufferReservation<Hold>,
     /// What was read before.
     unread: Vec<u8>,
 }
 
 /// Says for whom memory is held.
-type Hold = Box<dyn FnOnce() -> Held + Send>;
+type Hold = Box<dyn FnOnce() -> Reservation + Send>;
 
 fn hold(budget: Budget, name: Arc<str>) -> Hold {
-    Box::new(move || budget.hold(&*name))
+    Box::new(move || budget.reserve_for(&*name))
 }
 
 impl<I: Source> Reader<I> {
@@ -312,7 +314,7 @@ impl<I: Source> Reader<I> {
         let Some(exited) = exited else {
             self.read_on().await;
             let detail = format!("`{}` closed the connection", self.name);
-            return self.inbox.ended(unavailable(&self.name, detail, "upstream_ended"));
+            return self.inbox.ended(unavailable_fault(&self.name, detail, "upstream_ended"));
         };
         let mut exited = std::pin::pin!(exited);
         let exit = tokio::select! {
@@ -326,11 +328,11 @@ impl<I: Source> Reader<I> {
         };
         let stopped = || {
             let detail = format!("`{}` closed its output", self.name);
-            unavailable(&self.name, detail, "upstream_ended")
+            unavailable_fault(&self.name, detail, "upstream_ended")
         };
         let mut fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
         if let Some(tail) = &self.tail {
-            tail.settled(LAST_WORDS).await;
+            tail.wait_complete(LAST_WORDS).await;
             // For whoever runs it: a gateway's callers are not told.
             fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
         }
@@ -358,9 +360,9 @@ impl<I: Source> Reader<I> {
     fn make_room(&mut self, more: usize) -> DropReason {
         let buffered = self.lines.buffered_bytes();
         let needed = if buffered == 0 { 0 } else { buffered + more };
-        let limit = match self.room.fit(needed) {
+        let limit = match self.room.resize_to(needed) {
             Ok(()) => self.longest,
-            Err(NoRoom) => buffered.max(CHUNK).min(self.longest),
+            Err(BudgetExhausted) => buffered.max(CHUNK).min(self.longest),
         };
         self.lines.set_limit(limit);
         if limit < self.longest { DropReason::NoMemory } else { DropReason::TooLong }

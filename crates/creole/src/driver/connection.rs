@@ -19,8 +19,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::auth::LOCAL;
-use crate::call::{Canceller, ConnectionId, Origin, Outlet};
+use crate::auth::LOCAL_PRINCIPAL;
+use crate::call::{Canceller, ClientChannel, ConnectionId, Origin};
 use crate::chain::BoxFuture;
 use crate::registry::Announcement;
 use crate::server::Service;
@@ -79,7 +79,7 @@ impl Connection {
             changes: service.registry().changes(),
             service,
             // Whoever owns the pipe is one person, whatever it says.
-            origin: Origin::new(LOCAL.into()),
+            origin: Origin::new(LOCAL_PRINCIPAL.into()),
             outbox: Outbox::default(),
             taken: 0,
             logged: 0,
@@ -138,7 +138,7 @@ impl Connection {
             let frames = self.outbox.bytes()[self.logged..].split(|byte| *byte == b'\n');
             frames
                 .filter(|frame| !frame.is_empty())
-                .for_each(|frame| telemetry::payload("sent", frame));
+                .for_each(|frame| telemetry::log_payload("sent", frame));
             self.logged = self.outbox.bytes().len();
         }
     }
@@ -268,10 +268,10 @@ impl Connection {
             }
             Action::ReleaseSubscriptions(uris) => {
                 let id = ConnectionId::of(&*self.outlet);
-                uris.iter().for_each(|uri| self.service.registry().release(uri, id));
+                uris.iter().for_each(|uri| self.service.registry().subscription_ended(uri, id));
             }
             Action::RootsChanged => self.outlet.roots.send_replace(()),
-            Action::Observe(observation) => telemetry::observe(&observation),
+            Action::Observe(observation) => telemetry::record_observation(&observation),
         }
     }
 
@@ -284,8 +284,8 @@ impl Connection {
     /// `tokio::task::spawn_blocking`.
     fn start(&mut self, call: Call) {
         let key = call.key;
-        let outlet: Arc<dyn Outlet> = Arc::clone(&self.outlet) as _;
-        let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
+        let outlet: Arc<dyn ClientChannel> = Arc::clone(&self.outlet) as _;
+        let (mut future, canceller) = self.service.start_call(call, outlet, self.origin.clone());
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(outcome) => {
@@ -310,7 +310,7 @@ impl Connection {
     fn cancel(&mut self, call: CallKey, reason: &str) {
         if let Some(running) = self.running.remove(&call) {
             tracing::debug!(target: telemetry::TARGET, reason, "call cancelled");
-            running.canceller.cancel_because(reason);
+            running.canceller.cancel_with_reason(reason);
             running.task.abort();
         }
     }
@@ -323,7 +323,9 @@ impl Drop for Connection {
             running.task.abort();
         }
         let id = ConnectionId::of(&*self.outlet);
-        self.machine.subscribed_uris().for_each(|uri| self.service.registry().release(uri, id));
+        self.machine
+            .subscribed_uris()
+            .for_each(|uri| self.service.registry().subscription_ended(uri, id));
     }
 }
 
@@ -334,12 +336,12 @@ struct Channel {
     roots: watch::Sender<()>,
 }
 
-impl Outlet for Channel {
-    fn event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Channel {
+    fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
         Box::pin(async move { _ = self.sender.send(Report::Event(call, event)).await })
     }
 
-    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let (answer, waiting) = oneshot::channel();
             _ = self.sender.send(Report::Ask(Some(call), question, answer)).await;
@@ -347,18 +349,18 @@ impl Outlet for Channel {
         })
     }
 
-    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         // A full queue belongs to a slow client; it is not asked.
         _ = self.sender.try_send(Report::Ask(None, question, answer));
         waiting
     }
 
-    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+    fn watch_roots(&self) -> Option<watch::Receiver<()>> {
         Some(self.roots.subscribe())
     }
 
-    fn log(&self, event: Event) {
+    fn send_log(&self, event: Event) {
         // A full queue belongs to a slow client.
         _ = self.sender.try_send(Report::Log(event));
     }
@@ -368,6 +370,6 @@ fn log_received(line: &FramedLine<'_>, service: &Service) {
     if let FramedLine::Complete(frame) = line
         && service.logs_payloads()
     {
-        telemetry::payload("received", frame);
+        telemetry::log_payload("received", frame);
     }
 }

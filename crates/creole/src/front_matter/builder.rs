@@ -2,12 +2,12 @@
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
-use super::{DEEPEST, Members, Node, Wrong, scalar};
+use super::{FrontMatterError, MAX_DEPTH, Members, Node, scalar};
 
 const QUOTE: &str = "put the value in quotes";
 
 /// A collection whose end has not come yet.
-struct Open {
+struct OpenCollection {
     collection: Collection,
     /// The line in which it begins, if it is in brackets.
     bracket: Option<usize>,
@@ -20,13 +20,13 @@ enum Collection {
 }
 
 /// Puts a value together.
-pub(super) struct Builder<'a> {
+pub(super) struct MemberBuilder<'a> {
     text: &'a str,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     members: Members,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> MemberBuilder<'a> {
     /// A builder for the events of this text.
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, open: Vec::new(), members: Members::new() }
@@ -38,7 +38,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes the next event.
-    pub(super) fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Wrong> {
+    pub(super) fn handle_event(
+        &mut self,
+        event: Event<'_>,
+        span: &Span,
+    ) -> Result<(), FrontMatterError> {
         let line = line_of(span.start.line());
         match event {
             Event::Scalar(_, _, 1.., _)
@@ -50,15 +54,19 @@ impl<'a> Builder<'a> {
             | Event::SequenceStart(_, _, Some(_))
             | Event::MappingStart(_, _, Some(_)) => {
                 let help = "write the value out or quote it";
-                Err(Wrong::new(line, "anchors, aliases and tags are not read here", help))
+                Err(FrontMatterError::new(
+                    line,
+                    "anchors, aliases and tags are not read here",
+                    help,
+                ))
             }
-            Event::Scalar(text, style, ..) if self.awaits_key() => {
+            Event::Scalar(text, style, ..) if self.expects_key() => {
                 self.check_colon(span, line)?;
                 self.key(&text, style, line)
             }
             Event::Scalar(text, style, ..) => {
                 let value = self.scalar(&text, style, span, line)?;
-                self.put(value, line)
+                self.push_value(value, line)
             }
             Event::SequenceStart(style, ..) => {
                 self.begin(Collection::List(Vec::new()), style, line)
@@ -66,7 +74,11 @@ impl<'a> Builder<'a> {
             Event::MappingStart(style, ..) => {
                 if style == StructureStyle::Flow && !self.rest(span).starts_with('{') {
                     let what = "a key stands in a list in brackets";
-                    return Err(Wrong::new(line, what, "put it in braces, or quote the text"));
+                    return Err(FrontMatterError::new(
+                        line,
+                        what,
+                        "put it in braces, or quote the text",
+                    ));
                 }
                 self.begin(Collection::Map(Members::new(), None), style, line)
             }
@@ -87,12 +99,15 @@ impl<'a> Builder<'a> {
         self.text.get(..start).unwrap_or_default()
     }
 
-    fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { collection: Collection::Map(_, None), .. }))
+    fn expects_key(&self) -> bool {
+        matches!(
+            self.open.last(),
+            Some(OpenCollection { collection: Collection::Map(_, None), .. })
+        )
     }
 
     /// Refuses a key after `?`, which has no colon in its line.
-    fn check_colon(&self, span: &Span, line: usize) -> Result<(), Wrong> {
+    fn check_colon(&self, span: &Span, line: usize) -> Result<(), FrontMatterError> {
         let before = self.before(span).trim_end_matches(' ');
         let before = before.rsplit('\n').next().unwrap_or_default();
         let is_marked =
@@ -100,26 +115,31 @@ impl<'a> Builder<'a> {
         let end = span.end.byte_offset().unwrap_or_default();
         let after = self.text.get(end..).unwrap_or_default().trim_start_matches(' ');
         match is_marked || !(after.starts_with(':') || self.is_in_brackets()) {
-            true => Err(Wrong::new(line, "a key after `?` is not read here", "write `key: value`")),
+            true => Err(FrontMatterError::new(
+                line,
+                "a key after `?` is not read here",
+                "write `key: value`",
+            )),
             false => Ok(()),
         }
     }
 
-    fn key(&mut self, text: &str, style: ScalarStyle, line: usize) -> Result<(), Wrong> {
+    fn key(&mut self, text: &str, style: ScalarStyle, line: usize) -> Result<(), FrontMatterError> {
         let name = match style {
             ScalarStyle::Plain => scalar::resolve(text).ok(),
             _ => Some(Node::Text(text.to_owned())),
         };
         let Some(Node::Text(name)) = name else {
             let what = format!("the key `{text}` is not a text");
-            return Err(Wrong::new(line, what, "put the key in quotes"));
+            return Err(FrontMatterError::new(line, what, "put the key in quotes"));
         };
-        let Some(Open { collection: Collection::Map(members, waiting), .. }) = self.open.last_mut()
+        let Some(OpenCollection { collection: Collection::Map(members, waiting), .. }) =
+            self.open.last_mut()
         else {
             return Ok(());
         };
         if members.iter().any(|(other, _)| *other == name) {
-            return Err(Wrong::new(
+            return Err(FrontMatterError::new(
                 line,
                 format!("the key `{name}` comes twice"),
                 "keep one of them",
@@ -135,7 +155,7 @@ impl<'a> Builder<'a> {
         style: ScalarStyle,
         span: &Span,
         line: usize,
-    ) -> Result<Node, Wrong> {
+    ) -> Result<Node, FrontMatterError> {
         let is_long = span.start.line() != span.end.line();
         let is_missing = span.start.index() == span.end.index();
         match style {
@@ -145,14 +165,14 @@ impl<'a> Builder<'a> {
             }
             ScalarStyle::Plain if is_missing && self.is_in_brackets() => {
                 let help = "write `{ key: value }`, with a space after the colon";
-                Err(Wrong::new(line, "a value in brackets is missing", help))
+                Err(FrontMatterError::new(line, "a value in brackets is missing", help))
             }
             ScalarStyle::Plain => {
-                scalar::resolve(text).map_err(|what| Wrong::new(line, what, QUOTE))
+                scalar::resolve(text).map_err(|what| FrontMatterError::new(line, what, QUOTE))
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if is_long => {
                 let help = "close it in the same line; a text of several lines follows `>-`";
-                Err(Wrong::new(line, "a quotation does not end", help))
+                Err(FrontMatterError::new(line, "a quotation does not end", help))
             }
             ScalarStyle::Literal | ScalarStyle::Folded => {
                 self.check_header(span)?;
@@ -163,7 +183,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Refuses what looks like a list below a plain value: YAML takes it for a part of the value.
-    fn check_no_items(&self, span: &Span) -> Result<(), Wrong> {
+    fn check_no_items(&self, span: &Span) -> Result<(), FrontMatterError> {
         let end = span.end.byte_offset().unwrap_or_default();
         let start = span.start.byte_offset().unwrap_or_default();
         let lines = self.text.get(start..end).unwrap_or_default().lines().enumerate().skip(1);
@@ -172,7 +192,7 @@ impl<'a> Builder<'a> {
             if line == "-" || line.starts_with("- ") {
                 let help = "leave the line of the key empty after the colon";
                 let number = line_of(span.start.line() + index);
-                return Err(Wrong::new(number, "a list cannot follow a value", help));
+                return Err(FrontMatterError::new(number, "a list cannot follow a value", help));
             }
         }
         Ok(())
@@ -183,7 +203,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Refuses a number in the header of a text of several lines. The span begins behind the header.
-    fn check_header(&self, span: &Span) -> Result<(), Wrong> {
+    fn check_header(&self, span: &Span) -> Result<(), FrontMatterError> {
         let before = self.before(span).trim_end();
         let header = before.rsplit('\n').next().unwrap_or_default();
         let header = header.split(" #").next().unwrap_or_default().trim_end();
@@ -194,7 +214,11 @@ impl<'a> Builder<'a> {
             let help =
                 "leave the number out and begin the text with a line that is not indented further";
             let line = line_of(1 + before.matches('\n').count());
-            return Err(Wrong::new(line, "a number after `|` or `>` is not read here", help));
+            return Err(FrontMatterError::new(
+                line,
+                "a number after `|` or `>` is not read here",
+                help,
+            ));
         }
         Ok(())
     }
@@ -204,41 +228,45 @@ impl<'a> Builder<'a> {
         collection: Collection,
         style: StructureStyle,
         line: usize,
-    ) -> Result<(), Wrong> {
-        if self.awaits_key() {
-            return Err(Wrong::new(line, "a key is not a text", "put the key in quotes"));
+    ) -> Result<(), FrontMatterError> {
+        if self.expects_key() {
+            return Err(FrontMatterError::new(
+                line,
+                "a key is not a text",
+                "put the key in quotes",
+            ));
         }
         let is_map = matches!(collection, Collection::Map(..));
         if self.open.is_empty() && !is_map {
-            return Err(no_mapping(line));
+            return Err(not_a_mapping(line));
         }
         // The front matter itself is one level.
-        if self.open.len() > DEEPEST {
+        if self.open.len() > MAX_DEPTH {
             return Err(too_deep(line));
         }
         let bracket = (style == StructureStyle::Flow).then_some(line);
-        self.open.push(Open { collection, bracket });
+        self.open.push(OpenCollection { collection, bracket });
         Ok(())
     }
 
-    fn end(&mut self, line: usize) -> Result<(), Wrong> {
+    fn end(&mut self, line: usize) -> Result<(), FrontMatterError> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         if let Some(begun) = open.bracket.filter(|begun| *begun != line) {
             let help = "close the brackets in the same line";
-            return Err(Wrong::new(begun, "brackets do not end", help));
+            return Err(FrontMatterError::new(begun, "brackets do not end", help));
         }
         match open.collection {
             Collection::Map(members, _) if self.open.is_empty() => {
                 self.members = members;
                 Ok(())
             }
-            Collection::Map(members, _) => self.put(Node::Map(members), line),
-            Collection::List(items) => self.put(Node::List(items), line),
+            Collection::Map(members, _) => self.push_value(Node::Map(members), line),
+            Collection::List(items) => self.push_value(Node::List(items), line),
         }
     }
 
-    fn put(&mut self, value: Node, line: usize) -> Result<(), Wrong> {
-        let Some(open) = self.open.last_mut() else { return Err(no_mapping(line)) };
+    fn push_value(&mut self, value: Node, line: usize) -> Result<(), FrontMatterError> {
+        let Some(open) = self.open.last_mut() else { return Err(not_a_mapping(line)) };
         match &mut open.collection {
             Collection::List(items) => items.push(value),
             Collection::Map(members, waiting) => {
@@ -257,11 +285,11 @@ pub(super) fn line_of(line: usize) -> usize {
 }
 
 /// A collection is inside of too many others.
-pub(super) fn too_deep(line: usize) -> Wrong {
-    let what = format!("this is nested deeper than {DEEPEST} levels");
-    Wrong::new(line, what, "front matter is flat; move the rest into a file")
+pub(super) fn too_deep(line: usize) -> FrontMatterError {
+    let what = format!("this is nested deeper than {MAX_DEPTH} levels");
+    FrontMatterError::new(line, what, "front matter is flat; move the rest into a file")
 }
 
-fn no_mapping(line: usize) -> Wrong {
-    Wrong::new(line, "there is no key in this line", "write `key: value`")
+fn not_a_mapping(line: usize) -> FrontMatterError {
+    FrontMatterError::new(line, "there is no key in this line", "write `key: value`")
 }

@@ -13,13 +13,13 @@ use granit_parser::{ErrorKind, Parser, ScanError};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use self::builder::{Builder, line_of, too_deep};
-use self::source::Source;
+use self::builder::{MemberBuilder, line_of, too_deep};
+use self::source::FrontMatterSource;
 
 /// The longest front matter, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 /// How deep lists and mappings may be inside of one another.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,24 +58,24 @@ impl Serialize for Node {
 
 /// What is wrong, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct FrontMatterError {
     /// The line, from one.
     pub line: usize,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: String,
 }
 
-impl Wrong {
+impl FrontMatterError {
     fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { line, what: what.into(), help: help.into() }
+        Self { line, message: what.into(), help: help.into() }
     }
 }
 
 /// A text and what its front matter says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document<'a> {
+pub struct FrontMatterDocument<'a> {
     /// The members of the front matter; none if there is no front matter.
     pub members: serde_json::Map<String, Value>,
     /// The text after it.
@@ -84,62 +84,70 @@ pub struct Document<'a> {
     pub line: usize,
 }
 
-impl<'a> Document<'a> {
+impl<'a> FrontMatterDocument<'a> {
     /// Reads a text, which may begin with front matter between two lines `---`.
     ///
     /// # Errors
     /// When the front matter has no end, or cannot be read alike by every reader.
-    pub fn read(text: &'a str) -> Result<Self, Wrong> {
+    pub fn read(text: &'a str) -> Result<Self, FrontMatterError> {
         let first = text.split('\n').next().unwrap_or_default();
         if first.strip_suffix('\r').unwrap_or(first) != "---" {
             return Ok(Self { members: serde_json::Map::new(), body: text, line: 1 });
         }
-        let source = Source::of(text)?;
+        let source = FrontMatterSource::extract(text)?;
         // The two lines `---` are not among those of the source.
         let above = source.lines + 2;
         let body = text.splitn(above + 1, '\n').nth(above).unwrap_or_default();
         let members = members(source)?;
         let value = serde_json::to_value(Node::Map(members));
         let Ok(Value::Object(members)) = value else {
-            return Err(Wrong::new(1, "the front matter is no mapping", "write `key: value`"));
+            return Err(FrontMatterError::new(
+                1,
+                "the front matter is no mapping",
+                "write `key: value`",
+            ));
         };
         Ok(Self { members, body, line: above + 1 })
     }
 }
 
 /// Reads the front matter that a text begins with.
-pub(crate) fn read(text: &str) -> Result<Members, Wrong> {
-    members(Source::of(text)?)
+pub(crate) fn read(text: &str) -> Result<Members, FrontMatterError> {
+    members(FrontMatterSource::extract(text)?)
 }
 
-fn members(source: Source<'_>) -> Result<Members, Wrong> {
+fn members(source: FrontMatterSource<'_>) -> Result<Members, FrontMatterError> {
     let options = granit_parser::options! {
         strict_indentation: true,
         disallow_directives: true,
         emit_unresolved_aliases: true,
-        flow_nesting_limit: DEEPEST + 1,
-        block_nesting_limit: DEEPEST + 1,
+        flow_nesting_limit: MAX_DEPTH + 1,
+        block_nesting_limit: MAX_DEPTH + 1,
     };
-    let mut builder = Builder::new(source.text);
+    let mut builder = MemberBuilder::new(source.text);
     for next in Parser::new_from_str_with_options(source.text, options) {
-        let (event, span) = next.map_err(|error| refused(&error, source.lines))?;
-        builder.take(event, &span)?;
+        let (event, span) = next.map_err(|error| scan_error(&error, source.lines))?;
+        builder.handle_event(event, &span)?;
     }
     Ok(builder.finish())
 }
 
 /// What the parser found wrong. What misses its end is found behind the last line.
-fn refused(error: &ScanError, lines: usize) -> Wrong {
+fn scan_error(error: &ScanError, lines: usize) -> FrontMatterError {
     let line = line_of(error.marker().line().min(lines));
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(line),
         ErrorKind::MappingValueNotAllowed => {
             let what = "a plain value cannot hold a colon before a space or at its end";
-            Wrong::new(line, what, "put the value in quotes, or write it as a text after `>-`")
+            FrontMatterError::new(
+                line,
+                what,
+                "put the value in quotes, or write it as a text after `>-`",
+            )
         }
         _ => {
             let help = "put the value in quotes, or begin what is on one level in one column";
-            Wrong::new(line, error.info(), help)
+            FrontMatterError::new(line, error.info(), help)
         }
     }
 }

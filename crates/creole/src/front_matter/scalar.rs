@@ -3,7 +3,7 @@
 use super::Node;
 
 /// The most digits of a number that every reader keeps whole.
-const MOST_DIGITS: usize = 15;
+const MAX_DIGITS: usize = 15;
 
 /// What a plain value stands for, or why readers do not agree on it.
 pub(super) fn resolve(text: &str) -> Result<Node, String> {
@@ -13,7 +13,7 @@ pub(super) fn resolve(text: &str) -> Result<Node, String> {
         "false" | "False" | "FALSE" => return Ok(Node::Bool(false)),
         _ => {}
     }
-    if is_word_of_old(text) {
+    if is_yaml_1_1_bool(text) {
         return Err(format!("`{text}` is true or false to some readers and a text to others"));
     }
     if is_number(text) {
@@ -32,7 +32,7 @@ pub(super) fn resolve(text: &str) -> Result<Node, String> {
     Ok(Node::Text(text.to_owned()))
 }
 
-fn is_word_of_old(text: &str) -> bool {
+fn is_yaml_1_1_bool(text: &str) -> bool {
     let words = ["yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF"];
     words.contains(&text) || matches!(text, "y" | "Y" | "n" | "N")
 }
@@ -50,7 +50,7 @@ fn is_number(text: &str) -> bool {
         && fraction.is_none_or(all_digits)
         && (whole == "0" || !whole.starts_with('0'))
         && text != "-0"
-        && count <= MOST_DIGITS
+        && count <= MAX_DIGITS
 }
 
 /// What one of the many ways to write a number takes for one.

@@ -1,25 +1,29 @@
 //! The text of a front matter, between its two `---`.
 
-use super::{LONGEST, Wrong};
+use super::{FrontMatterError, MAX_BYTES};
 
 /// The text of a front matter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct FrontMatterSource<'a> {
     /// The lines between the two lines `---`.
     pub(super) text: &'a str,
     /// The number of these lines.
     pub(super) lines: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> FrontMatterSource<'a> {
     /// The front matter that a file begins with.
-    pub(super) fn of(file: &'a str) -> Result<Self, Wrong> {
+    pub(super) fn extract(file: &'a str) -> Result<Self, FrontMatterError> {
         let mut all = file.split_inclusive('\n');
         let first = all.next().unwrap_or_default();
         if without_end(first) != "---" {
             let help =
                 "the first line is `---`, then come `name:` and `description:`, then `---` again";
-            return Err(Wrong::new(1, "the file does not begin with front matter", help));
+            return Err(FrontMatterError::new(
+                1,
+                "the file does not begin with front matter",
+                help,
+            ));
         }
         let (start, mut end) = (first.len(), first.len());
         for (lines, line) in all.enumerate() {
@@ -28,14 +32,18 @@ impl<'a> Source<'a> {
                 return Ok(Self { text: &file[start..end], lines });
             }
             end += line.len();
-            if end - start > LONGEST {
-                let what = format!("the front matter is longer than {LONGEST} bytes");
-                return Err(Wrong::new(1, what, "end it by a line `---` before the text"));
+            if end - start > MAX_BYTES {
+                let what = format!("the front matter is longer than {MAX_BYTES} bytes");
+                return Err(FrontMatterError::new(
+                    1,
+                    what,
+                    "end it by a line `---` before the text",
+                ));
             }
             check(lines + 2, text)?;
         }
         let what = "the front matter does not end";
-        Err(Wrong::new(1, what, "end it by a line `---` before the text"))
+        Err(FrontMatterError::new(1, what, "end it by a line `---` before the text"))
     }
 }
 
@@ -45,22 +53,30 @@ fn without_end(line: &str) -> &str {
 }
 
 /// Refuses what YAML does not allow, and what readers of YAML disagree on.
-fn check(number: usize, line: &str) -> Result<(), Wrong> {
+fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
     if line.trim_start_matches(' ').starts_with('\t') {
-        return Err(Wrong::new(number, "this line is indented by a tab", "indent by spaces"));
+        return Err(FrontMatterError::new(
+            number,
+            "this line is indented by a tab",
+            "indent by spaces",
+        ));
     }
-    if let Some(odd) = line.chars().find(|letter| is_odd(*letter)) {
+    if let Some(odd) = line.chars().find(|letter| is_ambiguous(*letter)) {
         let what = format!("the character U+{:04X} cannot stand here", u32::from(odd));
         let help = "take it out, or write it as an escape inside of double quotes";
-        return Err(Wrong::new(number, what, help));
+        return Err(FrontMatterError::new(number, what, help));
     }
     if line == "..." || line.starts_with("... ") {
-        return Err(Wrong::new(number, "`...` ends a document", "end front matter by `---`"));
+        return Err(FrontMatterError::new(
+            number,
+            "`...` ends a document",
+            "end front matter by `---`",
+        ));
     }
     Ok(())
 }
 
 /// Control characters, and ends of lines other than a newline.
-fn is_odd(letter: char) -> bool {
+fn is_ambiguous(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }

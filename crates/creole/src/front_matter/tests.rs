@@ -7,11 +7,11 @@ use super::*;
 
 fn value(body: &str) -> Value {
     let members = read(&format!("---\n{body}\n---\ntext\n"))
-        .unwrap_or_else(|wrong| panic!("{body}\nline {}: {}", wrong.line, wrong.what));
+        .unwrap_or_else(|wrong| panic!("{body}\nline {}: {}", wrong.line, wrong.message));
     Raw::from_value(&Node::Map(members)).decode().unwrap()
 }
 
-fn wrong(body: &str) -> Wrong {
+fn wrong(body: &str) -> FrontMatterError {
     match read(&format!("---\n{body}\n---\n")) {
         Err(wrong) => wrong,
         Ok(members) => panic!("{body}\nis read as {members:?}"),
@@ -187,7 +187,7 @@ fn what_is_wrong_is_refused_in_its_line() {
     ];
     for (line, body) in cases {
         let wrong = wrong(body);
-        assert_eq!(wrong.line, line, "{body:?}: {}", wrong.what);
+        assert_eq!(wrong.line, line, "{body:?}: {}", wrong.message);
         assert!(!wrong.help.is_empty(), "{body:?}");
     }
 }
@@ -210,31 +210,34 @@ fn front_matter_begins_the_file_and_ends() {
 
 #[test]
 fn length_and_depth_have_an_end() {
-    let long = format!("---\na: {}\n---", "x".repeat(LONGEST));
-    assert!(read(&long).unwrap_err().what.contains("longer"));
+    let long = format!("---\na: {}\n---", "x".repeat(MAX_BYTES));
+    assert!(read(&long).unwrap_err().message.contains("longer"));
     let deep = |levels: usize| {
         (0..levels).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>()
     };
-    assert!(wrong(&deep(40)).what.contains("deeper"));
-    assert!(wrong(&format!("a: {}", "[".repeat(5000))).what.contains("deeper"));
-    assert!(wrong(&format!("a:\n  {}x", "- ".repeat(5000))).what.contains("deeper"));
+    assert!(wrong(&deep(40)).message.contains("deeper"));
+    assert!(wrong(&format!("a: {}", "[".repeat(5000))).message.contains("deeper"));
+    assert!(wrong(&format!("a:\n  {}x", "- ".repeat(5000))).message.contains("deeper"));
     value(&deep(10));
 }
 
 #[test]
 fn a_document_is_what_its_front_matter_says_and_the_text_after_it() {
-    let document =
-        Document::read("---\ntitle: T\nlist:\n  - name: a\n    needed: true\n---\r\nOne\nTwo\n")
-            .unwrap();
+    let document = FrontMatterDocument::read(
+        "---\ntitle: T\nlist:\n  - name: a\n    needed: true\n---\r\nOne\nTwo\n",
+    )
+    .unwrap();
     let expected = serde_json::json!({"title": "T", "list": [{"name": "a", "needed": true}]});
     assert_eq!(serde_json::Value::Object(document.members), expected);
     assert_eq!((document.body, document.line), ("One\nTwo\n", 7));
     for plain in ["", "Text\n---\n", "# Title"] {
-        let document = Document::read(plain).unwrap();
+        let document = FrontMatterDocument::read(plain).unwrap();
         assert!(document.members.is_empty());
         assert_eq!((document.body, document.line), (plain, 1));
     }
-    assert_eq!(Document::read("---\n---").unwrap().body, "");
-    assert_eq!(Document::read("---\ntitle: yes\n---\n").unwrap_err().line, 2);
-    assert!(Document::read("---\ntitle: T\n").unwrap_err().what.contains("does not end"));
+    assert_eq!(FrontMatterDocument::read("---\n---").unwrap().body, "");
+    assert_eq!(FrontMatterDocument::read("---\ntitle: yes\n---\n").unwrap_err().line, 2);
+    assert!(
+        FrontMatterDocument::read("---\ntitle: T\n").unwrap_err().message.contains("does not end")
+    );
 }

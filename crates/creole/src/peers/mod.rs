@@ -5,12 +5,12 @@
 //! [`State`]: an errand is a value that its taker removes, so that it is taken once; what is said about it is a log;
 //! messages only tell that there is something to look at, so nothing is lost with one of them.
 //!
-//! Nothing here costs anything before there is something to [keep](Peers::keep) for others: only then does a process
+//! Nothing here costs anything before there is something to [keep](Replicas::register) for others: only then does a process
 //! say that it is there, and listen.
 
-mod errand;
 mod presence;
-mod replies;
+mod replica_request;
+mod replica_responses;
 
 #[cfg(test)]
 mod tests;
@@ -23,55 +23,55 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
 
-pub use errand::{Desk, Errand, Sender};
-pub use replies::Replies;
+pub use replica_request::{ReplicaRequest, ReplicaResponder, Requester};
+pub use replica_responses::ReplicaResponses;
 
 use crate::state::{State, StateError};
 use crate::task::random_id;
 
 /// How often a process says that it is there.
-pub(crate) const BEAT: Duration = Duration::from_secs(2);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// How long it is believed to be there after it last said so. All of them go by the clock of the state.
-pub(crate) const ALIVE: Duration = Duration::from_secs(8);
+pub(crate) const HEARTBEAT_TTL: Duration = Duration::from_secs(8);
 
 /// How long a process that is there may take to take an errand.
-const TAKEN_WITHIN: Duration = Duration::from_secs(15);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The longest that somebody waits for an errand, and that what is said about it is kept.
-pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
+pub(crate) const REQUEST_TTL: Duration = Duration::from_secs(3600);
 
 /// Errands of others that a process is busy with at the same time; the rest waits.
-const MOST_ERRANDS: usize = 1024;
+const MAX_CONCURRENT_REQUESTS: usize = 1024;
 
 /// One of several processes that share a state; clones are the same one.
 #[derive(Clone)]
-pub struct Peers {
-    shared: Arc<Shared>,
+pub struct Replicas {
+    shared: Arc<ReplicaShared>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ReplicaShared {
     state: State,
     name: String,
-    kept: Mutex<Kept>,
+    registrations: Mutex<Registrations>,
     /// Whether others can find this process.
-    present: watch::Sender<bool>,
+    is_present: watch::Sender<bool>,
     slots: Arc<Semaphore>,
 }
 
 /// What this process keeps for others.
 #[derive(Default)]
-struct Kept {
-    takers: HashMap<String, Taker>,
+struct Registrations {
+    handlers: HashMap<String, RequestHandler>,
     /// Whether somebody says that this process is there.
-    runs: bool,
+    is_heartbeat_running: bool,
 }
 
-type Taker = Arc<dyn Fn(Errand) + Send + Sync>;
+type RequestHandler = Arc<dyn Fn(ReplicaRequest) + Send + Sync>;
 
 /// Why an errand came to nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Unreached {
+pub enum ReplicaError {
     /// The process is gone, or went while the errand was run.
     Gone,
     /// The process has no such thing any more.
@@ -82,13 +82,13 @@ pub enum Unreached {
     State(StateError),
 }
 
-impl From<StateError> for Unreached {
+impl From<StateError> for ReplicaError {
     fn from(error: StateError) -> Self {
         Self::State(error)
     }
 }
 
-impl fmt::Display for Unreached {
+impl fmt::Display for ReplicaError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => formatter.write_str("the process that had it is gone"),
@@ -99,24 +99,32 @@ impl fmt::Display for Unreached {
     }
 }
 
-impl std::error::Error for Unreached {}
+impl std::error::Error for ReplicaError {}
 
 /// Something that is kept for others until this is dropped.
 #[must_use = "others find it for as long as this lives"]
-pub struct Keeping {
-    shared: Arc<Shared>,
+pub struct Registration {
+    shared: Arc<ReplicaShared>,
     target: String,
 }
 
-impl Peers {
+impl Replicas {
     /// This process, as one of those that share the state. Its name is a new one, so that a process that was started
     /// again is not taken for the one before; `None` when the system has no randomness for it.
     #[must_use]
     pub fn new(state: State) -> Option<Self> {
         let name = random_id().ok()?;
         let (kept, present) = (Mutex::default(), watch::Sender::new(false));
-        let slots = Arc::new(Semaphore::new(MOST_ERRANDS));
-        Some(Self { shared: Arc::new(Shared { state, name, kept, present, slots }) })
+        let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
+        Some(Self {
+            shared: Arc::new(ReplicaShared {
+                state,
+                name,
+                registrations: kept,
+                is_present: present,
+                slots,
+            }),
+        })
     }
 
     /// What others know this process by.
@@ -133,17 +141,17 @@ impl Peers {
 
     /// Has errands to `target` come to `take`, which must not wait, for as long as what is given back lives. Returns
     /// once others can find it.
-    pub async fn keep(
+    pub async fn register(
         &self,
         target: &str,
-        take: impl Fn(Errand) + Send + Sync + 'static,
-    ) -> Keeping {
-        let keeping = Keeping { shared: Arc::clone(&self.shared), target: target.to_owned() };
-        self.shared.kept().takers.insert(target.to_owned(), Arc::new(take));
+        take: impl Fn(ReplicaRequest) + Send + Sync + 'static,
+    ) -> Registration {
+        let keeping = Registration { shared: Arc::clone(&self.shared), target: target.to_owned() };
+        self.shared.registrations().handlers.insert(target.to_owned(), Arc::new(take));
         presence::start(&self.shared);
-        let mut present = self.shared.present.subscribe();
+        let mut present = self.shared.is_present.subscribe();
         // A state that fails is told of in the log; who comes back to this process finds everything all the same.
-        _ = tokio::time::timeout(ALIVE, present.wait_for(|present| *present)).await;
+        _ = tokio::time::timeout(HEARTBEAT_TTL, present.wait_for(|present| *present)).await;
         keeping
     }
 
@@ -151,45 +159,50 @@ impl Peers {
     ///
     /// # Errors
     /// When the process is not there, the errand is longer than a value of the state, or the state fails.
-    pub async fn send(&self, to: &str, target: &str, errand: Bytes) -> Result<Replies, Unreached> {
+    pub async fn send(
+        &self,
+        to: &str,
+        target: &str,
+        errand: Bytes,
+    ) -> Result<ReplicaResponses, ReplicaError> {
         if !self.shared.is_alive(to).await? {
-            return Err(Unreached::Gone);
+            return Err(ReplicaError::Gone);
         }
-        Replies::send(Arc::clone(&self.shared), to, target, errand).await
+        ReplicaResponses::send(Arc::clone(&self.shared), to, target, errand).await
     }
 
     /// Tells the others that this process is gone, so that nobody waits until they notice.
     pub async fn leave(&self) {
-        self.shared.kept().takers.clear();
+        self.shared.registrations().handlers.clear();
         // Who cannot be told notices a little later.
         _ = self.shared.state.remove(&presence_path(&self.shared.name)).await;
     }
 }
 
-impl Shared {
+impl ReplicaShared {
     async fn is_alive(&self, name: &str) -> Result<bool, StateError> {
         let is_name = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         Ok(is_name && self.state.get(&presence_path(name)).await?.is_some())
     }
 
-    fn taker(&self, target: &str) -> Option<Taker> {
-        self.kept().takers.get(target).cloned()
+    fn handler(&self, target: &str) -> Option<RequestHandler> {
+        self.registrations().handlers.get(target).cloned()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registrations(&self) -> MutexGuard<'_, Registrations> {
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Keeping {
+impl Drop for Registration {
     fn drop(&mut self) {
-        let taker = self.shared.kept().takers.remove(&self.target);
+        let taker = self.shared.registrations().handlers.remove(&self.target);
         // Outside of the lock: it may hold on to anything.
         drop(taker);
     }
 }
 
-impl fmt::Debug for Peers {
+impl fmt::Debug for Replicas {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Peers").field("name", &self.shared.name).finish_non_exhaustive()
     }
@@ -201,16 +214,16 @@ fn presence_path(name: &str) -> String {
 }
 
 /// The errand itself, until it is taken.
-fn errand_path(id: &str) -> String {
+fn request_path(id: &str) -> String {
     format!("errand/{id}")
 }
 
 /// There for as long as somebody waits for the errand; also the topic on which its end is told.
-fn waiting_path(id: &str) -> String {
+fn waiter_path(id: &str) -> String {
     format!("errand/{id}/waiting")
 }
 
 /// The log of what is said about an errand, and the topic on which that is told.
-fn replies_path(id: &str) -> String {
+fn responses_path(id: &str) -> String {
     format!("errand/{id}/replies")
 }

@@ -8,21 +8,21 @@ use tokio::time::{Instant, advance};
 
 use super::*;
 
-fn two() -> (Peers, Peers) {
+fn two() -> (Replicas, Replicas) {
     let state = State::default();
-    (Peers::new(state.clone()).unwrap(), Peers::new(state).unwrap())
+    (Replicas::new(state.clone()).unwrap(), Replicas::new(state).unwrap())
 }
 
 /// Has each errand run by this, in a task of its own.
 fn run<F: Future<Output = ()> + Send + 'static>(
-    work: impl Fn(Errand) -> F + Send + Sync,
-) -> impl Fn(Errand) + Send + Sync {
+    work: impl Fn(ReplicaRequest) -> F + Send + Sync,
+) -> impl Fn(ReplicaRequest) + Send + Sync {
     move |errand| drop(tokio::spawn(work(errand)))
 }
 
-async fn echo(errand: Errand) {
+async fn echo(errand: ReplicaRequest) {
     let said = errand.payload.clone();
-    errand.desk.say(&said).await.unwrap();
+    errand.responder.send(&said).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,14 +31,14 @@ async fn an_errand_is_run_where_its_target_is_and_once() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let _kept = there
-        .keep("a", move |errand| {
+        .register("a", move |errand| {
             counted.fetch_add(1, Ordering::Relaxed);
             drop(tokio::spawn(echo(errand)));
         })
         .await;
     let mut replies = here.send(there.name(), "a", Bytes::from_static(b"hello")).await.unwrap();
     // Told of twice, as one that was not noticed is.
-    replies.call().await.unwrap();
+    replies.notify_replica().await.unwrap();
     assert_eq!(replies.next().await.unwrap(), "hello");
     assert_eq!(runs.load(Ordering::Relaxed), 1);
 }
@@ -49,15 +49,15 @@ async fn what_is_long_arrives_whole_and_in_order_and_what_is_too_long_is_refused
     let long: Bytes = (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect();
     let said = long.clone();
     let _kept = there
-        .keep(
+        .register(
             "a",
             run(move |errand| {
                 let said = said.clone();
                 async move {
                     for text in [&b"first"[..], b"", &said[..256 * 1024], &said, b"last"] {
-                        errand.desk.say(text).await.unwrap();
+                        errand.responder.send(text).await.unwrap();
                     }
-                    let refused = errand.desk.say(&vec![0; 17 * 1024 * 1024]).await;
+                    let refused = errand.responder.send(&vec![0; 17 * 1024 * 1024]).await;
                     assert!(matches!(refused, Err(StateError::TooLong { .. })), "{refused:?}");
                 }
             }),
@@ -73,32 +73,32 @@ async fn what_is_long_arrives_whole_and_in_order_and_what_is_too_long_is_refused
 async fn who_has_it_no_more_or_is_gone_is_told_at_once() {
     let (here, there) = two();
     let never = here.send(there.name(), "a", Bytes::new()).await;
-    assert_eq!(never.err(), Some(Unreached::Gone));
-    let kept = there.keep("a", run(echo)).await;
-    let other = there.keep("b", run(echo)).await;
+    assert_eq!(never.err(), Some(ReplicaError::Gone));
+    let kept = there.register("a", run(echo)).await;
+    let other = there.register("b", run(echo)).await;
     drop(kept);
     let mut unknown = here.send(there.name(), "a", Bytes::new()).await.unwrap();
-    assert_eq!(unknown.next().await, Err(Unreached::Unknown));
+    assert_eq!(unknown.next().await, Err(ReplicaError::Unknown));
     drop(other);
     there.leave().await;
     let left = here.send(there.name(), "b", Bytes::new()).await;
-    assert_eq!(left.err(), Some(Unreached::Gone));
+    assert_eq!(left.err(), Some(ReplicaError::Gone));
     let invented = here.send("../../seal/x", "b", Bytes::new()).await;
-    assert_eq!(invented.err(), Some(Unreached::Gone));
+    assert_eq!(invented.err(), Some(ReplicaError::Gone));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_dies_over_an_errand_is_missed_soon() {
     let (here, there) = two();
-    let _kept = there.keep("a", std::mem::forget).await;
+    let _kept = there.register("a", std::mem::forget).await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
     // Nothing that it would do while it lives ends its own presence, so somebody else does.
-    let taken = tokio::time::timeout(BEAT * 3, replies.next()).await;
+    let taken = tokio::time::timeout(HEARTBEAT * 3, replies.next()).await;
     assert!(taken.is_err(), "it is alive");
-    there.shared.kept().takers.clear();
+    there.shared.registrations().handlers.clear();
     let began = Instant::now();
-    assert_eq!(replies.next().await, Err(Unreached::Gone));
-    assert!(began.elapsed() <= ALIVE + BEAT * 2);
+    assert_eq!(replies.next().await, Err(ReplicaError::Gone));
+    assert!(began.elapsed() <= HEARTBEAT_TTL + HEARTBEAT * 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,19 +106,19 @@ async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
     let (here, there) = two();
     let (noticed, mut left) = mpsc::channel(1);
     let _kept = there
-        .keep(
+        .register(
             "a",
             run(move |errand| {
                 let noticed = noticed.clone();
                 async move {
-                    errand.sender.left().await;
+                    errand.requester.disconnected().await;
                     noticed.send(()).await.unwrap();
                 }
             }),
         )
         .await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
-    _ = tokio::time::timeout(ALIVE * 3, replies.next()).await;
+    _ = tokio::time::timeout(HEARTBEAT_TTL * 3, replies.next()).await;
     assert!(left.try_recv().is_err(), "it waits");
     drop(replies);
     left.recv().await.unwrap();
@@ -131,21 +131,21 @@ async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
 #[tokio::test(start_paused = true)]
 async fn nothing_stays_behind() {
     let (here, there) = two();
-    let kept = there.keep("a", run(echo)).await;
+    let kept = there.register("a", run(echo)).await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
     replies.next().await.unwrap();
     let id = replies.id.clone();
     drop((replies, kept));
-    advance(BEAT * 2).await;
-    tokio::time::sleep(BEAT).await;
+    advance(HEARTBEAT * 2).await;
+    tokio::time::sleep(HEARTBEAT).await;
     let state = &here.shared.state;
-    for key in [presence_path(there.name()), errand_path(&id), waiting_path(&id)] {
+    for key in [presence_path(there.name()), request_path(&id), waiter_path(&id)] {
         assert_eq!(state.get(&key).await.unwrap(), None, "{key}");
     }
-    assert_eq!(state.read_after(&replies_path(&id), 0, 1).await.unwrap(), []);
-    assert!(!there.shared.kept().runs);
+    assert_eq!(state.read_after(&responses_path(&id), 0, 1).await.unwrap(), []);
+    assert!(!there.shared.registrations().is_heartbeat_running);
     // And it can be there again.
-    let _kept = there.keep("a", run(echo)).await;
+    let _kept = there.register("a", run(echo)).await;
     let mut again = here.send(there.name(), "a", Bytes::from_static(b"x")).await.unwrap();
     assert_eq!(again.next().await.unwrap(), "x");
 }

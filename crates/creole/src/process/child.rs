@@ -14,9 +14,9 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::descriptors;
-use super::group::Group;
-use super::stderr::{self, Tail};
-use super::{Guardian, Patience, Program};
+use super::group::ProcessGroup;
+use super::stderr::{self, StderrTail};
+use super::{GracePeriods, Program, Reaper};
 use crate::transport::stdio::{Input, Output};
 
 /// What the child reads.
@@ -26,10 +26,10 @@ pub type ChildInput = Output;
 pub type ChildOutput = Input;
 
 /// How long the last words of a child that has ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long those may take to vanish who were killed.
-const KILLED: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Exit {
             Self::Signal(signal) => format!("was ended by signal {signal}"),
             Self::Unknown => "ended".to_owned(),
         };
-        unavailable(name, format!("`{name}` {how}"), "upstream_ended")
+        unavailable_fault(name, format!("`{name}` {how}"), "upstream_ended")
     }
 }
 
@@ -64,7 +64,7 @@ impl From<ExitStatus> for Exit {
 /// A running child. When this is dropped, the child is stopped in the background, with all that it started.
 #[derive(Debug)]
 pub struct Child {
-    tail: Tail,
+    tail: StderrTail,
     logs: bool,
     exit: watch::Receiver<Option<Exit>>,
     /// Dropped to have the child stopped.
@@ -78,46 +78,46 @@ impl Child {
     /// # Errors
     /// When it cannot be started; the fault names it and not its command line.
     pub async fn start(program: &Program) -> Result<(Self, ChildInput, ChildOutput), Fault> {
-        let refused = |error: io::Error| cannot_start(program, &error);
+        let refused = |error: io::Error| start_fault(program, &error);
         if let Some(folder) = &program.folder
             && !folder.is_dir()
         {
             let detail = format!("the folder that `{}` is to run in does not exist", program.name);
-            return Err(unavailable(&program.name, detail, "not_started"));
+            return Err(unavailable_fault(&program.name, detail, "not_started"));
         }
-        descriptors::withhold();
+        descriptors::set_close_on_exec();
         let mut child = program.command().spawn().map_err(refused)?;
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
-        let tail = Tail::default();
-        let log_name = program.logs.then(|| program.name.clone());
+        let tail = StderrTail::default();
+        let log_name = program.log_stderr.then(|| program.name.clone());
         let draining = tokio::spawn(stderr::drain(stderr, log_name, tail.clone()));
         let (stop, stopped) = oneshot::channel();
         let (told, exit) = watch::channel(None);
         let (left, gone) = watch::channel(false);
-        let group = child.id().and_then(Group::led_by);
-        let guardian = program.guardian.clone();
+        let group = child.id().and_then(ProcessGroup::led_by);
+        let guardian = program.reaper.clone();
         if let (Some(guardian), Some(group)) = (&guardian, group) {
             guardian.watch(group);
         }
-        let keeper = Keeper {
+        let keeper = ChildSupervisor {
             group,
-            guardian,
+            reaper: guardian,
             child,
             draining: draining.abort_handle(),
-            patience: program.patience,
+            grace_periods: program.grace_periods,
             exit: told,
             is_over: false,
         };
         tokio::spawn(async move {
-            keeper.keep(stopped, draining).await;
+            keeper.run(stopped, draining).await;
             left.send_replace(true);
         });
-        let child = Self { tail, logs: program.logs, exit, stop: Some(stop), gone };
+        let child = Self { tail, logs: program.log_stderr, exit, stop: Some(stop), gone };
         Ok((child, stdin, stdout))
     }
 
     /// What it wrote to its standard error last.
-    pub fn tail(&self) -> &Tail {
+    pub fn tail(&self) -> &StderrTail {
         &self.tail
     }
 
@@ -127,7 +127,7 @@ impl Child {
     }
 
     /// Resolves when the child itself has ended; what it started may live a little longer.
-    pub fn exited(&self) -> impl Future<Output = Exit> + Send + use<> {
+    pub fn wait_for_exit(&self) -> impl Future<Output = Exit> + Send + use<> {
         let mut exit = self.exit.clone();
         async move {
             let told = exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
@@ -152,36 +152,36 @@ fn pipes(child: &mut process::Child) -> io::Result<(ChildInput, ChildOutput, Inp
     Ok((Output::from_fd(stdin)?, Input::from_fd(stdout)?, Input::from_fd(stderr)?))
 }
 
-fn cannot_start(program: &Program, error: &io::Error) -> Fault {
+fn start_fault(program: &Program, error: &io::Error) -> Fault {
     let name = &program.name;
     let detail = match error.kind() {
         io::ErrorKind::NotFound => format!("the program of `{name}` was not found"),
         io::ErrorKind::PermissionDenied => format!("the program of `{name}` may not be run"),
         _ => format!("the program of `{name}` could not be started: {error}"),
     };
-    unavailable(name, detail, "not_started")
+    unavailable_fault(name, detail, "not_started")
 }
 
 /// The fault of a server behind us that cannot be reached.
-pub(crate) fn unavailable(upstream: &str, detail: String, reason: &str) -> Fault {
+pub(crate) fn unavailable_fault(upstream: &str, detail: String, reason: &str) -> Fault {
     let data = Raw::from_value(&serde_json::json!({"reason": reason, "upstream": upstream}));
     Fault::new(FaultKind::BackendUnavailable, detail).with_subject(upstream).with_data(data)
 }
 
 /// Owns the process: the only one who waits for it, and who makes sure that nobody is left of its group.
-struct Keeper {
+struct ChildSupervisor {
     child: process::Child,
-    group: Option<Group>,
-    guardian: Option<Guardian>,
+    group: Option<ProcessGroup>,
+    reaper: Option<Reaper>,
     draining: AbortHandle,
-    patience: Patience,
+    grace_periods: GracePeriods,
     exit: watch::Sender<Option<Exit>>,
     /// Whether nobody is left.
     is_over: bool,
 }
 
-impl Keeper {
-    async fn keep(
+impl ChildSupervisor {
+    async fn run(
         mut self,
         stopped: oneshot::Receiver<()>,
         mut draining: tokio::task::JoinHandle<()>,
@@ -190,22 +190,22 @@ impl Keeper {
             status = self.child.wait() => Some(status),
             _ = stopped => None,
         };
-        let patience = self.patience;
+        let patience = self.grace_periods;
         let status = match ended_by_itself {
             Some(status) => Some(status),
-            None => timeout(patience.closed, self.child.wait()).await.ok(),
+            None => timeout(patience.after_close, self.child.wait()).await.ok(),
         };
         if let Some(status) = status {
-            self.tell(status);
+            self.report_exit(status);
         }
         self.end_group().await;
         // Whoever escaped from the group may keep the pipe open for ever.
-        if timeout(LAST_WORDS, &mut draining).await.is_err() {
+        if timeout(STDERR_TIMEOUT, &mut draining).await.is_err() {
             draining.abort();
         }
     }
 
-    fn tell(&self, status: io::Result<ExitStatus>) {
+    fn report_exit(&self, status: io::Result<ExitStatus>) {
         let exit = status.map_or(Exit::Unknown, Exit::from);
         self.exit.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
     }
@@ -214,15 +214,15 @@ impl Keeper {
     async fn end_group(&mut self) {
         let Some(group) = self.group else { return };
         if !group.is_empty() {
-            group.ask();
-            let (asked, child) = (self.patience.asked, &mut self.child);
+            group.terminate();
+            let (asked, child) = (self.grace_periods.after_signal, &mut self.child);
             // The leader is waited for all the while: as a zombie it would stay in its group.
             let end = async {
                 let is_led = || self.exit.borrow().is_none();
-                if !group.ends_within(asked, is_led).await {
+                if !group.wait_until_empty(asked, is_led).await {
                     group.kill();
                     // Only who is stuck in the kernel is left after that.
-                    group.ends_within(KILLED, is_led).await;
+                    group.wait_until_empty(KILL_TIMEOUT, is_led).await;
                 }
             };
             tokio::select! {
@@ -244,7 +244,7 @@ async fn reap(
     std::future::pending().await
 }
 
-impl Drop for Keeper {
+impl Drop for ChildSupervisor {
     /// The runtime ends while the child is running: there is no time for patience.
     fn drop(&mut self) {
         self.draining.abort();
@@ -260,7 +260,7 @@ impl Drop for Keeper {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        if let (Some(guardian), Some(group)) = (&self.guardian, self.group) {
+        if let (Some(guardian), Some(group)) = (&self.reaper, self.group) {
             guardian.forget(group);
         }
     }

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 
 /// What programs need to find their files, their user, their language and their way out of a network.
-const INHERITED: [&str; 27] = [
+const INHERITED_VARIABLES: [&str; 27] = [
     "PATH",
     "HOME",
     "USER",
@@ -38,11 +38,11 @@ const INHERITED: [&str; 27] = [
 
 /// Whether children get this entry of our environment.
 pub fn is_inherited(key: &OsStr) -> bool {
-    key.to_str().is_some_and(|key| INHERITED.contains(&key) || key.starts_with("LC_"))
+    key.to_str().is_some_and(|key| INHERITED_VARIABLES.contains(&key) || key.starts_with("LC_"))
 }
 
 /// The environment of a child: what is inherited, then what was configured.
-pub(super) fn of_child(
+pub(super) fn child_environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
@@ -83,7 +83,7 @@ mod tests {
             ("USER", "() { :; }; echo"),
         ];
         let configured = [entry(("TOKEN", "t")), entry(("PATH", "/opt"))];
-        let child = of_child(ours.map(entry), &configured);
+        let child = child_environment(ours.map(entry), &configured);
         let expected = [("PATH", "/bin"), ("LC_ALL", "C"), ("TOKEN", "t"), ("PATH", "/opt")];
         assert_eq!(child, expected.map(entry));
     }

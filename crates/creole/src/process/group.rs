@@ -9,14 +9,14 @@ use rustix::process::{
 use tokio::time::{Instant, sleep};
 
 /// How long to wait between two looks at a group that is about to end.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The group that a child leads. Its number stays taken while anybody is in it, so a signal cannot reach
 /// strangers as long as nobody waits between a look and a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group(Pid);
+pub(super) struct ProcessGroup(Pid);
 
-impl Group {
+impl ProcessGroup {
     /// The group led by the process of this number.
     pub(super) fn led_by(pid: u32) -> Option<Self> {
         // To signal group 1 would be to signal everybody (kill(2)).
@@ -24,7 +24,7 @@ impl Group {
     }
 
     /// The number that it goes by.
-    pub(super) fn number(self) -> i32 {
+    pub(super) fn id(self) -> i32 {
         self.0.as_raw_nonzero().get()
     }
 
@@ -35,7 +35,7 @@ impl Group {
     }
 
     /// Asks everybody in the group to end.
-    pub(super) fn ask(self) {
+    pub(super) fn terminate(self) {
         self.signal(Signal::TERM);
     }
 
@@ -46,7 +46,7 @@ impl Group {
 
     /// Notices the ends of those whom we have inherited: as the first process of a container we are everybody's
     /// last parent.
-    fn bury(self) {
+    fn reap_orphans(self) {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
     }
 
@@ -57,16 +57,20 @@ impl Group {
 
     /// Resolves when nobody is left; false when the time is over first. The leader's own end is somebody else's to
     /// notice; once it has been, `is_led` says no.
-    pub(super) async fn ends_within(self, patience: Duration, is_led: impl Fn() -> bool) -> bool {
+    pub(super) async fn wait_until_empty(
+        self,
+        patience: Duration,
+        is_led: impl Fn() -> bool,
+    ) -> bool {
         let end = Instant::now() + patience;
         while !self.is_empty() {
             if !is_led() {
-                self.bury();
+                self.reap_orphans();
             }
             if Instant::now() >= end {
                 return false;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         true
     }
@@ -79,8 +83,8 @@ mod tests {
     #[test]
     fn nobody_can_be_taken_for_everybody() {
         for number in [0, 1, u32::MAX, i32::MAX as u32 + 1] {
-            assert_eq!(Group::led_by(number), None, "{number}");
+            assert_eq!(ProcessGroup::led_by(number), None, "{number}");
         }
-        assert_eq!(Group::led_by(2).map(Group::number), Some(2));
+        assert_eq!(ProcessGroup::led_by(2).map(ProcessGroup::id), Some(2));
     }
 }

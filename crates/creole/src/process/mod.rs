@@ -7,22 +7,22 @@
 //! to. A program that leaves its group on purpose escapes this.
 //!
 //! When this process dies without a chance to stop anything, the children's standard input closes, which every
-//! well-behaved server takes for the end. For the others there may be a [`Guardian`].
+//! well-behaved server takes for the end. For the others there may be a [`Reaper`].
 
 mod child;
 mod descriptors;
 mod environment;
 mod group;
-mod guardian;
-mod restart;
+mod reaper;
+mod restart_policy;
 mod stderr;
 
-pub(crate) use child::unavailable;
+pub(crate) use child::unavailable_fault;
 pub use child::{Child, ChildInput, ChildOutput, Exit};
 pub use environment::is_inherited;
-pub use guardian::{Guardian, guard};
-pub use restart::{Restarts, Verdict};
-pub use stderr::Tail;
+pub use reaper::{Reaper, run_reaper};
+pub use restart_policy::{RestartDecision, RestartPolicy};
+pub use stderr::StderrTail;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -46,11 +46,11 @@ pub struct Program {
     /// The folder it runs in; ours if not given.
     pub folder: Option<PathBuf>,
     /// Who ends it, with all that it started, if this process dies first.
-    pub guardian: Option<Guardian>,
+    pub reaper: Option<Reaper>,
     /// How patiently it is ended.
-    pub patience: Patience,
+    pub grace_periods: GracePeriods,
     /// Whether what it writes to its standard error, and how it ends, is logged.
-    pub logs: bool,
+    pub log_stderr: bool,
 }
 
 impl Program {
@@ -62,9 +62,9 @@ impl Program {
             args: Vec::new(),
             env: Vec::new(),
             folder: None,
-            guardian: None,
-            patience: Patience::default(),
-            logs: true,
+            reaper: None,
+            grace_periods: GracePeriods::default(),
+            log_stderr: true,
         }
     }
 
@@ -88,7 +88,7 @@ impl Program {
         command
             .args(&self.args)
             .env_clear()
-            .envs(environment::of_child(std::env::vars_os(), &self.env))
+            .envs(environment::child_environment(std::env::vars_os(), &self.env))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -97,7 +97,7 @@ impl Program {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        if let Some((name, mark)) = self.guardian.as_ref().and_then(Guardian::mark) {
+        if let Some((name, mark)) = self.reaper.as_ref().and_then(Reaper::mark) {
             command.env(name, mark);
         }
         command
@@ -113,16 +113,16 @@ impl fmt::Debug for Program {
 
 /// How long a child has at each step of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct GracePeriods {
     /// To end by itself once its standard input is closed.
-    pub closed: Duration,
+    pub after_close: Duration,
     /// To end once it was asked to by a signal.
-    pub asked: Duration,
+    pub after_signal: Duration,
 }
 
-impl Default for Patience {
+impl Default for GracePeriods {
     fn default() -> Self {
-        Self { closed: Duration::from_secs(2), asked: Duration::from_secs(5) }
+        Self { after_close: Duration::from_secs(2), after_signal: Duration::from_secs(5) }
     }
 }
 

@@ -12,14 +12,14 @@ use tokio::time::{Instant, timeout};
 use crate::transport::stdio::Input;
 
 /// How much of the end is kept, and how many lines of it are shown.
-const KEPT: usize = 16 * 1024;
-const LINES: usize = 50;
+const MAX_TAIL_BYTES: usize = 16 * 1024;
+const MAX_TAIL_LINES: usize = 50;
 
 /// The longest line that is logged whole.
-const LONGEST_LINE: usize = 2 * 1024;
+const MAX_LINE_BYTES: usize = 2 * 1024;
 
 /// How much is logged in each [`PERIOD`].
-const LOGGED: usize = 1024 * 1024;
+const MAX_LOGGED_PER_PERIOD: usize = 1024 * 1024;
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// How much is read at once.
@@ -27,56 +27,56 @@ const CHUNK: usize = 64 * 1024;
 
 /// The last words of a child. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Tail(Arc<Words>);
+pub struct StderrTail(Arc<TailBuffer>);
 
 #[derive(Debug, Default)]
-struct Words {
-    kept: Mutex<VecDeque<u8>>,
-    heard: watch::Sender<Heard>,
+struct TailBuffer {
+    bytes: Mutex<VecDeque<u8>>,
+    progress: watch::Sender<TailProgress>,
 }
 
 /// How much there was so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Heard {
+struct TailProgress {
     /// Lines that were written to their ends.
     lines: u64,
     /// Whether there is nothing more to come.
-    is_all: bool,
+    is_complete: bool,
 }
 
-impl Tail {
+impl StderrTail {
     fn push(&self, bytes: &[u8]) {
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
-        let excess = (kept.len() + bytes.len()).saturating_sub(KEPT);
+        let mut kept = self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
+        let excess = (kept.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
         kept.drain(..excess);
         kept.extend(bytes);
         drop(kept);
         if lines > 0 {
-            self.0.heard.send_modify(|heard| heard.lines += lines);
+            self.0.progress.send_modify(|heard| heard.lines += lines);
         }
     }
 
     /// Resolves when there is nothing more to come, or after this time: others may hold the stream open.
-    pub async fn settled(&self, patience: Duration) {
-        let mut heard = self.0.heard.subscribe();
-        let _ = timeout(patience, heard.wait_for(|heard| heard.is_all)).await;
+    pub async fn wait_complete(&self, patience: Duration) {
+        let mut heard = self.0.progress.subscribe();
+        let _ = timeout(patience, heard.wait_for(|heard| heard.is_complete)).await;
     }
 
     /// Resolves when more lines were written than these, and says how many; nothing at the end.
-    pub async fn lines_after(&self, seen: u64) -> Option<u64> {
-        let mut heard = self.0.heard.subscribe();
-        let more = heard.wait_for(|heard| heard.lines > seen || heard.is_all).await.ok()?;
+    pub async fn wait_lines_after(&self, seen: u64) -> Option<u64> {
+        let mut heard = self.0.progress.subscribe();
+        let more = heard.wait_for(|heard| heard.lines > seen || heard.is_complete).await.ok()?;
         Some(more.lines).filter(|lines| *lines > seen)
     }
 
     /// The last lines, as printable text.
     pub fn text(&self) -> String {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = kept.make_contiguous().trim_ascii_end().split(|byte| *byte == b'\n');
         let lines: Vec<_> = lines.map(printable).collect();
-        lines[lines.len().saturating_sub(LINES)..].join("\n").trim().to_owned()
+        lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n").trim().to_owned()
     }
 
     /// The last line that says something.
@@ -101,45 +101,45 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 }
 
 /// Reads a child's standard error to its end, and logs it if there is a name for that.
-pub(super) async fn drain(mut input: Input, name: Option<String>, tail: Tail) {
-    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(Log::new));
+pub(super) async fn drain(mut input: Input, name: Option<String>, tail: StderrTail) {
+    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(StderrLog::new));
     // A failure to read is an end like any other: nothing more can be learnt.
     while let Ok(1..) = input.read(&mut chunk, CHUNK).await {
         tail.push(&chunk);
         if let Some(lines) = &mut lines {
-            lines.take(&chunk);
+            lines.push(&chunk);
         }
         chunk.clear();
     }
     if let Some(mut lines) = lines {
         lines.finish();
     }
-    tail.0.heard.send_modify(|heard| heard.is_all = true);
+    tail.0.progress.send_modify(|heard| heard.is_complete = true);
 }
 
 /// Logs lines until the allowance of a period is spent, and then how much was left out.
-struct Log {
+struct StderrLog {
     name: String,
     line: Vec<u8>,
     period: Instant,
     logged: usize,
-    left_out: usize,
+    omitted: usize,
 }
 
-impl Log {
+impl StderrLog {
     fn new(name: String) -> Self {
-        Self { name, line: Vec::new(), period: Instant::now(), logged: 0, left_out: 0 }
+        Self { name, line: Vec::new(), period: Instant::now(), logged: 0, omitted: 0 }
     }
 
-    fn take(&mut self, chunk: &[u8]) {
+    fn push(&mut self, chunk: &[u8]) {
         if self.period.elapsed() >= PERIOD {
-            self.tell_left_out();
+            self.log_omitted();
             (self.period, self.logged) = (Instant::now(), 0);
         }
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST_LINE.saturating_sub(self.line.len());
+            let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
-            self.left_out += part.len().saturating_sub(room);
+            self.omitted += part.len().saturating_sub(room);
             if part.ends_with(b"\n") {
                 self.end_of_line();
             }
@@ -148,8 +148,8 @@ impl Log {
 
     fn end_of_line(&mut self) {
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        if self.logged + line.len() > LOGGED {
-            self.left_out += line.len();
+        if self.logged + line.len() > MAX_LOGGED_PER_PERIOD {
+            self.omitted += line.len();
         } else if !line.trim_ascii().is_empty() {
             self.logged += line.len();
             tracing::info!(upstream = %self.name, "{}", printable(line));
@@ -157,16 +157,16 @@ impl Log {
         self.line.clear();
     }
 
-    fn tell_left_out(&mut self) {
-        if self.left_out > 0 {
-            let bytes = std::mem::take(&mut self.left_out);
+    fn log_omitted(&mut self) {
+        if self.omitted > 0 {
+            let bytes = std::mem::take(&mut self.omitted);
             tracing::warn!(upstream = %self.name, bytes, "left out of what it wrote to stderr");
         }
     }
 
     fn finish(&mut self) {
         self.end_of_line();
-        self.tell_left_out();
+        self.log_omitted();
     }
 }
 
@@ -176,19 +176,19 @@ mod tests {
 
     #[test]
     fn the_tail_keeps_the_end_and_shows_it_harmlessly() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         assert_eq!(tail.last_line(), None);
-        tail.push(&[b'x'; 3 * KEPT]);
+        tail.push(&[b'x'; 3 * MAX_TAIL_BYTES]);
         tail.push(b"\nred \x1b[31malert\x07 \xff\xfe\r\n");
         let text = tail.text();
-        assert!(text.len() < 2 * KEPT);
+        assert!(text.len() < 2 * MAX_TAIL_BYTES);
         assert_eq!(text.lines().last(), Some("red \\u{1b}[31malert\\u{7} \u{fffd}\u{fffd}"));
         assert_eq!(tail.last_line().as_deref(), text.lines().last());
     }
 
     #[test]
     fn the_last_fifty_lines_are_shown() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         (0..200)
             .for_each(|line| tail.push(format!("line {line} {}\n", "x".repeat(300)).as_bytes()));
         let text = tail.text();
@@ -198,22 +198,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_logged_up_to_the_allowance_of_each_minute() {
-        let mut log = Log::new("t".into());
+        let mut log = StderrLog::new("t".into());
         let line = [&[b'y'; 1023][..], b"\n"].concat();
-        (0..10_000).for_each(|_| log.take(&line));
-        assert!(log.logged <= LOGGED, "{}", log.logged);
-        assert_eq!(log.logged + log.left_out, 10_000 * 1023);
+        (0..10_000).for_each(|_| log.push(&line));
+        assert!(log.logged <= MAX_LOGGED_PER_PERIOD, "{}", log.logged);
+        assert_eq!(log.logged + log.omitted, 10_000 * 1023);
         tokio::time::advance(PERIOD).await;
-        log.take(&line);
-        assert_eq!((log.logged, log.left_out), (1023, 0));
+        log.push(&line);
+        assert_eq!((log.logged, log.omitted), (1023, 0));
     }
 
     #[test]
     fn an_endless_line_takes_bounded_room() {
-        let mut log = Log::new("t".into());
-        (0..1000).for_each(|_| log.take(&[b'z'; 65_536]));
-        assert!(log.line.len() <= LONGEST_LINE);
+        let mut log = StderrLog::new("t".into());
+        (0..1000).for_each(|_| log.push(&[b'z'; 65_536]));
+        assert!(log.line.len() <= MAX_LINE_BYTES);
         log.finish();
-        assert_eq!(log.left_out, 0);
+        assert_eq!(log.omitted, 0);
     }
 }

@@ -11,8 +11,11 @@ use super::*;
 const LONG: Duration = Duration::from_secs(20);
 
 fn sh(script: &str) -> Program {
-    let quick = Patience { closed: Duration::from_millis(50), asked: Duration::from_millis(300) };
-    Program { patience: quick, ..Program::new("files", "sh").args(["-c", script]) }
+    let quick = GracePeriods {
+        after_close: Duration::from_millis(50),
+        after_signal: Duration::from_millis(300),
+    };
+    Program { grace_periods: quick, ..Program::new("files", "sh").args(["-c", script]) }
 }
 
 async fn read_line(output: &mut ChildOutput) -> String {
@@ -56,7 +59,7 @@ async fn a_child_gets_arguments_and_entries_as_they_are_and_nothing_else() {
     stdin.write(b"echo\n").await.unwrap();
     assert_eq!(read_line(&mut stdout).await, "echo");
     drop(stdin);
-    assert_eq!(timeout(LONG, child.exited()).await.unwrap(), Exit::Code(0));
+    assert_eq!(timeout(LONG, child.wait_for_exit()).await.unwrap(), Exit::Code(0));
 }
 
 #[tokio::test]
@@ -112,7 +115,7 @@ async fn a_dropped_child_is_ended_and_so_is_what_a_dead_leader_left() {
     let script = "sleep 1000 & echo $!; exit 7";
     let (child, _stdin, mut stdout) = Child::start(&sh(script)).await.unwrap();
     let left = read_line(&mut stdout).await;
-    assert_eq!(timeout(LONG, child.exited()).await.unwrap(), Exit::Code(7));
+    assert_eq!(timeout(LONG, child.wait_for_exit()).await.unwrap(), Exit::Code(7));
     until(|| !is_alive(&left)).await;
     let fault = Exit::Code(7).fault("files");
     assert_eq!(fault.detail, "`files` ended with code 7");
@@ -153,7 +156,7 @@ async fn a_signal_from_outside_is_told() {
     let (child, _stdin, mut stdout) = Child::start(&sh("echo $$; exec sleep 1000")).await.unwrap();
     let pid = read_line(&mut stdout).await.parse().ok().and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL).unwrap();
-    let exit = timeout(LONG, child.exited()).await.unwrap();
+    let exit = timeout(LONG, child.wait_for_exit()).await.unwrap();
     assert_eq!(exit, Exit::Signal(9));
     assert_eq!(exit.fault("files").detail, "`files` was ended by signal 9");
 }
@@ -161,13 +164,13 @@ async fn a_signal_from_outside_is_told() {
 #[tokio::test]
 async fn lines_on_stderr_are_counted_as_they_come() {
     let script = "echo one >&2; read go; echo two >&2; echo three >&2";
-    let program = Program { logs: false, ..sh(script) };
+    let program = Program { log_stderr: false, ..sh(script) };
     let (child, stdin, _stdout) = Child::start(&program).await.unwrap();
-    assert_eq!(timeout(LONG, child.tail().lines_after(0)).await.unwrap(), Some(1));
+    assert_eq!(timeout(LONG, child.tail().wait_lines_after(0)).await.unwrap(), Some(1));
     assert_eq!(child.tail().last_line().as_deref(), Some("one"));
     stdin.write(b"go\n").await.unwrap();
     let mut seen = 1;
-    while let Some(lines) = timeout(LONG, child.tail().lines_after(seen)).await.unwrap() {
+    while let Some(lines) = timeout(LONG, child.tail().wait_lines_after(seen)).await.unwrap() {
         seen = lines;
     }
     assert_eq!(seen, 3, "and nothing comes after the end");

@@ -19,7 +19,7 @@ pub struct Announcement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipients {
     /// All of them.
-    Everybody,
+    All,
     /// Those of one principal: what changed belongs to it alone.
     Principal(Arc<str>),
     /// The one client of a connection or session.
@@ -30,16 +30,16 @@ impl Recipients {
     /// Whether the client of this connection is among them.
     pub fn includes(&self, origin: &Origin) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::All => true,
             Self::Principal(principal) => *principal == origin.principal,
-            Self::Session(name) => origin.conversation.as_ref() == Some(name),
+            Self::Session(name) => origin.session_name.as_ref() == Some(name),
         }
     }
 }
 
 impl From<Change> for Announcement {
     fn from(change: Change) -> Self {
-        Self { change, to: Recipients::Everybody }
+        Self { change, to: Recipients::All }
     }
 }
 
@@ -50,12 +50,12 @@ mod tests {
     #[test]
     fn what_belongs_to_one_is_announced_to_nobody_else() {
         let (ada, other) = (Origin::new("ada".into()), Origin::new("ada".into()));
-        let (eve, alone) = (Origin::new("eve".into()), Origin::alone("ada".into()));
+        let (eve, alone) = (Origin::new("eve".into()), Origin::sessionless("ada".into()));
         let all = [&ada, &other, &eve, &alone];
         let told = |to: &Recipients| all.map(|origin| to.includes(origin));
-        assert_eq!(told(&Recipients::Everybody), [true; 4]);
+        assert_eq!(told(&Recipients::All), [true; 4]);
         assert_eq!(told(&Recipients::Principal("ada".into())), [true, true, false, true]);
-        let session = Recipients::Session(ada.conversation.clone().unwrap());
+        let session = Recipients::Session(ada.session_name.clone().unwrap());
         assert_eq!(told(&session), [true, false, false, false]);
     }
 }

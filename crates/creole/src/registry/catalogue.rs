@@ -7,8 +7,8 @@ use creole_proto::http::{MirroredHeader, MirroredHeaderError};
 use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
-use super::audience::Viewer;
-use super::looks::look;
+use super::collisions::skeleton;
+use super::visibility::Viewer;
 use crate::chain::{self, Middleware};
 use crate::cursor::Position;
 
@@ -16,10 +16,10 @@ use crate::cursor::Position;
 pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
 
 /// An item to be listed.
-pub(super) type Listed<T> = (Definition, T);
+pub(super) type DefinedItem<T> = (Definition, T);
 
 /// An item that is not listed, because of another one.
-pub(super) struct Refused {
+pub(super) struct ExcludedEntry {
     pub(super) name: String,
     /// The name of the other one, and its rank.
     pub(super) holder: String,
@@ -31,50 +31,51 @@ pub(super) struct Refused {
 pub(super) struct Catalogue<T> {
     kind: ListKind,
     layers: Layers,
-    entries: Vec<Entry<T>>,
+    entries: Vec<CatalogueEntry<T>>,
     /// A tree, because each call looks up two names, and the hash that keeps clients from choosing collisions costs
     /// more than the few comparisons here, whose names the server chose.
-    places: BTreeMap<String, usize>,
+    index_by_name: BTreeMap<String, usize>,
     /// Where those are that clients know by other names than their own.
     aliases: HashMap<String, usize>,
     /// Which name, of which rank, looks like this, in lists whose names are read. A uri is an address: two that look
     /// alike are two.
-    looks: HashMap<String, (String, u32)>,
+    skeletons: HashMap<String, (String, u32)>,
     offered: bool,
     /// The first page, which is mostly the only one, for all who asked for it in some wording.
-    fronts: Mutex<Vec<(Viewer, Items)>>,
+    first_pages: Mutex<Vec<(Viewer, Items)>>,
 }
 
-struct Entry<T> {
+struct CatalogueEntry<T> {
     /// Whose it is: lower ranks are listed first, the server's own items have the lowest.
     rank: u32,
     definition: Arc<Definition>,
     /// As clients see it; nothing if they do not.
-    shown: Option<Shown>,
+    visible: Option<VisibleItem>,
     item: Arc<T>,
 }
 
-impl<T> Entry<T> {
-    fn is_seen_by(&self, viewer: Viewer) -> bool {
-        let is_usable = |shown: &Shown| !viewer.repeats || shown.mirrors().is_ok();
-        self.shown.as_ref().is_some_and(is_usable)
+impl<T> CatalogueEntry<T> {
+    fn is_visible_to(&self, viewer: Viewer) -> bool {
+        let is_usable =
+            |shown: &VisibleItem| !viewer.mirrors_headers || shown.mirrored_headers().is_ok();
+        self.visible.as_ref().is_some_and(is_usable)
     }
 }
 
 /// An item as clients see it.
-struct Shown {
+struct VisibleItem {
     definition: Arc<Definition>,
     /// Arguments that requests over HTTP repeat in headers; an error where clients have to refuse the tool.
-    mirrors: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
+    mirrored_headers: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
 }
 
-impl Shown {
-    fn is_called(&self, name: &str) -> bool {
+impl VisibleItem {
+    fn has_name(&self, name: &str) -> bool {
         self.definition.name() == name
     }
 
-    fn mirrors(&self) -> &Result<Arc<[MirroredHeader]>, MirroredHeaderError> {
-        self.mirrors.get_or_init(|| self.definition.mirrored_headers().map(Into::into))
+    fn mirrored_headers(&self) -> &Result<Arc<[MirroredHeader]>, MirroredHeaderError> {
+        self.mirrored_headers.get_or_init(|| self.definition.mirrored_headers().map(Into::into))
     }
 }
 
@@ -85,11 +86,11 @@ impl<T> Catalogue<T> {
             kind,
             layers: Arc::clone(layers),
             entries: Vec::new(),
-            places: BTreeMap::new(),
+            index_by_name: BTreeMap::new(),
             aliases: HashMap::new(),
-            looks: HashMap::new(),
+            skeletons: HashMap::new(),
             offered: false,
-            fronts: Mutex::default(),
+            first_pages: Mutex::default(),
         }
     }
 
@@ -101,18 +102,18 @@ impl<T> Catalogue<T> {
     /// Adds an item of the server's own, or replaces the one of its name in its place.
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
-        let place = self.places.get(definition.name()).copied();
-        let place = place.or_else(|| self.lent_look_alike(definition.name()));
+        let place = self.index_by_name.get(definition.name()).copied();
+        let place = place.or_else(|| self.find_remote_confusable(definition.name()));
         let entry = Self::entry(0, definition, item);
         match place {
             Some(place) if self.entries[place].rank == 0 => {
                 self.entries[place] = entry;
-                self.show(place);
+                self.apply_layers(place);
             }
             Some(place) => {
                 // What the server has itself comes before what others lend it.
                 self.entries.remove(place);
-                self.number();
+                self.rebuild_index();
                 self.push(entry);
             }
             None => self.push(entry),
@@ -120,28 +121,32 @@ impl<T> Catalogue<T> {
     }
 
     /// Replaces all items of one rank; those whose name somebody else has are left out, and named.
-    pub(super) fn replace(&mut self, rank: u32, items: Vec<Listed<T>>) -> Vec<Refused> {
-        self.fill(rank, items, Self::same)
+    pub(super) fn replace(&mut self, rank: u32, items: Vec<DefinedItem<T>>) -> Vec<ExcludedEntry> {
+        self.replace_with(rank, items, Self::find_same_name)
     }
 
     /// The same for items that another server lends: those that look like what somebody else has are left out too.
-    pub(super) fn lend(&mut self, rank: u32, items: Vec<Listed<T>>) -> Vec<Refused> {
-        self.fill(rank, items, |list, rank, name| {
-            list.same(rank, name).or_else(|| list.look_alike(name))
+    pub(super) fn replace_remote(
+        &mut self,
+        rank: u32,
+        items: Vec<DefinedItem<T>>,
+    ) -> Vec<ExcludedEntry> {
+        self.replace_with(rank, items, |list, rank, name| {
+            list.find_same_name(rank, name).or_else(|| list.find_confusable(name))
         })
     }
 
-    fn fill(
+    fn replace_with(
         &mut self,
         rank: u32,
-        items: Vec<Listed<T>>,
-        refuse: impl Fn(&Self, u32, &str) -> Option<Refused>,
-    ) -> Vec<Refused> {
+        items: Vec<DefinedItem<T>>,
+        refuse: impl Fn(&Self, u32, &str) -> Option<ExcludedEntry>,
+    ) -> Vec<ExcludedEntry> {
         self.offered |= !items.is_empty();
         let before = self.names_of(rank);
         self.entries.retain(|entry| entry.rank != rank);
-        self.forget_fronts();
-        self.number();
+        self.clear_first_pages();
+        self.rebuild_index();
         let start = self.entries.partition_point(|other| other.rank <= rank);
         let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
         for (definition, item) in items {
@@ -150,45 +155,45 @@ impl<T> Catalogue<T> {
                 refused.push(holder);
                 continue;
             }
-            self.places.insert(definition.name().to_owned(), usize::MAX);
-            self.note_look(definition.name().to_owned(), rank);
+            self.index_by_name.insert(definition.name().to_owned(), usize::MAX);
+            self.record_skeleton(definition.name().to_owned(), rank);
             entries.push(Self::entry(rank, definition, item));
         }
         let end = start + entries.len();
         self.entries.splice(start..start, entries);
         // Once for all of them: noting it for each would take the square of their number.
-        self.number();
-        let is_gone = before.iter().any(|name| !self.places.contains_key(name));
-        if !(is_gone && self.show_anew()) {
-            (start..end).for_each(|place| self.show(place));
+        self.rebuild_index();
+        let is_gone = before.iter().any(|name| !self.index_by_name.contains_key(name));
+        if !(is_gone && self.reapply_layers_if_renamed()) {
+            (start..end).for_each(|place| self.apply_layers(place));
         }
         refused
     }
 
     /// Who has this name.
-    fn same(&self, rank: u32, name: &str) -> Option<Refused> {
-        let place = self.places.get(name)?;
+    fn find_same_name(&self, rank: u32, name: &str) -> Option<ExcludedEntry> {
+        let place = self.index_by_name.get(name)?;
         // One that has no place yet is of the rank that is being replaced.
         let rank = self.entries.get(*place).map_or(rank, |entry| entry.rank);
-        Some(Refused { name: name.to_owned(), holder: name.to_owned(), rank })
+        Some(ExcludedEntry { name: name.to_owned(), holder: name.to_owned(), rank })
     }
 
     /// Who has another name that looks like this one.
-    fn look_alike(&self, name: &str) -> Option<Refused> {
-        let (holder, rank) = self.looks.get(&look(name))?;
-        Some(Refused { name: name.to_owned(), holder: holder.clone(), rank: *rank })
+    fn find_confusable(&self, name: &str) -> Option<ExcludedEntry> {
+        let (holder, rank) = self.skeletons.get(&skeleton(name))?;
+        Some(ExcludedEntry { name: name.to_owned(), holder: holder.clone(), rank: *rank })
     }
 
     /// Where an item is that another server lends and that looks like this name.
-    fn lent_look_alike(&self, name: &str) -> Option<usize> {
-        let alike = self.look_alike(name).filter(|alike| alike.rank != 0)?;
+    fn find_remote_confusable(&self, name: &str) -> Option<usize> {
+        let alike = self.find_confusable(name).filter(|alike| alike.rank != 0)?;
         tracing::warn!(item = alike.holder, name, "looks like an item of this server: left out");
-        self.places.get(&alike.holder).copied()
+        self.index_by_name.get(&alike.holder).copied()
     }
 
-    fn note_look(&mut self, name: String, rank: u32) {
+    fn record_skeleton(&mut self, name: String, rank: u32) {
         if matches!(self.kind, ListKind::Tools | ListKind::Prompts) {
-            self.looks.entry(look(&name)).or_insert((name, rank));
+            self.skeletons.entry(skeleton(&name)).or_insert((name, rank));
         }
     }
 
@@ -199,53 +204,56 @@ impl<T> Catalogue<T> {
     }
 
     /// Has what another list has of one rank, unless somebody here has the name.
-    pub(super) fn borrow(&mut self, rank: u32, from: &Self, from_rank: u32) {
+    pub(super) fn copy_from(&mut self, rank: u32, from: &Self, from_rank: u32) {
         for entry in from.entries.iter().filter(|entry| entry.rank == from_rank) {
             self.offered = true;
             let name = entry.definition.name();
-            if self.same(rank, name).or_else(|| self.look_alike(name)).is_none() {
+            if self.find_same_name(rank, name).or_else(|| self.find_confusable(name)).is_none() {
                 let (definition, item) = (Arc::clone(&entry.definition), Arc::clone(&entry.item));
-                self.push(Entry { rank, definition, shown: None, item });
+                self.push(CatalogueEntry { rank, definition, visible: None, item });
             }
         }
     }
 
     /// Whether clients see the same items in the same order.
-    pub(super) fn looks_like(&self, other: &Self) -> bool {
+    pub(super) fn has_same_items(&self, other: &Self) -> bool {
         let seen = |list: &Self| -> Vec<Arc<Definition>> {
-            let shown = list.entries.iter().filter_map(|entry| entry.shown.as_ref());
+            let shown = list.entries.iter().filter_map(|entry| entry.visible.as_ref());
             shown.map(|shown| Arc::clone(&shown.definition)).collect()
         };
         seen(self) == seen(other)
     }
 
     /// Offers the list although there is nothing in it yet.
-    pub(super) fn offer(&mut self) {
+    pub(super) fn mark_offered(&mut self) {
         self.offered = true;
     }
 
-    fn entry(rank: u32, definition: Definition, item: T) -> Entry<T> {
+    fn entry(rank: u32, definition: Definition, item: T) -> CatalogueEntry<T> {
         let (definition, item) = (Arc::new(definition), Arc::new(item));
-        Entry { rank, definition, shown: None, item }
+        CatalogueEntry { rank, definition, visible: None, item }
     }
 
     /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
-    fn show(&mut self, place: usize) {
-        self.forget_fronts();
+    fn apply_layers(&mut self, place: usize) {
+        self.clear_first_pages();
         let entry = &mut self.entries[place];
-        entry.shown = None;
+        entry.visible = None;
         self.aliases.retain(|_, other| *other != place);
         let definition = Arc::clone(&entry.definition);
-        let Some(shown) = chain::shape(&self.layers, self.kind, definition) else { return };
+        let Some(shown) = chain::rewrite_definition(&self.layers, self.kind, definition) else {
+            return;
+        };
         let (own, name) = (self.entries[place].definition.name(), shown.name());
-        if self.place_of_shown(name).is_some() {
+        if self.index_of_visible(name).is_some() {
             tracing::warn!(item = own, name, "two items have this name: the second is left out");
             return;
         }
         if own != name {
             self.aliases.insert(name.to_owned(), place);
         }
-        self.entries[place].shown = Some(Shown { definition: shown, mirrors: OnceLock::new() });
+        self.entries[place].visible =
+            Some(VisibleItem { definition: shown, mirrored_headers: OnceLock::new() });
     }
 
     /// The layers that the items are shown through.
@@ -254,89 +262,89 @@ impl<T> Catalogue<T> {
     }
 
     /// Asks the chain anew how every item is to be seen, if it gave names away that are free again.
-    fn show_anew(&mut self) -> bool {
-        let gives_names = chain::anew(&self.layers, self.kind);
+    fn reapply_layers_if_renamed(&mut self) -> bool {
+        let gives_names = chain::reassign_names(&self.layers, self.kind);
         if gives_names {
-            self.show_again();
+            self.reapply_layers();
         }
         gives_names
     }
 
     /// Asks the chain anew how every item is to be seen.
-    pub(super) fn show_again(&mut self) {
+    pub(super) fn reapply_layers(&mut self) {
         self.aliases.clear();
-        self.entries.iter_mut().for_each(|entry| entry.shown = None);
-        (0..self.entries.len()).for_each(|place| self.show(place));
+        self.entries.iter_mut().for_each(|entry| entry.visible = None);
+        (0..self.entries.len()).for_each(|place| self.apply_layers(place));
     }
 
-    fn place_of_shown(&self, name: &str) -> Option<usize> {
+    fn index_of_visible(&self, name: &str) -> Option<usize> {
         let is_seen = |place: &usize| {
-            self.entries[*place].shown.as_ref().is_some_and(|shown| shown.is_called(name))
+            self.entries[*place].visible.as_ref().is_some_and(|shown| shown.has_name(name))
         };
-        let own = self.places.get(name).copied().filter(is_seen);
+        let own = self.index_by_name.get(name).copied().filter(is_seen);
         own.or_else(|| self.aliases.get(name).copied())
     }
 
     /// The item that clients know by this name.
-    pub(super) fn known_as(&self, name: &str) -> Option<Arc<T>> {
-        Some(Arc::clone(&self.entries[self.place_of_shown(name)?].item))
+    pub(super) fn get_visible(&self, name: &str) -> Option<Arc<T>> {
+        Some(Arc::clone(&self.entries[self.index_of_visible(name)?].item))
     }
 
     /// The arguments of a tool that requests over HTTP repeat in headers, by the name that clients know.
-    pub(super) fn mirrors(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
-        let shown = self.entries[self.place_of_shown(name)?].shown.as_ref()?;
-        shown.mirrors().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
+    pub(super) fn mirrored_headers(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
+        let shown = self.entries[self.index_of_visible(name)?].visible.as_ref()?;
+        shown.mirrored_headers().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
     }
 
     /// Adds an entry after those of its rank.
-    fn push(&mut self, entry: Entry<T>) {
+    fn push(&mut self, entry: CatalogueEntry<T>) {
         let place = self.entries.partition_point(|other| other.rank <= entry.rank);
-        self.places.insert(entry.definition.name().to_owned(), place);
-        self.note_look(entry.definition.name().to_owned(), entry.rank);
+        self.index_by_name.insert(entry.definition.name().to_owned(), place);
+        self.record_skeleton(entry.definition.name().to_owned(), entry.rank);
         let is_last = place == self.entries.len();
         self.entries.insert(place, entry);
         if !is_last {
-            self.number();
+            self.rebuild_index();
         }
-        self.show(place);
+        self.apply_layers(place);
     }
 
     /// Notes anew where everything is.
-    fn number(&mut self) {
+    fn rebuild_index(&mut self) {
         let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
-        self.places = names.enumerate().map(|(place, name)| (name, place)).collect();
-        self.note_looks();
+        self.index_by_name = names.enumerate().map(|(place, name)| (name, place)).collect();
+        self.rebuild_skeletons();
         self.aliases.clear();
         for (place, entry) in self.entries.iter().enumerate() {
-            let Some(shown) = &entry.shown else { continue };
-            if !shown.is_called(entry.definition.name()) {
+            let Some(shown) = &entry.visible else { continue };
+            if !shown.has_name(entry.definition.name()) {
                 self.aliases.insert(shown.definition.name().to_owned(), place);
             }
         }
     }
 
     /// Notes anew who looks how.
-    fn note_looks(&mut self) {
-        self.looks.clear();
-        let named = |entry: &Entry<T>| (entry.definition.name().to_owned(), entry.rank);
+    fn rebuild_skeletons(&mut self) {
+        self.skeletons.clear();
+        let named = |entry: &CatalogueEntry<T>| (entry.definition.name().to_owned(), entry.rank);
         let all: Vec<_> = self.entries.iter().map(named).collect();
-        all.into_iter().for_each(|(name, rank)| self.note_look(name, rank));
+        all.into_iter().for_each(|(name, rank)| self.record_skeleton(name, rank));
     }
 
     pub(super) fn remove(&mut self, name: &str) -> bool {
-        let Some(place) = self.places.remove(name) else { return false };
-        self.forget_fronts();
+        let Some(place) = self.index_by_name.remove(name) else { return false };
+        self.clear_first_pages();
         self.entries.remove(place);
         self.aliases.retain(|_, alias| *alias != place);
-        let known = self.places.values_mut().chain(self.aliases.values_mut());
+        let known = self.index_by_name.values_mut().chain(self.aliases.values_mut());
         known.filter(|later| **later > place).for_each(|later| *later -= 1);
-        self.note_looks();
-        self.show_anew();
+        self.rebuild_skeletons();
+        self.reapply_layers_if_renamed();
         true
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<T>> {
-        let place = *self.places.get(name)?;
+        let place = *self.index_by_name.get(name)?;
         Some(Arc::clone(&self.entries[place].item))
     }
 
@@ -350,21 +358,24 @@ impl<T> Catalogue<T> {
     }
 
     /// The items that the viewer sees, each with the rank of its server.
-    pub(super) fn seen_by(&self, viewer: Viewer) -> impl Iterator<Item = (u32, &Arc<Definition>)> {
-        let seen = self.entries.iter().filter(move |entry| entry.is_seen_by(viewer));
-        seen.filter_map(|entry| Some((entry.rank, &entry.shown.as_ref()?.definition)))
+    pub(super) fn visible_to(
+        &self,
+        viewer: Viewer,
+    ) -> impl Iterator<Item = (u32, &Arc<Definition>)> {
+        let seen = self.entries.iter().filter(move |entry| entry.is_visible_to(viewer));
+        seen.filter_map(|entry| Some((entry.rank, &entry.visible.as_ref()?.definition)))
     }
 
     /// Whether another server has an item of this name, or of one that looks the same.
-    pub(super) fn is_taken(&self, rank: u32, name: &str) -> bool {
-        let holder = self.places.get(name).map(|place| self.entries[*place].rank);
-        let holder = holder.or_else(|| self.look_alike(name).map(|alike| alike.rank));
+    pub(super) fn is_name_taken(&self, rank: u32, name: &str) -> bool {
+        let holder = self.index_by_name.get(name).map(|place| self.entries[*place].rank);
+        let holder = holder.or_else(|| self.find_confusable(name).map(|alike| alike.rank));
         holder.is_some_and(|holder| holder != rank)
     }
 
     /// Whether clients know an item of another server by this name.
-    pub(super) fn is_shown_by_another(&self, rank: u32, name: &str) -> bool {
-        self.place_of_shown(name).is_some_and(|place| self.entries[place].rank != rank)
+    pub(super) fn is_visible_in_other(&self, rank: u32, name: &str) -> bool {
+        self.index_of_visible(name).is_some_and(|place| self.entries[place].rank != rank)
     }
 
     /// At most `size` items that the viewer sees after the position, and where they end if there are more.
@@ -375,9 +386,9 @@ impl<T> Catalogue<T> {
         rules: &Rules,
         viewer: Viewer,
     ) -> (Items, Option<Position>) {
-        let start = after.map_or(0, |position| self.resume(position));
+        let start = after.map_or(0, |position| self.resume_index(position));
         let rest = self.entries.get(start..).unwrap_or_default();
-        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_seen_by(viewer));
+        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_visible_to(viewer));
         // Mostly one page has room for all, and nobody needs to be counted.
         let has_more = rest.len() > size && shown().nth(size).is_some();
         let last = if has_more { shown().nth(size - 1) } else { None };
@@ -386,17 +397,17 @@ impl<T> Catalogue<T> {
             Position { index: start + index + 1, after }
         });
         let items = || {
-            let seen = shown().filter_map(|(_, entry)| entry.shown.as_ref()).take(size);
+            let seen = shown().filter_map(|(_, entry)| entry.visible.as_ref()).take(size);
             seen.map(|shown| Arc::clone(&shown.definition)).collect()
         };
-        (if start == 0 { self.front(items, rules, viewer) } else { items() }, next)
+        (if start == 0 { self.first_page(items, rules, viewer) } else { items() }, next)
     }
 
     /// The first page as it was written the last time, or as it is written from now on. The number of items on
     /// it is the same each time.
-    fn front(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
+    fn first_page(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
         // What is cached is whole, whoever broke down.
-        let mut fronts = self.fronts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fronts = self.first_pages.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known =
             |(who, known): &&(Viewer, Items)| *who == viewer && known.is_joined_for(rules);
         if let Some((_, known)) = fronts.iter().find(is_known) {
@@ -407,13 +418,13 @@ impl<T> Catalogue<T> {
         items
     }
 
-    fn forget_fronts(&mut self) {
-        self.fronts.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    fn clear_first_pages(&mut self) {
+        self.first_pages.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Right after the item that ended the page before; if it is gone, where it was.
-    fn resume(&self, position: &Position) -> usize {
-        let place = self.places.get(&position.after).map(|place| place + 1);
+    fn resume_index(&self, position: &Position) -> usize {
+        let place = self.index_by_name.get(&position.after).map(|place| place + 1);
         place.unwrap_or_else(|| position.index.saturating_sub(1)).min(self.entries.len())
     }
 }

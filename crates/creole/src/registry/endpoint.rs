@@ -14,27 +14,27 @@ use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
 use super::Registry;
-use super::audience::Viewer;
-use super::remote::Held;
+use super::remote::LocalOrRemote;
+use super::visibility::Viewer;
 use crate::call::{Call, Context};
+use crate::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;
-use crate::guard::{CatchPanic, Panic};
-use crate::resource::{Read, Variables};
+use crate::resource::{ReadResource, Variables};
 use crate::schema::{Schema, Violation};
 use crate::tool::ToolError;
 
 impl Endpoint for Registry {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Outcome> {
-        if let Err(fault) = self.check_remote(&call.operation) {
+        if let Err(fault) = self.check_remote_arguments(&call.operation) {
             return Box::pin(ready(fault.into()));
         }
         // What another server answers needs nothing more of us.
-        if let Some(endpoint) = self.elsewhere(&mut call.operation) {
+        if let Some(endpoint) = self.remote_endpoint(&mut call.operation) {
             return endpoint.call_owned(call);
         }
         Box::pin(async move {
-            let answered = self.answer(call.operation, call.context).await;
+            let answered = self.dispatch(call.operation, call.context).await;
             answered.unwrap_or_else(Outcome::Fail)
         })
     }
@@ -43,10 +43,10 @@ impl Endpoint for Registry {
 impl Registry {
     /// Answers a call for which nobody else does. Most calls are of tools: the others wait on the heap, so that this
     /// future is small.
-    async fn answer(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
+    async fn dispatch(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
         let method = operation.method();
         let payload = match operation {
-            Operation::Discover => Payload::Server(self.card()),
+            Operation::Discover => Payload::Server(self.server_info()),
             Operation::List(kind, cursor) => Payload::Page(self.page(kind, cursor, &context)?),
             Operation::CallTool { name, arguments } => {
                 return self.call_tool(&name, arguments.as_ref(), context).await;
@@ -65,33 +65,33 @@ impl Registry {
                 Payload::Completion(Box::pin(self.complete(request)).await?)
             }
             Operation::Subscribe { uri } => {
-                self.offers(ListKind::Resources, method)?;
-                if self.reader(&uri).is_none() {
+                self.check_offered(ListKind::Resources, method)?;
+                if self.find_reader(&uri).is_none() {
                     let subscribe = Operation::Subscribe { uri };
-                    return Box::pin(self.read_elsewhere(&subscribe, &context)).await;
+                    return Box::pin(self.read_remote_resource(&subscribe, &context)).await;
                 }
                 Payload::Empty
             }
             Operation::Unsubscribe { .. } => {
-                self.offers(ListKind::Resources, method)?;
+                self.check_offered(ListKind::Resources, method)?;
                 Payload::Empty
             }
             Operation::Listen(wanted) => {
-                Payload::Listening(Box::pin(self.honour(wanted, &context)).await?)
+                Payload::Listening(Box::pin(self.accept_filter(wanted, &context)).await?)
             }
             Operation::GetTask { .. }
             | Operation::TaskResult { .. }
             | Operation::ListTasks(_)
             | Operation::UpdateTask { .. }
             | Operation::CancelTask { .. } => {
-                self.offers_tasks(&context, method)?;
-                return Box::pin(self.tasks().answer(&operation, &context)).await;
+                self.check_tasks_offered(&context, method)?;
+                return Box::pin(self.tasks().handle_request(&operation, &context)).await;
             }
         };
         Ok(Outcome::Complete(payload))
     }
 
-    fn card(&self) -> ServerInfo {
+    fn server_info(&self) -> ServerInfo {
         let settings = &self.shared.settings;
         ServerInfo {
             identity: self.identity(),
@@ -104,21 +104,22 @@ impl Registry {
     /// Who this server is, or the one in whose name it speaks.
     fn identity(&self) -> Arc<Implementation> {
         let state = self.read();
-        let lent = state.offers.values().find_map(|offer| offer.identity.as_ref());
+        let lent = state.remote_servers.values().find_map(|offer| offer.identity.as_ref());
         Arc::clone(lent.unwrap_or(&self.shared.settings.identity))
     }
 
     /// How a model should use this server, and those behind it.
     fn instructions(&self) -> Option<String> {
         let state = self.read();
-        let others = state.offers.values().filter_map(|offer| offer.instructions.as_deref());
+        let others =
+            state.remote_servers.values().filter_map(|offer| offer.instructions.as_deref());
         let all: Vec<_> =
             self.shared.settings.instructions.as_deref().into_iter().chain(others).collect();
         (!all.is_empty()).then(|| all.join("\n\n"))
     }
 
     /// What belongs to a list that the server never offered is an unknown method.
-    pub(super) fn offers(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
+    pub(super) fn check_offered(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
         let has = self.capabilities();
         let (name, offered) = match kind {
             ListKind::Tools => ("tools", has.tools),
@@ -134,7 +135,7 @@ impl Registry {
     }
 
     /// Methods of tasks are unknown where no tool runs as one.
-    fn offers_tasks(&self, context: &Context, method: &str) -> Result<(), Fault> {
+    fn check_tasks_offered(&self, context: &Context, method: &str) -> Result<(), Fault> {
         match self.has_tasks(context.caller().rules) {
             true => Ok(()),
             false => {
@@ -150,7 +151,7 @@ impl Registry {
         cursor: Option<String>,
         context: &Context,
     ) -> Result<Page, Fault> {
-        self.offers(kind, Operation::List(kind, None).method())?;
+        self.check_offered(kind, Operation::List(kind, None).method())?;
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
@@ -166,7 +167,7 @@ impl Registry {
             (ListKind::Templates, false) => state.templates.session_page(after, size, viewer, &own),
             (ListKind::Prompts, true) => state.prompts.page(after, size, rules, viewer),
             (ListKind::Prompts, false) => state.prompts.session_page(after, size, viewer, &own),
-            (ListKind::Skills, _) => state.shelf.skills.page(after, size, rules, viewer),
+            (ListKind::Skills, _) => state.skill_index.skills.page(after, size, rules, viewer),
         };
         let next = next.map(|position| position.seal(sealer, principal, list));
         Ok(Page { kind, items, excluded: Box::default(), next, cache: settings.cache })
@@ -195,9 +196,9 @@ impl Registry {
         context: Context,
     ) -> Result<Outcome, Fault> {
         let found = self.read().tools.get(name);
-        let Some(tool) = found.as_deref().and_then(Held::own) else {
+        let Some(tool) = found.as_deref().and_then(LocalOrRemote::local) else {
             let call = |there| Operation::CallTool { name: there, arguments: arguments.cloned() };
-            let refused = self.no_tool(name);
+            let refused = self.unknown_tool_fault(name);
             if refused.kind != FaultKind::UnknownTool {
                 return Err(refused);
             }
@@ -208,27 +209,29 @@ impl Registry {
         let debug = context.is_debug();
         match CatchPanic((tool.tool.run)(arguments, context)).await {
             Ok(Ok(result)) => Ok(Outcome::Complete(Payload::Tool(result))),
-            Ok(Err(error)) => stopped(error, name, debug),
-            Err(panic) => Err(broken(panic, name, debug)),
+            Ok(Err(error)) => handler_error_outcome(error, name, debug),
+            Err(panic) => Err(panic_fault(panic, name, debug)),
         }
     }
 
     /// What a caller of a tool that is not listed is told.
-    fn no_tool(&self, name: &str) -> Fault {
+    fn unknown_tool_fault(&self, name: &str) -> Fault {
         let state = self.read();
         let withheld = state.withheld.values().find_map(|tools| tools.get(name)).cloned();
         withheld.unwrap_or_else(|| Fault::new(FaultKind::UnknownTool, "").with_subject(name))
     }
 
     /// Checks the arguments for a tool of another server, where the dialect wants that done here.
-    fn check_remote(&self, operation: &Operation) -> Result<(), Fault> {
+    fn check_remote_arguments(&self, operation: &Operation) -> Result<(), Fault> {
         let Operation::CallTool { name, arguments } = operation else { return Ok(()) };
-        if !self.checks_remotes() {
+        if !self.checks_remote_arguments() {
             return Ok(());
         }
         let tool = self.read().tools.get(name);
-        let schema =
-            tool.as_deref().and_then(Held::remote).and_then(|remote| remote.schema.as_ref());
+        let schema = tool
+            .as_deref()
+            .and_then(LocalOrRemote::remote)
+            .and_then(|remote| remote.schema.as_ref());
         let Some(schema) = schema else { return Ok(()) };
         match checked_arguments(name, schema, arguments.as_ref()) {
             // A schema that cannot be used is the other server's own business.
@@ -238,38 +241,41 @@ impl Registry {
     }
 
     async fn read_resource(&self, uri: String, context: Context) -> Result<Outcome, Fault> {
-        let Some((read, variables, cache)) = self.reader(&uri) else {
-            self.offers(ListKind::Resources, "resources/read")?;
-            return self.read_elsewhere(&Operation::ReadResource { uri }, &context).await;
+        let Some((read, variables, cache)) = self.find_reader(&uri) else {
+            self.check_offered(ListKind::Resources, "resources/read")?;
+            return self.read_remote_resource(&Operation::ReadResource { uri }, &context).await;
         };
         match read(uri.clone(), variables, context).await {
             Ok(contents) => Ok(Outcome::Complete(Payload::Contents(contents, cache))),
-            Err(error) => stopped(error, &uri, false),
+            Err(error) => handler_error_outcome(error, &uri, false),
         }
     }
 
     /// Asks other servers for a resource that nobody lists.
-    async fn read_elsewhere(
+    async fn read_remote_resource(
         &self,
         operation: &Operation,
         context: &Context,
     ) -> Result<Outcome, Fault> {
-        let found = self.unlisted(operation, context).await;
-        found.ok_or_else(|| no_resource(operation.target()))
+        let found = self.read_unlisted(operation, context).await;
+        found.ok_or_else(|| unknown_resource_fault(operation.target()))
     }
 
     /// What reads a resource, with the values of its template's variables.
-    pub(super) fn reader(&self, uri: &str) -> Option<(Arc<Read>, Variables, CacheHints)> {
+    pub(super) fn find_reader(
+        &self,
+        uri: &str,
+    ) -> Option<(Arc<ReadResource>, Variables, CacheHints)> {
         let state = self.read();
-        if let Some(file) = state.shelf.file(uri) {
+        if let Some(file) = state.skill_index.file(uri) {
             let resource = &file.resource;
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
         }
         if let Some(resource) = state.resources.get(uri) {
-            let resource = resource.own()?;
+            let resource = resource.local()?;
             return Some((Arc::clone(&resource.read), Variables::new(), resource.cache));
         }
-        state.templates.iter().filter_map(|template| template.own()).find_map(|template| {
+        state.templates.iter().filter_map(|template| template.local()).find_map(|template| {
             let variables = template.pattern.matches(uri)?;
             Some((Arc::clone(&template.read), variables, CacheHints::NONE))
         })
@@ -282,8 +288,8 @@ impl Registry {
         context: Context,
     ) -> Result<Outcome, Fault> {
         let found = self.read().prompts.get(name);
-        let Some(prompt) = found.as_deref().and_then(Held::own) else {
-            self.offers(ListKind::Prompts, "prompts/get")?;
+        let Some(prompt) = found.as_deref().and_then(LocalOrRemote::local) else {
+            self.check_offered(ListKind::Prompts, "prompts/get")?;
             let get = |there| Operation::GetPrompt { name: there, arguments: arguments.cloned() };
             let got = Box::pin(self.call_unlisted(ListKind::Prompts, get, name, context)).await;
             return got.ok_or_else(|| Fault::new(FaultKind::UnknownPrompt, "").with_subject(name));
@@ -297,7 +303,7 @@ impl Registry {
         }
         match (prompt.render)(given, context).await {
             Ok(result) => Ok(Outcome::Complete(Payload::Prompt(result))),
-            Err(error) => stopped(error, name, false),
+            Err(error) => handler_error_outcome(error, name, false),
         }
     }
 
@@ -311,11 +317,14 @@ impl Registry {
         let completers = match &request.reference {
             Reference::Prompt(name) => {
                 let found = self.read().prompts.get(name);
-                found.as_deref().and_then(Held::own).map(|prompt| prompt.completers.clone())
+                found
+                    .as_deref()
+                    .and_then(LocalOrRemote::local)
+                    .map(|prompt| prompt.completers.clone())
             }
             Reference::Resource(uri) => {
                 let state = self.read();
-                let mut templates = state.templates.iter().filter_map(|template| template.own());
+                let mut templates = state.templates.iter().filter_map(|template| template.local());
                 let template = templates.find(|it| it.definition.uri_template == *uri);
                 template.map(|template| template.completers.clone())
             }
@@ -332,38 +341,38 @@ impl Registry {
     }
 
     /// The part of a filter that can be honoured.
-    async fn honour(
+    async fn accept_filter(
         &self,
         wanted: SubscriptionFilter,
         context: &Context,
     ) -> Result<SubscriptionFilter, Fault> {
         let has = self.capabilities();
         let tasks = match self.has_tasks(context.caller().rules) {
-            true => self.tasks().followed(wanted.tasks, context).await?,
+            true => self.tasks().follow_tasks(wanted.tasks, context).await?,
             false => Vec::new(),
         };
         Ok(SubscriptionFilter {
             tools: wanted.tools && has.tools,
             prompts: wanted.prompts && has.prompts,
             resources: wanted.resources && has.resources,
-            uris: self.watchable(wanted.uris, context).await,
+            uris: self.filter_subscribable(wanted.uris, context).await,
             tasks,
         })
     }
 
     /// Those of the resources that can be watched; other servers are asked to tell of theirs.
-    async fn watchable(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
+    async fn filter_subscribable(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
         let mut watchable = Vec::new();
         for uri in uris {
             let mut subscribe = Operation::Subscribe { uri };
-            let is_watched = match self.elsewhere(&mut subscribe) {
+            let is_watched = match self.remote_endpoint(&mut subscribe) {
                 Some(endpoint) => {
                     let call = Call { operation: subscribe.clone(), context: context.clone() };
                     matches!(endpoint.call(call).await, Outcome::Complete(_))
                 }
-                None if self.reader(subscribe.target()).is_some() => true,
+                None if self.find_reader(subscribe.target()).is_some() => true,
                 None => {
-                    let found = self.unlisted(&subscribe, context).await;
+                    let found = self.read_unlisted(&subscribe, context).await;
                     matches!(found, Some(Outcome::Complete(_)))
                 }
             };
@@ -387,21 +396,23 @@ fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Re
         Ok(()) => Ok(arguments),
         Err(violations) if violations.iter().any(Violation::is_broken_schema) => {
             // The tool is at fault, not the caller.
-            Err(Fault::new(FaultKind::Internal, sentence(&violations)).with_subject(name))
+            Err(Fault::new(FaultKind::Internal, violations_message(&violations)).with_subject(name))
         }
-        Err(violations) => Err(refused(sentence(&violations))),
+        Err(violations) => Err(refused(violations_message(&violations))),
     }
 }
 
-fn sentence(violations: &[Violation]) -> String {
+fn violations_message(violations: &[Violation]) -> String {
     let sentences: Vec<_> = violations.iter().map(ToString::to_string).collect();
     sentences.join("; ")
 }
 
 /// What becomes of a handler that ended early.
-fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
+fn handler_error_outcome(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
-        ToolError::Ask(asks) => Ok(Outcome::InputRequired { requests: asks, request_state: None }),
+        ToolError::InputRequired(asks) => {
+            Ok(Outcome::InputRequired { requests: asks, request_state: None })
+        }
         ToolError::Detach => Ok(Outcome::Detach(None)),
         ToolError::Fault(mut fault) => {
             if fault.subject.is_empty() {
@@ -418,13 +429,13 @@ fn stopped(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Faul
     }
 }
 
-fn broken(panic: Panic, tool: &str, debug: bool) -> Fault {
+fn panic_fault(panic: CaughtPanic, tool: &str, debug: bool) -> Fault {
     let mut fault = Fault::new(FaultKind::ToolPanicked, panic.message).with_subject(tool);
     fault.trace = panic.trace.filter(|_| debug);
     fault
 }
 
-pub(super) fn no_resource(uri: &str) -> Fault {
+pub(super) fn unknown_resource_fault(uri: &str) -> Fault {
     let data = Raw::from_value(&json!({"uri": uri}));
     Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri).with_data(data)
 }

@@ -1,18 +1,18 @@
 //! What a server has: tools, resources, templates and prompts, which may come and go while it runs.
 
 mod announcement;
-mod audience;
 mod catalogue;
+mod collisions;
 mod endpoint;
-mod known;
-mod looks;
+mod lookup;
 mod remote;
+mod replacement;
+mod schema_style;
 mod session_lists;
-mod shelf;
-mod skills;
-mod style;
-mod succession;
-mod unlisted;
+mod skill_index;
+mod skill_requests;
+mod unlisted_resources;
+mod visibility;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -40,27 +40,27 @@ use crate::skill::{Skill, SkillError};
 use crate::task::{self, TaskLimits, Tasks};
 use crate::tool::Tool;
 use catalogue::{Catalogue, Layers};
-use remote::Held;
-use shelf::Shelf;
+use remote::LocalOrRemote;
+use skill_index::SkillIndex;
 
 pub use announcement::{Announcement, Recipients};
-pub use looks::LeftOut;
-pub use remote::{Offer, Remote, Source};
-pub use session_lists::{SessionList, SessionLists, Unlisted};
+pub use collisions::NameCollision;
+pub use remote::{ItemSource, RemoteItem, RemoteServer};
+pub use session_lists::{SessionList, SessionLists, UnlistedItem};
 
 /// Changes that a slow connection may lag behind before it is told of everything.
-const CHANGES_KEPT: usize = 64;
+const MAX_PENDING_CHANGES: usize = 64;
 
 /// A handle to what a server has; clones share it.
 #[derive(Clone)]
 pub struct Registry {
-    shared: Arc<Shared>,
+    shared: Arc<RegistryShared>,
 }
 
 /// A handle that does not keep the registry alive: for tools that change what holds them.
 #[derive(Clone, Debug)]
 pub struct WeakRegistry {
-    shared: Weak<Shared>,
+    shared: Weak<RegistryShared>,
 }
 
 impl WeakRegistry {
@@ -70,24 +70,24 @@ impl WeakRegistry {
     }
 }
 
-struct Shared {
-    settings: Settings,
-    state: RwLock<State>,
+struct RegistryShared {
+    settings: RegistrySettings,
+    state: RwLock<RegistryState>,
     /// Whether clients see it, so that they are told of changes.
-    is_seen: AtomicBool,
+    is_visible: AtomicBool,
     changes: broadcast::Sender<Announcement>,
     tasks: Tasks,
-    kept: Mutex<Vec<Kept>>,
+    attached: Mutex<Vec<AttachedValue>>,
 }
 
 /// Something that ends with the registry.
-type Kept = Box<dyn Any + Send>;
+type AttachedValue = Box<dyn Any + Send>;
 
 /// What does not change while a server runs.
-pub(crate) struct Settings {
+pub(crate) struct RegistrySettings {
     pub(crate) identity: Arc<Implementation>,
     /// Who results say that answered.
-    pub(crate) named: ServerIdentity,
+    pub(crate) result_identity: ServerIdentity,
     pub(crate) instructions: Option<String>,
     pub(crate) dialect: Dialect,
     pub(crate) page_size: usize,
@@ -98,26 +98,26 @@ pub(crate) struct Settings {
     pub(crate) state: crate::state::State,
 }
 
-struct State {
-    tools: Catalogue<Held<PreparedTool>>,
-    resources: Catalogue<Held<Resource>>,
-    templates: Catalogue<Held<Template>>,
-    prompts: Catalogue<Held<Prompt>>,
-    shelf: Shelf,
+struct RegistryState {
+    tools: Catalogue<LocalOrRemote<PreparedTool>>,
+    resources: Catalogue<LocalOrRemote<Resource>>,
+    templates: Catalogue<LocalOrRemote<Template>>,
+    prompts: Catalogue<LocalOrRemote<Prompt>>,
+    skill_index: SkillIndex,
     /// What other servers have besides their lists, by their ranks.
-    offers: BTreeMap<u32, Offer>,
+    remote_servers: BTreeMap<u32, RemoteServer>,
     /// What the servers are called, by their ranks.
     names: BTreeMap<u32, String>,
     /// Tools of other servers that are not listed, and what their callers are told, by the servers' ranks.
     withheld: BTreeMap<u32, BTreeMap<String, Fault>>,
     last_source: u32,
     /// Whether resources that are answered here can be subscribed to, or a server may have some.
-    subscribe: bool,
+    can_subscribe: bool,
     /// Whether there is, or was once, a tool that runs as a task.
-    tasks: bool,
+    has_task_tools: bool,
 }
 
-impl State {
+impl RegistryState {
     /// Nothing yet, to be shown through these layers.
     fn new(layers: &Layers) -> Self {
         Self {
@@ -125,21 +125,21 @@ impl State {
             resources: Catalogue::new(ListKind::Resources, layers),
             templates: Catalogue::new(ListKind::Templates, layers),
             prompts: Catalogue::new(ListKind::Prompts, layers),
-            shelf: Shelf::new(layers),
-            offers: BTreeMap::new(),
+            skill_index: SkillIndex::new(layers),
+            remote_servers: BTreeMap::new(),
             names: BTreeMap::new(),
             withheld: BTreeMap::new(),
             last_source: 0,
-            subscribe: false,
-            tasks: false,
+            can_subscribe: false,
+            has_task_tools: false,
         }
     }
 }
 
 /// How a call is to be run.
-pub(crate) enum Mode {
+pub(crate) enum RunMode {
     /// In place.
-    Here,
+    InPlace,
     /// As a task.
     Task,
 }
@@ -152,22 +152,31 @@ struct PreparedTool {
 impl PreparedTool {
     /// The tool as this dialect announces it.
     fn new(mut tool: Tool, dialect: &Dialect) -> Self {
-        style::apply(tool.announced(), dialect);
+        schema_style::apply(tool.definition_mut(), dialect);
         let schema = Schema::of(&tool.definition.input_schema);
-        check_mirrors(&tool);
+        warn_invalid_mirrored_headers(&tool);
         Self { tool, schema }
     }
 }
 
 impl Registry {
-    pub(crate) fn new(settings: Settings, layers: &Layers) -> Self {
-        let (changes, _) = broadcast::channel(CHANGES_KEPT);
+    pub(crate) fn new(settings: RegistrySettings, layers: &Layers) -> Self {
+        let (changes, _) = broadcast::channel(MAX_PENDING_CHANGES);
         let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
         let size = settings.page_size;
         let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
-        let (state, is_seen) = (RwLock::new(State::new(layers)), AtomicBool::new(true));
+        let (state, is_seen) = (RwLock::new(RegistryState::new(layers)), AtomicBool::new(true));
         let kept = Mutex::default();
-        Self { shared: Arc::new(Shared { settings, state, is_seen, changes, tasks, kept }) }
+        Self {
+            shared: Arc::new(RegistryShared {
+                settings,
+                state,
+                is_visible: is_seen,
+                changes,
+                tasks,
+                attached: kept,
+            }),
+        }
     }
 
     /// A handle that does not keep the registry alive.
@@ -180,52 +189,52 @@ impl Registry {
         let prepared = PreparedTool::new(tool, &self.shared.settings.dialect);
         let definition = &prepared.tool.definition;
         let mut state = self.write();
-        state.tasks |= definition.task_support != TaskSupport::Forbidden;
-        state.tools.insert(definition.into(), Held::Own(prepared));
+        state.has_task_tools |= definition.task_support != TaskSupport::Forbidden;
+        state.tools.insert(definition.into(), LocalOrRemote::Local(prepared));
         drop(state);
-        self.changed(ListKind::Tools);
+        self.announce_list_changed(ListKind::Tools);
     }
 
     /// Takes a tool away; tells whether it was there.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.write().tools.remove(name);
-        self.changed_if(removed, ListKind::Tools)
+        self.announce_list_changed_if(removed, ListKind::Tools)
     }
 
     /// Adds a resource, or replaces the one at its uri.
     pub fn add_resource(&self, resource: Resource) {
         let mut state = self.write();
-        state.subscribe = true;
-        state.resources.insert((&resource.definition).into(), Held::Own(resource));
+        state.can_subscribe = true;
+        state.resources.insert((&resource.definition).into(), LocalOrRemote::Local(resource));
         drop(state);
-        self.changed(ListKind::Resources);
+        self.announce_list_changed(ListKind::Resources);
     }
 
     /// Takes a resource away; tells whether it was there.
     pub fn remove_resource(&self, uri: &str) -> bool {
         let removed = self.write().resources.remove(uri);
-        self.changed_if(removed, ListKind::Resources)
+        self.announce_list_changed_if(removed, ListKind::Resources)
     }
 
     /// Adds a family of resources, or replaces the one of its name.
     pub fn add_template(&self, template: Template) {
         let mut state = self.write();
-        state.subscribe = true;
-        state.templates.insert((&template.definition).into(), Held::Own(template));
+        state.can_subscribe = true;
+        state.templates.insert((&template.definition).into(), LocalOrRemote::Local(template));
         drop(state);
-        self.changed(ListKind::Templates);
+        self.announce_list_changed(ListKind::Templates);
     }
 
     /// Adds a prompt, or replaces the one of its name.
     pub fn add_prompt(&self, prompt: Prompt) {
-        self.write().prompts.insert((&prompt.definition).into(), Held::Own(prompt));
-        self.changed(ListKind::Prompts);
+        self.write().prompts.insert((&prompt.definition).into(), LocalOrRemote::Local(prompt));
+        self.announce_list_changed(ListKind::Prompts);
     }
 
     /// Takes a prompt away; tells whether it was there.
     pub fn remove_prompt(&self, name: &str) -> bool {
         let removed = self.write().prompts.remove(name);
-        self.changed_if(removed, ListKind::Prompts)
+        self.announce_list_changed_if(removed, ListKind::Prompts)
     }
 
     /// Adds a skill, or replaces the one at its uri. Its `SKILL.md` is listed among the resources; its other files
@@ -236,25 +245,25 @@ impl Registry {
     pub fn add_skill(&self, skill: Skill) -> Result<(), SkillError> {
         let mut state = self.write();
         let manifest = skill.files().iter().find(|file| file.uri() == skill.uri()).map(Arc::clone);
-        state.shelf.insert(skill)?;
+        state.skill_index.insert(skill)?;
         if let Some(manifest) = manifest {
-            state.subscribe = true;
+            state.can_subscribe = true;
             let definition = Definition::clone(&manifest.definition);
-            state.resources.insert(definition, Held::Own(manifest.resource.clone()));
+            state.resources.insert(definition, LocalOrRemote::Local(manifest.resource.clone()));
         }
         drop(state);
-        self.changed(ListKind::Skills);
+        self.announce_list_changed(ListKind::Skills);
         Ok(())
     }
 
     /// Takes a skill away; tells whether it was there.
     pub fn remove_skill(&self, uri: &str) -> bool {
         let mut state = self.write();
-        let removed = state.shelf.remove(uri);
+        let removed = state.skill_index.remove(uri);
         // Where it is a file of another skill, it can still be read there.
         _ = removed && state.resources.remove(uri);
         drop(state);
-        self.changed_if(removed, ListKind::Skills)
+        self.announce_list_changed_if(removed, ListKind::Skills)
     }
 
     /// Tells subscribers that a resource changed.
@@ -263,8 +272,8 @@ impl Registry {
     }
 
     /// Keeps something for as long as the registry is there: what watches files for it ends with it.
-    pub fn keep(&self, kept: impl Any + Send) {
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(kept));
+    pub fn attach(&self, kept: impl Any + Send) {
+        self.shared.attached.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(kept));
     }
 
     /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.
@@ -273,45 +282,45 @@ impl Registry {
     }
 
     /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
-    pub(crate) fn mirrors(&self, tool: &str) -> Option<Arc<[MirroredHeader]>> {
-        self.read().tools.mirrors(tool)
+    pub(crate) fn mirrored_headers(&self, tool: &str) -> Option<Arc<[MirroredHeader]>> {
+        self.read().tools.mirrored_headers(tool)
     }
 
     /// Asks the chain anew how everything is to be seen, when a layer has changed its mind.
-    pub fn show_again(&self) {
+    pub fn reapply_layers(&self) {
         let mut state = self.write();
-        state.tools.show_again();
-        state.resources.show_again();
-        state.templates.show_again();
-        state.prompts.show_again();
-        state.shelf.skills.show_again();
+        state.tools.reapply_layers();
+        state.resources.reapply_layers();
+        state.templates.reapply_layers();
+        state.prompts.reapply_layers();
+        state.skill_index.skills.reapply_layers();
         drop(state);
         let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
-        kinds.into_iter().for_each(|kind| self.changed(kind));
+        kinds.into_iter().for_each(|kind| self.announce_list_changed(kind));
     }
 
     /// The same, if a layer has changed its mind; to be called every few seconds, where that may wait for a file.
-    pub fn look_again(&self) {
+    pub fn reapply_layers_if_changed(&self) {
         let layers = Arc::clone(self.read().tools.layers());
-        if crate::chain::has_changed(&layers) {
-            self.show_again();
+        if crate::chain::definitions_changed(&layers) {
+            self.reapply_layers();
         }
     }
 
     /// The patterns of the layers around the server that matched no item that was listed so far, in words.
-    pub fn unmatched(&self) -> Vec<String> {
-        crate::chain::unmatched(self.read().tools.layers())
+    pub fn unmatched_patterns(&self) -> Vec<String> {
+        crate::chain::unmatched_patterns(self.read().tools.layers())
     }
 
     /// What the server has to offer: what it has now, or had once.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();
         let offered = |has: fn(&ServerCapabilities) -> bool| {
-            state.offers.values().any(|offer| has(&offer.capabilities))
+            state.remote_servers.values().any(|offer| has(&offer.capabilities))
         };
         let resources = state.resources.is_offered() || state.templates.is_offered();
-        let prompts = state.prompts.iter().filter_map(|prompt| prompt.own());
-        let templates = state.templates.iter().filter_map(|template| template.own());
+        let prompts = state.prompts.iter().filter_map(|prompt| prompt.local());
+        let templates = state.templates.iter().filter_map(|template| template.local());
         ServerCapabilities {
             tools: state.tools.is_offered() || offered(|it| it.tools),
             resources: resources || offered(|it| it.resources),
@@ -321,9 +330,9 @@ impl Registry {
                 || templates.into_iter().any(|template| !template.completers.is_empty()),
             logging: self.shared.settings.logging,
             list_changed: true,
-            subscribe: state.subscribe || offered(|it| it.subscribe),
-            skills: state.shelf.skills.is_offered(),
-            tasks: state.tasks,
+            subscribe: state.can_subscribe || offered(|it| it.subscribe),
+            skills: state.skill_index.skills.is_offered(),
+            tasks: state.has_task_tools,
         }
     }
 
@@ -334,20 +343,22 @@ impl Registry {
 
     /// Whether calls may become tasks under these rules.
     fn has_tasks(&self, rules: &Rules) -> bool {
-        self.shared.settings.dialect.has_tasks(rules) && self.read().tasks
+        self.shared.settings.dialect.has_tasks(rules) && self.read().has_task_tools
     }
 
     /// How a call of a tool is to be run, or why it cannot be. A client that cannot follow tasks at all has
     /// every tool run in place.
-    pub(crate) fn mode(&self, tool: &str, caller: &Caller) -> Result<Mode, Fault> {
+    pub(crate) fn run_mode(&self, tool: &str, caller: &Caller) -> Result<RunMode, Fault> {
         if !self.has_tasks(caller.rules) {
-            return Ok(Mode::Here);
+            return Ok(RunMode::InPlace);
         }
-        let Some(found) = self.read().tools.known_as(tool) else { return Ok(Mode::Here) };
+        let Some(found) = self.read().tools.get_visible(tool) else { return Ok(RunMode::InPlace) };
         let name = tool;
         let (support, here_first) = match &*found {
-            Held::Own(tool) => (tool.tool.definition.task_support, tool.tool.asks_first),
-            Held::Remote(remote) => (remote.task_support, remote.decides),
+            LocalOrRemote::Local(tool) => {
+                (tool.tool.definition.task_support, tool.tool.requests_input_first)
+            }
+            LocalOrRemote::Remote(remote) => (remote.task_support, remote.decides_task),
         };
         match (support, caller.task_preference) {
             (TaskSupport::Forbidden, TaskPreference::Requested { .. }) => {
@@ -359,54 +370,54 @@ impl Registry {
                 Err(task::missing_extension(FaultKind::TaskRequired, detail).with_subject(name))
             }
             (TaskSupport::Forbidden, _) | (TaskSupport::Optional, TaskPreference::Never) => {
-                Ok(Mode::Here)
+                Ok(RunMode::InPlace)
             }
-            (_, TaskPreference::Allowed) if here_first => Ok(Mode::Here),
-            _ => Ok(Mode::Task),
+            (_, TaskPreference::Allowed) if here_first => Ok(RunMode::InPlace),
+            _ => Ok(RunMode::Task),
         }
     }
 
-    fn changed(&self, kind: ListKind) {
+    fn announce_list_changed(&self, kind: ListKind) {
         self.announce(Change::List(kind).into());
     }
 
     fn announce(&self, announcement: Announcement) {
         if let Change::Resource(uri) = &announcement.change {
             let layers = Arc::clone(self.read().tools.layers());
-            crate::chain::updated(&layers, uri);
+            crate::chain::resource_updated(&layers, uri);
         }
-        if self.shared.is_seen.load(Ordering::Acquire) {
+        if self.shared.is_visible.load(Ordering::Acquire) {
             // Nobody listening is not an error.
             _ = self.shared.changes.send(announcement);
         }
     }
 
-    fn changed_if(&self, changed: bool, kind: ListKind) -> bool {
+    fn announce_list_changed_if(&self, changed: bool, kind: ListKind) -> bool {
         if changed {
-            self.changed(kind);
+            self.announce_list_changed(kind);
         }
         changed
     }
 
     /// The state is whole between any two calls, so a panic elsewhere does not spoil it.
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, RegistryState> {
         self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, RegistryState> {
         self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Says so if a tool cannot be called over HTTP.
-fn check_mirrors(tool: &Tool) {
+fn warn_invalid_mirrored_headers(tool: &Tool) {
     if let Err(error) = MirroredHeader::find_all(tool.definition.input_schema.as_str()) {
         let name = &*tool.definition.name;
         tracing::warn!(tool = name, %error, "clients that speak HTTP will leave this tool out");
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for RegistryShared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Shared").finish_non_exhaustive()
     }

@@ -12,10 +12,10 @@ use creole_proto::operation::{Change, Operation};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, unquote};
 
-use super::catalogue::{Listed, Refused};
-use super::looks::LeftOut;
+use super::catalogue::{DefinedItem, ExcludedEntry};
+use super::collisions::NameCollision;
 use super::session_lists::SessionLists;
-use super::{Announcement, PreparedTool, Recipients, Registry, State, WeakRegistry};
+use super::{Announcement, PreparedTool, Recipients, Registry, RegistryState, WeakRegistry};
 use crate::call::ConnectionId;
 use crate::chain::Endpoint;
 use crate::prompt::Prompt;
@@ -26,7 +26,7 @@ use crate::uri_template::UriTemplate;
 
 /// An item of another server.
 #[derive(Clone)]
-pub struct Remote {
+pub struct RemoteItem {
     /// How it is announced, under the name that it has here.
     pub definition: Definition,
     /// The name, uri or uri template that it has there.
@@ -36,12 +36,12 @@ pub struct Remote {
     /// Whether it runs as a task, if it is a tool.
     pub task_support: TaskSupport,
     /// Whether its server decides in each call whether it becomes a task, so that it is called in place first.
-    pub decides: bool,
+    pub decides_task: bool,
 }
 
 /// What another server has to offer besides its lists.
 #[derive(Clone)]
-pub struct Offer {
+pub struct RemoteServer {
     /// What it has.
     pub capabilities: ServerCapabilities,
     /// Who it is, where this server speaks in its name.
@@ -55,47 +55,47 @@ pub struct Offer {
 }
 
 /// An item that is answered here or elsewhere.
-pub(super) enum Held<T> {
-    Own(T),
-    Remote(Box<Behind>),
+pub(super) enum LocalOrRemote<T> {
+    Local(T),
+    Remote(Box<RemoteTarget>),
 }
 
-impl<T> Held<T> {
-    pub(super) fn own(&self) -> Option<&T> {
+impl<T> LocalOrRemote<T> {
+    pub(super) fn local(&self) -> Option<&T> {
         match self {
-            Self::Own(item) => Some(item),
+            Self::Local(item) => Some(item),
             Self::Remote(_) => None,
         }
     }
 
-    pub(super) fn remote(&self) -> Option<&Behind> {
+    pub(super) fn remote(&self) -> Option<&RemoteTarget> {
         match self {
-            Self::Own(_) => None,
+            Self::Local(_) => None,
             Self::Remote(remote) => Some(remote),
         }
     }
 }
 
 /// What is behind an item of another server.
-pub(super) struct Behind {
+pub(super) struct RemoteTarget {
     pub(super) name: String,
     pub(super) endpoint: Arc<dyn Endpoint>,
     pub(super) task_support: TaskSupport,
-    pub(super) decides: bool,
+    pub(super) decides_task: bool,
     /// What arguments have to be, where the dialect has words of its own for wrong ones: then they are checked
     /// here, because another server has other words.
     pub(super) schema: Option<Schema>,
     pattern: Option<UriTemplate>,
 }
 
-impl Behind {
+impl RemoteTarget {
     /// What answers for the item, by the name that it has there.
-    fn known_as(&self, name: &mut String) -> Option<Arc<dyn Endpoint>> {
+    fn resolve(&self, name: &mut String) -> Option<Arc<dyn Endpoint>> {
         self.name.clone_into(name);
         Some(Arc::clone(&self.endpoint))
     }
 
-    fn of(remote: &Remote, is_checked: bool) -> Self {
+    fn from_item(remote: &RemoteItem, is_checked: bool) -> Self {
         let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
         let item = Object::new(text).unwrap_or(Object::EMPTY);
         let [template, schema] = item.get_many(["uriTemplate", "inputSchema"]);
@@ -103,7 +103,7 @@ impl Behind {
             name: remote.name.clone(),
             endpoint: Arc::clone(&remote.endpoint),
             task_support: remote.task_support,
-            decides: remote.decides,
+            decides_task: remote.decides_task,
             schema: schema.filter(|_| is_checked).map(Schema::new),
             pattern: template.and_then(unquote).map(|template| UriTemplate::new(&template)),
         }
@@ -113,64 +113,66 @@ impl Behind {
 /// The place of another server, or of a folder, in a registry: what it has is listed after what was there before,
 /// is replaced as a whole, and is gone when this is dropped.
 #[derive(Debug)]
-pub struct Source {
+pub struct ItemSource {
     pub(super) registry: WeakRegistry,
     pub(super) rank: u32,
 }
 
 impl Registry {
     /// A place for another server or for a folder, after those that were made before.
-    pub fn source(&self) -> Source {
+    pub fn add_source(&self) -> ItemSource {
         let mut state = self.write();
         state.last_source += 1;
-        Source { registry: self.downgrade(), rank: state.last_source }
+        ItemSource { registry: self.downgrade(), rank: state.last_source }
     }
 
     /// Whether the dialect has words of its own for wrong arguments.
-    pub(super) fn checks_remotes(&self) -> bool {
+    pub(super) fn checks_remote_arguments(&self) -> bool {
         let mut errors = self.shared.settings.dialect.errors.iter();
         errors.any(|row| row.kind == FaultKind::InvalidArguments)
     }
 
     /// What answers for an item of another server. The operation becomes what that is to be asked.
-    pub(super) fn elsewhere(&self, operation: &mut Operation) -> Option<Arc<dyn Endpoint>> {
+    pub(super) fn remote_endpoint(&self, operation: &mut Operation) -> Option<Arc<dyn Endpoint>> {
         let state = self.read();
         match operation {
-            Operation::CallTool { name, .. } => state.tools.get(name)?.remote()?.known_as(name),
-            Operation::GetPrompt { name, .. } => state.prompts.get(name)?.remote()?.known_as(name),
+            Operation::CallTool { name, .. } => state.tools.get(name)?.remote()?.resolve(name),
+            Operation::GetPrompt { name, .. } => state.prompts.get(name)?.remote()?.resolve(name),
             Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
-                state.resource_elsewhere(uri)
+                state.remote_resource(uri)
             }
             Operation::Complete(request) => match &mut request.reference {
-                Reference::Prompt(name) => state.prompts.get(name)?.remote()?.known_as(name),
-                Reference::Resource(uri) => state.template_elsewhere(uri),
+                Reference::Prompt(name) => state.prompts.get(name)?.remote()?.resolve(name),
+                Reference::Resource(uri) => state.remote_template(uri),
             },
             _ => None,
         }
     }
 
     /// Tells other servers that a subscription of this connection ended.
-    pub fn release(&self, uri: &str, connection: ConnectionId) {
+    pub fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
         let endpoints: Vec<_> = {
             let state = self.read();
-            match state.resource_elsewhere(uri) {
+            match state.remote_resource(uri) {
                 Some(endpoint) => vec![endpoint],
-                None => state.offers.values().map(|offer| Arc::clone(&offer.endpoint)).collect(),
+                None => {
+                    state.remote_servers.values().map(|offer| Arc::clone(&offer.endpoint)).collect()
+                }
             }
         };
-        endpoints.iter().for_each(|endpoint| endpoint.release(uri, connection));
+        endpoints.iter().for_each(|endpoint| endpoint.subscription_ended(uri, connection));
     }
 }
 
-impl State {
-    fn resource_elsewhere(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+impl RegistryState {
+    fn remote_resource(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
         if let Some(resource) = self.resources.get(uri) {
             return resource.remote().map(|remote| Arc::clone(&remote.endpoint));
         }
-        self.template_matching(uri)
+        self.remote_template_matching(uri)
     }
 
-    fn template_matching(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+    fn remote_template_matching(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
         self.templates.iter().find_map(|template| {
             let remote = template.remote()?;
             remote.pattern.as_ref()?.matches(uri)?;
@@ -179,62 +181,68 @@ impl State {
     }
 
     /// The server behind a template, or behind a resource whose uri is given instead.
-    fn template_elsewhere(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
+    fn remote_template(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
         let mut remotes = self.templates.iter().filter_map(|template| template.remote());
         let found = remotes.find(|remote| remote.name == uri);
-        found.map(|remote| Arc::clone(&remote.endpoint)).or_else(|| self.resource_elsewhere(uri))
+        found.map(|remote| Arc::clone(&remote.endpoint)).or_else(|| self.remote_resource(uri))
     }
 
     fn replace(
         &mut self,
         kind: ListKind,
         rank: u32,
-        remotes: Vec<Remote>,
+        remotes: Vec<RemoteItem>,
         are_checked: bool,
-    ) -> Vec<Refused> {
+    ) -> Vec<ExcludedEntry> {
         let behind: Vec<_> = remotes
             .into_iter()
             .map(|remote| {
-                let behind = Behind::of(&remote, are_checked);
+                let behind = RemoteTarget::from_item(&remote, are_checked);
                 (remote.definition, behind)
             })
             .collect();
         match kind {
-            ListKind::Tools => self.tools.lend(rank, held(behind)),
-            ListKind::Resources => self.resources.lend(rank, held(behind)),
-            ListKind::Templates => self.templates.lend(rank, held(behind)),
-            ListKind::Prompts => self.prompts.lend(rank, held(behind)),
+            ListKind::Tools => self.tools.replace_remote(rank, into_remote(behind)),
+            ListKind::Resources => self.resources.replace_remote(rank, into_remote(behind)),
+            ListKind::Templates => self.templates.replace_remote(rank, into_remote(behind)),
+            ListKind::Prompts => self.prompts.replace_remote(rank, into_remote(behind)),
             // Skills of other servers are among their resources.
             ListKind::Skills => Vec::new(),
         }
     }
 
     /// What is told of items that are left out.
-    fn left_out(&self, refused: Vec<Refused>) -> Vec<LeftOut> {
+    fn name_collisions(&self, refused: Vec<ExcludedEntry>) -> Vec<NameCollision> {
         let server = |rank| match self.names.get(&rank) {
             None if rank != 0 => Some("another server".to_owned()),
             named => named.cloned(),
         };
-        let told =
-            |it: Refused| LeftOut { server: server(it.rank), name: it.name, holder: it.holder };
+        let told = |it: ExcludedEntry| NameCollision {
+            server: server(it.rank),
+            name: it.name,
+            holder: it.holder,
+        };
         refused.into_iter().map(told).collect()
     }
 }
 
-fn names(refused: Vec<Refused>) -> Vec<String> {
+fn excluded_names(refused: Vec<ExcludedEntry>) -> Vec<String> {
     refused.into_iter().map(|it| it.name).collect()
 }
 
-fn held<T>(items: Vec<Listed<Behind>>) -> Vec<Listed<Held<T>>> {
-    let held = |(definition, behind)| (definition, Held::Remote(Box::new(behind)));
+fn into_remote<T>(items: Vec<DefinedItem<RemoteTarget>>) -> Vec<DefinedItem<LocalOrRemote<T>>> {
+    let held = |(definition, behind)| (definition, LocalOrRemote::Remote(Box::new(behind)));
     items.into_iter().map(held).collect()
 }
 
-fn own<T>(items: Vec<T>, definition: impl Fn(&T) -> Definition) -> Vec<Listed<Held<T>>> {
-    items.into_iter().map(|item| (definition(&item), Held::Own(item))).collect()
+fn into_local<T>(
+    items: Vec<T>,
+    definition: impl Fn(&T) -> Definition,
+) -> Vec<DefinedItem<LocalOrRemote<T>>> {
+    items.into_iter().map(|item| (definition(&item), LocalOrRemote::Local(item))).collect()
 }
 
-impl Source {
+impl ItemSource {
     /// Says what the server is called, in messages.
     pub fn set_name(&self, name: &str) {
         if let Some(registry) = self.registry.upgrade() {
@@ -244,12 +252,13 @@ impl Source {
 
     /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out, and
     /// so are tools and prompts whose name looks like that of another one.
-    pub fn set(&self, kind: ListKind, remotes: Vec<Remote>) -> Vec<LeftOut> {
+    pub fn set_items(&self, kind: ListKind, remotes: Vec<RemoteItem>) -> Vec<NameCollision> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
-        state.tasks |= remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
-        let refused = state.replace(kind, self.rank, remotes, registry.checks_remotes());
-        state.left_out(refused)
+        state.has_task_tools |=
+            remotes.iter().any(|remote| remote.task_support != TaskSupport::Forbidden);
+        let refused = state.replace(kind, self.rank, remotes, registry.checks_remote_arguments());
+        state.name_collisions(refused)
     }
 
     /// Replaces the tools of the server that are not listed and whose callers are told why, by the names that they
@@ -267,8 +276,10 @@ impl Source {
         let dialect = &registry.shared.settings.dialect;
         let tools = tools.into_iter().map(|tool| PreparedTool::new(tool, dialect)).collect();
         let mut state = registry.write();
-        state.tools.offer();
-        names(state.tools.replace(self.rank, own(tools, |it| (&it.tool.definition).into())))
+        state.tools.mark_offered();
+        excluded_names(
+            state.tools.replace(self.rank, into_local(tools, |it| (&it.tool.definition).into())),
+        )
     }
 
     /// Replaces the resources that are answered here, without telling anybody. Those whose uri somebody else has
@@ -276,9 +287,11 @@ impl Source {
     pub fn set_resources(&self, resources: Vec<Resource>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
-        state.subscribe = true;
-        state.resources.offer();
-        names(state.resources.replace(self.rank, own(resources, |it| (&it.definition).into())))
+        state.can_subscribe = true;
+        state.resources.mark_offered();
+        excluded_names(
+            state.resources.replace(self.rank, into_local(resources, |it| (&it.definition).into())),
+        )
     }
 
     /// Replaces the templates that are answered here, without telling anybody. Those that somebody else has are
@@ -286,9 +299,11 @@ impl Source {
     pub fn set_templates(&self, templates: Vec<Template>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
-        state.subscribe = true;
-        state.templates.offer();
-        names(state.templates.replace(self.rank, own(templates, |it| (&it.definition).into())))
+        state.can_subscribe = true;
+        state.templates.mark_offered();
+        excluded_names(
+            state.templates.replace(self.rank, into_local(templates, |it| (&it.definition).into())),
+        )
     }
 
     /// Replaces the prompts that are answered here, without telling anybody. Those whose name somebody else has
@@ -296,35 +311,37 @@ impl Source {
     pub fn set_prompts(&self, prompts: Vec<Prompt>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
-        state.prompts.offer();
-        names(state.prompts.replace(self.rank, own(prompts, |it| (&it.definition).into())))
+        state.prompts.mark_offered();
+        excluded_names(
+            state.prompts.replace(self.rank, into_local(prompts, |it| (&it.definition).into())),
+        )
     }
 
     /// Offers lists of each kind although nobody knows yet which of them the server has.
     pub fn offer_lists(&self) {
         let Some(registry) = self.registry.upgrade() else { return };
         let mut state = registry.write();
-        state.tools.offer();
-        state.resources.offer();
-        state.subscribe = true;
-        state.prompts.offer();
+        state.tools.mark_offered();
+        state.resources.mark_offered();
+        state.can_subscribe = true;
+        state.prompts.mark_offered();
     }
 
     /// Says what the server has besides.
-    pub fn offer(&self, offer: Offer) {
+    pub fn set_server(&self, offer: RemoteServer) {
         if let Some(registry) = self.registry.upgrade() {
             let mut state = registry.write();
-            state.tasks |= offer.capabilities.tasks;
+            state.has_task_tools |= offer.capabilities.tasks;
             if let Some(identity) = &offer.identity {
-                registry.shared.settings.named.replace(identity);
+                registry.shared.settings.result_identity.replace(identity);
             }
-            state.offers.insert(self.rank, offer);
+            state.remote_servers.insert(self.rank, offer);
         }
     }
 
     /// Tells everybody who wants to know of a change.
     pub fn announce(&self, change: Change) {
-        self.announce_to(Recipients::Everybody, change);
+        self.announce_to(Recipients::All, change);
     }
 
     /// Tells some clients of a change that concerns only them.
@@ -335,29 +352,29 @@ impl Source {
     }
 }
 
-impl Drop for Source {
+impl Drop for ItemSource {
     fn drop(&mut self) {
         let Some(registry) = self.registry.upgrade() else { return };
         let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
         let mut state = registry.write();
-        state.offers.remove(&self.rank);
+        state.remote_servers.remove(&self.rank);
         state.names.remove(&self.rank);
         state.withheld.remove(&self.rank);
         for kind in kinds {
             state.replace(kind, self.rank, Vec::new(), false);
         }
         drop(state);
-        kinds.into_iter().for_each(|kind| registry.changed(kind));
+        kinds.into_iter().for_each(|kind| registry.announce_list_changed(kind));
     }
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteItem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Offer {
+impl fmt::Debug for RemoteServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Offer")

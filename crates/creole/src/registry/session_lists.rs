@@ -6,9 +6,9 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 
-use super::audience::Viewer;
 use super::catalogue::Catalogue;
-use super::{Registry, State};
+use super::visibility::Viewer;
+use super::{Registry, RegistryState};
 use crate::call::{Call, Context};
 use crate::chain::{self, Endpoint};
 use crate::cursor::Position;
@@ -19,7 +19,7 @@ pub trait SessionLists: Send + Sync {
     fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList>;
 
     /// The item that is called `name` here and is not in the shared list, if the server may have it.
-    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted>;
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem>;
 }
 
 /// The list of one session.
@@ -27,7 +27,7 @@ pub type SessionList = Arc<[Arc<Definition>]>;
 
 /// An item that is not in the shared list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unlisted {
+pub struct UnlistedItem {
     /// Its name at the server.
     pub name: String,
     /// Whether the caller's session lists it. Otherwise the server may still have it.
@@ -39,10 +39,10 @@ pub struct Unlisted {
 /// Session lists by the ranks of their servers.
 pub(super) type RankedLists = Vec<(u32, SessionList)>;
 
-impl State {
+impl RegistryState {
     /// The lists of the caller's own sessions.
     pub(super) fn session_lists(&self, kind: ListKind, context: &Context) -> RankedLists {
-        let lists = self.offers.iter().filter_map(|(rank, offer)| {
+        let lists = self.remote_servers.iter().filter_map(|(rank, offer)| {
             let list = offer.sessions.as_ref()?.list(kind, context)?;
             Some((*rank, list))
         });
@@ -63,7 +63,7 @@ impl Registry {
         let (endpoint, there) = self.find_unlisted(kind, name, &context)?;
         let outcome = endpoint.call_owned(Call { operation: operation(there), context }).await;
         Some(match outcome {
-            Outcome::Fail(fault) if is_unknown(&fault) && fault.foreign_code.is_none() => {
+            Outcome::Fail(fault) if is_unknown_item(&fault) && fault.foreign_code.is_none() => {
                 fault.with_subject(name).into()
             }
             outcome => outcome,
@@ -81,7 +81,7 @@ impl Registry {
             if !chain::admits_unlisted(state.tools.layers(), kind, name) {
                 return None;
             }
-            let offers = state.offers.values();
+            let offers = state.remote_servers.values();
             offers.map(|it| (it.sessions.clone(), Arc::clone(&it.endpoint))).collect()
         };
         let mut candidates = Vec::new();
@@ -102,7 +102,7 @@ impl Registry {
     }
 }
 
-fn is_unknown(fault: &Fault) -> bool {
+fn is_unknown_item(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::UnknownTool | FaultKind::UnknownPrompt)
 }
 
@@ -116,7 +116,7 @@ impl<T> Catalogue<T> {
         viewer: Viewer,
         lists: &RankedLists,
     ) -> (Items, Option<Position>) {
-        let all = self.merged(viewer, lists);
+        let all = self.merge_lists(viewer, lists);
         let start = after.map_or(0, |position| {
             let place = all.iter().position(|item| item.name() == position.after);
             place.map_or(position.index.saturating_sub(1), |place| place + 1).min(all.len())
@@ -130,16 +130,17 @@ impl<T> Catalogue<T> {
     }
 
     /// All that the caller sees, in the order of the servers.
-    fn merged(&self, viewer: Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
+    fn merge_lists(&self, viewer: Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
         let is_own = |rank: u32| lists.iter().any(|(own, _)| *own == rank);
-        let shared = self.seen_by(viewer).filter(|(rank, _)| !is_own(*rank));
+        let shared = self.visible_to(viewer).filter(|(rank, _)| !is_own(*rank));
         let mut all: Vec<_> = shared.map(|(rank, item)| (rank, Arc::clone(item))).collect();
         for (rank, list) in lists {
-            let free = list.iter().filter(|item| !self.is_taken(*rank, item.name()));
+            let free = list.iter().filter(|item| !self.is_name_taken(*rank, item.name()));
             let shown = free.filter_map(|item| {
-                let shown = chain::shape(self.layers(), self.kind(), Arc::clone(item))?;
-                let is_free = !self.is_shown_by_another(*rank, shown.name());
-                let is_usable = !viewer.repeats || shown.mirrored_headers().is_ok();
+                let shown =
+                    chain::rewrite_definition(self.layers(), self.kind(), Arc::clone(item))?;
+                let is_free = !self.is_visible_in_other(*rank, shown.name());
+                let is_usable = !viewer.mirrors_headers || shown.mirrored_headers().is_ok();
                 (is_free && is_usable).then_some((*rank, shown))
             });
             all.extend(shown);

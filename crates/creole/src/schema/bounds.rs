@@ -9,12 +9,12 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::references::{InPlace, address, resolve};
-use super::{Dialect, SchemaError, message};
+use super::references::{InPlaceReferences, address, resolve};
+use super::{SchemaDraft, SchemaError, message};
 
 /// The measures of a schema.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct SchemaMeasures {
     /// How many values it has with each reference replaced by its target, once around each cycle.
     pub(super) weight: u64,
     /// How many subschemas in a row look at the same part of a value.
@@ -23,13 +23,13 @@ pub(super) struct Shape {
     pub(super) returns: u64,
 }
 
-impl Shape {
-    pub(super) fn of(schema: &Value, dialect: Dialect) -> Result<Self, SchemaError> {
+impl SchemaMeasures {
+    pub(super) fn of(schema: &Value, dialect: SchemaDraft) -> Result<Self, SchemaError> {
         let mut nodes = 0;
         check_written(schema, dialect, 1, &mut nodes)?;
         let mut unfolding = Unfolding::new(schema);
         let size = unfolding.schema(schema, 0)?;
-        let in_place = unfolding.in_place.longest()?;
+        let in_place = unfolding.in_place.longest_chain()?;
         let unevaluated = if size.returns > 0 { MAX_CYCLIC_UNEVALUATED } else { MAX_UNEVALUATED };
         if unfolding.unevaluated > unevaluated {
             return Err(SchemaError::TooComplex);
@@ -41,7 +41,7 @@ impl Shape {
 /// Checks what can be seen without following references.
 fn check_written(
     value: &Value,
-    dialect: Dialect,
+    dialect: SchemaDraft,
     depth: usize,
     nodes: &mut u64,
 ) -> Result<(), SchemaError> {
@@ -67,29 +67,29 @@ fn check_written(
 /// Below the root, `$id` would change what `#/…` refers to, and `$schema` what keywords mean.
 fn check_identity(
     map: &Map<String, Value>,
-    dialect: Dialect,
+    dialect: SchemaDraft,
     depth: usize,
 ) -> Result<(), SchemaError> {
     if let (Some(Value::String(uri)), false) = (map.get("$id"), depth == 1) {
-        return Err(SchemaError::Reference(message::cut(uri)));
+        return Err(SchemaError::Reference(message::truncate(uri)));
     }
     if let Some(Value::String(uri)) = map.get("$schema")
-        && Dialect::named(uri)? != dialect
+        && SchemaDraft::from_uri(uri)? != dialect
     {
-        return Err(SchemaError::Dialect(message::cut(uri)));
+        return Err(SchemaError::Dialect(message::truncate(uri)));
     }
     Ok(())
 }
 
 /// The measures of a subschema.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct SubschemaMeasures {
     weight: u64,
     height: usize,
     returns: u64,
 }
 
-impl Size {
+impl SubschemaMeasures {
     fn leaf(weight: u64) -> Self {
         Self { weight, height: 1, returns: 0 }
     }
@@ -105,19 +105,19 @@ impl Size {
 struct Unfolding<'a> {
     root: &'a Value,
     /// By address, each object that was measured; `None` while that is going on.
-    known: HashMap<usize, Option<Size>>,
-    in_place: InPlace,
+    known: HashMap<usize, Option<SubschemaMeasures>>,
+    in_place: InPlaceReferences,
     patterns: usize,
     unevaluated: usize,
 }
 
 impl<'a> Unfolding<'a> {
     fn new(root: &'a Value) -> Self {
-        let in_place = InPlace::default();
+        let in_place = InPlaceReferences::default();
         Self { root, known: HashMap::new(), in_place, patterns: 0, unevaluated: 0 }
     }
 
-    fn schema(&mut self, value: &'a Value, depth: usize) -> Result<Size, SchemaError> {
+    fn schema(&mut self, value: &'a Value, depth: usize) -> Result<SubschemaMeasures, SchemaError> {
         // This pass has a stack, too.
         if depth > MAX_UNFOLDED_DEPTH {
             return Err(SchemaError::TooDeep);
@@ -127,7 +127,7 @@ impl<'a> Unfolding<'a> {
                 let address = address(value);
                 match self.known.get(&address) {
                     Some(Some(size)) => *size,
-                    Some(None) => Size { returns: 1, ..Size::leaf(1) },
+                    Some(None) => SubschemaMeasures { returns: 1, ..SubschemaMeasures::leaf(1) },
                     None => {
                         self.known.insert(address, None);
                         let size = self.object(map, depth)?;
@@ -138,7 +138,7 @@ impl<'a> Unfolding<'a> {
                 }
             }
             Value::Array(items) => self.all(items.iter(), depth)?,
-            _ => Size::leaf(1),
+            _ => SubschemaMeasures::leaf(1),
         };
         if depth + size.height > MAX_UNFOLDED_DEPTH {
             return Err(SchemaError::TooDeep);
@@ -149,25 +149,34 @@ impl<'a> Unfolding<'a> {
         Ok(size)
     }
 
-    fn object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Result<Size, SchemaError> {
-        let mut size = Size::leaf(1);
+    fn object(
+        &mut self,
+        map: &'a Map<String, Value>,
+        depth: usize,
+    ) -> Result<SubschemaMeasures, SchemaError> {
+        let mut size = SubschemaMeasures::leaf(1);
         for (name, value) in map {
             size.add(self.keyword(name, value, depth)?);
         }
         if map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems") {
-            size.weight = size.weight.saturating_mul(UNEVALUATED);
+            size.weight = size.weight.saturating_mul(UNEVALUATED_WEIGHT);
             self.unevaluated += 1;
         }
         Ok(size)
     }
 
-    fn keyword(&mut self, name: &str, value: &'a Value, depth: usize) -> Result<Size, SchemaError> {
+    fn keyword(
+        &mut self,
+        name: &str,
+        value: &'a Value,
+        depth: usize,
+    ) -> Result<SubschemaMeasures, SchemaError> {
         match (name, value) {
             ("$ref", Value::String(reference)) => {
                 self.schema(resolve(self.root, reference)?, depth + 1)
             }
             ("$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
-                Err(SchemaError::Reference(message::cut(reference)))
+                Err(SchemaError::Reference(message::truncate(reference)))
             }
             ("pattern", Value::String(_)) => self.patterns(1),
             ("patternProperties", Value::Object(map)) => {
@@ -175,7 +184,9 @@ impl<'a> Unfolding<'a> {
                 size.add(self.all(map.values(), depth)?);
                 Ok(size)
             }
-            ("enum" | "const" | "default" | "examples", data) => Ok(Size::leaf(count(data))),
+            ("enum" | "const" | "default" | "examples", data) => {
+                Ok(SubschemaMeasures::leaf(count(data)))
+            }
             (
                 "properties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies",
                 Value::Object(map),
@@ -188,8 +199,8 @@ impl<'a> Unfolding<'a> {
         &mut self,
         values: impl Iterator<Item = &'a Value>,
         depth: usize,
-    ) -> Result<Size, SchemaError> {
-        let mut size = Size::leaf(1);
+    ) -> Result<SubschemaMeasures, SchemaError> {
+        let mut size = SubschemaMeasures::leaf(1);
         for value in values {
             size.add(self.schema(value, depth + 1)?);
         }
@@ -197,12 +208,12 @@ impl<'a> Unfolding<'a> {
     }
 
     /// A pattern costs more than other keywords, to compile and to match.
-    fn patterns(&mut self, number: usize) -> Result<Size, SchemaError> {
+    fn patterns(&mut self, number: usize) -> Result<SubschemaMeasures, SchemaError> {
         self.patterns += number;
         if self.patterns > MAX_PATTERNS {
             return Err(SchemaError::TooComplex);
         }
-        Ok(Size::leaf(PATTERN * number as u64))
+        Ok(SubschemaMeasures::leaf(PATTERN_WEIGHT * number as u64))
     }
 }
 
@@ -229,11 +240,11 @@ const MAX_WEIGHT: u64 = 100_000;
 /// Each pattern may take milliseconds to compile.
 const MAX_PATTERNS: usize = 100;
 
-const PATTERN: u64 = 16;
+const PATTERN_WEIGHT: u64 = 16;
 
 /// For `unevaluated…` the crate compiles all parts again and visits them again, so nested ones are
 /// exponential: measured at a factor of 2.5 to 3 per level.
-const UNEVALUATED: u64 = 4;
+const UNEVALUATED_WEIGHT: u64 = 4;
 
 /// Schemas in use have one or two.
 const MAX_UNEVALUATED: usize = 16;

@@ -11,9 +11,9 @@ use super::message::{self, is_integer};
 use super::{MAX_VIOLATIONS, Violation};
 
 /// A compiled plain schema.
-pub(super) struct Flat(Rule);
+pub(super) struct FlatSchema(FlatRule);
 
-impl Flat {
+impl FlatSchema {
     /// `None` if the schema is not plain, or not valid, which the other checker can explain.
     pub(super) fn compile(schema: &Value) -> Option<Self> {
         compile::exact(schema).map(Self)
@@ -26,13 +26,13 @@ impl Flat {
 
     pub(super) fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
         let mut found = Vec::new();
-        self.0.check(instance, &Place::Root, &mut found);
+        self.0.check(instance, &ValuePath::Root, &mut found);
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 }
 
 #[derive(Default)]
-struct Rule {
+struct FlatRule {
     /// Empty if each type is right.
     types: Vec<String>,
     options: Option<Vec<Value>>,
@@ -47,8 +47,8 @@ struct Rule {
     items: Option<Box<Self>>,
 }
 
-impl Rule {
-    fn check(&self, instance: &Value, place: &Place<'_>, found: &mut Vec<Violation>) {
+impl FlatRule {
+    fn check(&self, instance: &Value, place: &ValuePath<'_>, found: &mut Vec<Violation>) {
         if found.len() >= MAX_VIOLATIONS {
             return;
         }
@@ -103,27 +103,27 @@ impl Rule {
         }
     }
 
-    fn check_items(&self, items: &[Value], place: &Place<'_>, found: &mut Vec<Violation>) {
+    fn check_items(&self, items: &[Value], place: &ValuePath<'_>, found: &mut Vec<Violation>) {
         let Some(rule) = &self.items else { return };
         for (index, item) in items.iter().enumerate() {
-            rule.check(item, &Place::Item(place, index), found);
+            rule.check(item, &ValuePath::Item(place, index), found);
         }
     }
 
     fn check_object(
         &self,
         map: &Map<String, Value>,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         found: &mut Vec<Violation>,
     ) {
         for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
             if found.len() < MAX_VIOLATIONS {
-                found.push(Violation::new(&place.pointer(), message::missing(name)));
+                found.push(Violation::new(&place.pointer(), message::missing_property(name)));
             }
         }
         for (name, rule) in &self.properties {
             if let Some(value) = map.get(name) {
-                rule.check(value, &Place::Property(place, name), found);
+                rule.check(value, &ValuePath::Property(place, name), found);
             }
         }
         if self.closed && found.len() < MAX_VIOLATIONS {
@@ -131,20 +131,23 @@ impl Rule {
             let mut unknown =
                 map.keys().map(String::as_str).filter(|name| known(name).is_err()).peekable();
             if unknown.peek().is_some() {
-                found.push(Violation::new(&place.pointer(), message::unexpected(unknown)));
+                found.push(Violation::new(
+                    &place.pointer(),
+                    message::unexpected_properties(unknown),
+                ));
             }
         }
     }
 }
 
 /// Where a value is, to be spelled out only if something is wrong there.
-enum Place<'a> {
+enum ValuePath<'a> {
     Root,
     Property(&'a Self, &'a str),
     Item(&'a Self, usize),
 }
 
-impl Place<'_> {
+impl ValuePath<'_> {
     fn pointer(&self) -> String {
         match self {
             Self::Root => String::new(),

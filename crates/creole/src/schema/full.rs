@@ -7,52 +7,58 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-use super::bounds::Shape;
-use super::extent::Extent;
-use super::flat::Flat;
-use super::{Dialect, MAX_VIOLATIONS, SchemaError, Violation, message};
+use super::bounds::SchemaMeasures;
+use super::flat::FlatSchema;
+use super::value_size::ValueSize;
+use super::{MAX_VIOLATIONS, SchemaDraft, SchemaError, Violation, message};
 
 /// A compiled schema.
-pub(super) struct Full {
+pub(super) struct FullSchema {
     validator: Validator,
-    shape: Shape,
+    shape: SchemaMeasures,
     /// Explains what the validator would take too long to explain.
-    sketch: Flat,
+    sketch: FlatSchema,
 }
 
-impl Full {
+impl FullSchema {
     pub(super) fn compile(
         schema: &Value,
-        dialect: Dialect,
-        shape: Shape,
+        dialect: SchemaDraft,
+        shape: SchemaMeasures,
     ) -> Result<Self, SchemaError> {
         let draft = match dialect {
-            Dialect::Draft7 => Draft::Draft7,
-            Dialect::Draft202012 => Draft::Draft202012,
+            SchemaDraft::Draft7 => Draft::Draft7,
+            SchemaDraft::Draft202012 => Draft::Draft202012,
         };
         let options = jsonschema::options()
             .offline()
             .with_draft(draft)
             .should_validate_formats(false)
             .with_pattern_options(
-                PatternOptions::regex().size_limit(PATTERN).dfa_size_limit(PATTERN),
+                PatternOptions::regex()
+                    .size_limit(MAX_PATTERN_BYTES)
+                    .dfa_size_limit(MAX_PATTERN_BYTES),
             );
         match catch_unwind(AssertUnwindSafe(|| options.build(schema))) {
-            Ok(Ok(validator)) => Ok(Self { validator, shape, sketch: Flat::sketch(schema) }),
-            Ok(Err(error)) => Err(SchemaError::Invalid(reason(&error))),
-            Err(panic) => Err(crashed(panic.as_ref())),
+            Ok(Ok(validator)) => Ok(Self { validator, shape, sketch: FlatSchema::sketch(schema) }),
+            Ok(Err(error)) => Err(SchemaError::Invalid(truncated_reason(&error))),
+            Err(panic) => Err(panic_error(panic.as_ref())),
         }
     }
 
-    pub(super) fn validate(&self, instance: &Value, extent: Extent) -> Result<(), Vec<Violation>> {
+    pub(super) fn validate(
+        &self,
+        instance: &Value,
+        extent: ValueSize,
+    ) -> Result<(), Vec<Violation>> {
         let frames = u64::from(extent.depth).saturating_mul(self.shape.in_place);
         if self.shape.returns > 0 && frames > MAX_FRAMES {
             return Err(vec![Violation::new("", "must be nested less deeply to be checked")]);
         }
-        self.judge(instance, extent)
+        self.check_instance(instance, extent)
     }
 
-    fn judge(&self, instance: &Value, extent: Extent) -> Result<(), Vec<Violation>> {
+    fn check_instance(&self, instance: &Value, extent: ValueSize) -> Result<(), Vec<Violation>> {
         let verdict = catch_unwind(AssertUnwindSafe(|| {
             if self.validator.is_valid(instance) {
                 return Ok(());
@@ -64,12 +70,14 @@ impl Full {
             let errors = self.validator.iter_errors(instance).take(MAX_VIOLATIONS);
             Err(errors.map(|error| violation(&error)).collect())
         }));
-        verdict.unwrap_or_else(|panic| Err(vec![Violation::broken(&crashed(panic.as_ref()))]))
+        verdict.unwrap_or_else(|panic| {
+            Err(vec![Violation::broken_schema(&panic_error(panic.as_ref()))])
+        })
     }
 
     /// The crate remembers verdicts but not explanations, and copies the value for each branch of
     /// an `anyOf`: explaining takes exponential time and memory where a verdict does not.
-    fn can_explain(&self, extent: Extent) -> bool {
+    fn can_explain(&self, extent: ValueSize) -> bool {
         let rounds = match self.shape.returns {
             0 => 1,
             returns => returns.saturating_pow(extent.depth),
@@ -80,10 +88,10 @@ impl Full {
 }
 
 fn violation(error: &ValidationError<'_>) -> Violation {
-    Violation::new(error.instance_path().as_str(), sentence(error))
+    Violation::new(error.instance_path().as_str(), error_message(error))
 }
 
-fn sentence(error: &ValidationError<'_>) -> String {
+fn error_message(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as Kind;
     match error.kind() {
         Kind::Type { kind: TypeKind::Single(name) } => {
@@ -94,11 +102,13 @@ fn sentence(error: &ValidationError<'_>) -> String {
         }
         Kind::Enum { options } => message::not_an_option(options.as_array().map_or(&[], |o| o)),
         Kind::Constant { expected_value } => {
-            format!("must be {}", message::cut(&expected_value.to_string()))
+            format!("must be {}", message::truncate(&expected_value.to_string()))
         }
-        Kind::Required { property } => message::missing(property.as_str().unwrap_or_default()),
+        Kind::Required { property } => {
+            message::missing_property(property.as_str().unwrap_or_default())
+        }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            message::unexpected(unexpected.iter().map(String::as_str))
+            message::unexpected_properties(unexpected.iter().map(String::as_str))
         }
         Kind::Minimum { limit } => format!("must be at least {limit}"),
         Kind::Maximum { limit } => format!("must be at most {limit}"),
@@ -112,31 +122,33 @@ fn sentence(error: &ValidationError<'_>) -> String {
         Kind::MinProperties { limit } => message::too_few(*limit, message::PROPERTIES),
         Kind::MaxProperties { limit } => message::too_many(*limit, message::PROPERTIES),
         Kind::UniqueItems => "must not have the same item twice".to_owned(),
-        Kind::Pattern { pattern } => format!("must match the pattern `{}`", message::cut(pattern)),
+        Kind::Pattern { pattern } => {
+            format!("must match the pattern `{}`", message::truncate(pattern))
+        }
         Kind::AnyOf { .. } => "must match at least one of the allowed forms".to_owned(),
         Kind::OneOfNotValid { .. } => "must match one of the allowed forms".to_owned(),
         Kind::OneOfMultipleValid { .. } => {
             "must match only one of the allowed forms, but matches several".to_owned()
         }
         Kind::FalseSchema => "must not be present".to_owned(),
-        other => format!("must satisfy `{}` of the schema", message::cut(other.keyword())),
+        other => format!("must satisfy `{}` of the schema", message::truncate(other.keyword())),
     }
 }
 
 /// The crate's own words, which quote the schema, so they are cut.
-fn reason(error: &ValidationError<'_>) -> String {
+fn truncated_reason(error: &ValidationError<'_>) -> String {
     let (place, reason) = (error.instance_path().as_str(), error.to_string());
-    format!("at `#{}`, {}", message::cut(place), message::cut_to(200, &reason))
+    format!("at `#{}`, {}", message::truncate(place), message::truncate_to(200, &reason))
 }
 
-fn crashed(panic: &(dyn Any + Send)) -> SchemaError {
+fn panic_error(panic: &(dyn Any + Send)) -> SchemaError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-    SchemaError::Invalid(format!("the validator crashed: {}", message::cut(text)))
+    SchemaError::Invalid(format!("the validator crashed: {}", message::truncate(text)))
 }
 
 /// How large a compiled pattern may be, which also bounds how long it takes to compile.
-const PATTERN: usize = 1024 * 1024;
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// Values times subschemas, at some hundred nanoseconds and bytes each.
 const MAX_EXPLAINED: u64 = 200_000;

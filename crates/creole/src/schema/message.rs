@@ -6,12 +6,12 @@
 use serde_json::{Number, Value};
 
 /// `text`, or its first 80 characters.
-pub(super) fn cut(text: &str) -> String {
-    cut_to(MAX_CHARS, text)
+pub(super) fn truncate(text: &str) -> String {
+    truncate_to(MAX_CHARS, text)
 }
 
 /// `text`, or its first `length` characters.
-pub(super) fn cut_to(length: usize, text: &str) -> String {
+pub(super) fn truncate_to(length: usize, text: &str) -> String {
     match text.char_indices().nth(length) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -27,20 +27,20 @@ pub(super) fn wrong_type<'a>(expected: impl Iterator<Item = &'a str>, found: &Va
 /// "must be one of "a", "b"".
 pub(super) fn not_an_option(options: &[Value]) -> String {
     let shown: Vec<String> =
-        options.iter().take(MAX_LISTED).map(|option| cut(&option.to_string())).collect();
+        options.iter().take(MAX_LISTED).map(|option| truncate(&option.to_string())).collect();
     let more = if options.len() > MAX_LISTED { ", …" } else { "" };
     format!("must be one of {}{more}", shown.join(", "))
 }
 
 /// "must have the property `name`".
-pub(super) fn missing(name: &str) -> String {
-    format!("must have the property `{}`", cut(name))
+pub(super) fn missing_property(name: &str) -> String {
+    format!("must have the property `{}`", truncate(name))
 }
 
 /// "must not have the property `name`".
-pub(super) fn unexpected<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn unexpected_properties<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> =
-        names.take(MAX_LISTED).map(|name| format!("`{}`", cut(name))).collect();
+        names.take(MAX_LISTED).map(|name| format!("`{}`", truncate(name))).collect();
     format!("must not have the property {}", names.join(" or "))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{SchemaError, message};
 
 /// The keywords whose subschemas look at the same part of a value.
-const IN_PLACE: [&str; 10] = [
+const IN_PLACE_KEYWORDS: [&str; 10] = [
     "$ref",
     "allOf",
     "anyOf",
@@ -22,9 +22,9 @@ const IN_PLACE: [&str; 10] = [
 
 /// The steps from one subschema to another that stay at the same part of a value.
 #[derive(Default)]
-pub(super) struct InPlace(Vec<(usize, usize)>);
+pub(super) struct InPlaceReferences(Vec<(usize, usize)>);
 
-impl InPlace {
+impl InPlaceReferences {
     /// Notes the steps that start at `schema`, which is the object `map`.
     pub(super) fn add(
         &mut self,
@@ -33,7 +33,9 @@ impl InPlace {
         map: &Map<String, Value>,
     ) -> Result<(), SchemaError> {
         let from = address(schema);
-        for (name, part) in map.iter().filter(|(name, _)| IN_PLACE.contains(&name.as_str())) {
+        for (name, part) in
+            map.iter().filter(|(name, _)| IN_PLACE_KEYWORDS.contains(&name.as_str()))
+        {
             match part {
                 Value::String(reference) => self.0.push((from, address(resolve(root, reference)?))),
                 Value::Array(parts) => {
@@ -51,7 +53,7 @@ impl InPlace {
     /// How many subschemas the longest way passes.
     ///
     /// Going in circles at one part of a value has no meaning, and costs the validator much.
-    pub(super) fn longest(&self) -> Result<u64, SchemaError> {
+    pub(super) fn longest_chain(&self) -> Result<u64, SchemaError> {
         longest_path(&self.0).ok_or(SchemaError::Circular)
     }
 }
@@ -94,7 +96,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Result<&'a Value,
         .strip_prefix('#')
         .and_then(percent_decoded)
         .and_then(|pointer| root.pointer(&pointer));
-    found.ok_or_else(|| SchemaError::Reference(message::cut(reference)))
+    found.ok_or_else(|| SchemaError::Reference(message::truncate(reference)))
 }
 
 /// Generators of schemas write the `<` of a generic name as `%3C`.

@@ -19,7 +19,7 @@ fn violations(schema: &Schema, instance: &Value) -> Vec<String> {
 }
 
 fn is_flat(value: &Value) -> bool {
-    Flat::compile(value).is_some()
+    FlatSchema::compile(value).is_some()
 }
 
 #[test]
@@ -78,15 +78,15 @@ fn both_checkers_use_the_same_sentences() {
         },
     });
     let (value, dialect, shape) = parse(&plain.to_string()).unwrap();
-    let flat = Flat::compile(&value).unwrap();
-    let full = Full::compile(&value, dialect, shape).unwrap();
+    let flat = FlatSchema::compile(&value).unwrap();
+    let full = FullSchema::compile(&value, dialect, shape).unwrap();
     for instance in [
         json!({"b": 1, "c": "y", "d": 1, "e": 4, "i": 0, "j": 0}),
         json!({"f": "é", "g": "éé", "h~/": 0}),
         json!([]),
     ] {
         let mut one = flat.validate(&instance).unwrap_err();
-        let mut other = full.validate(&instance, Extent::of(&instance)).unwrap_err();
+        let mut other = full.validate(&instance, ValueSize::of(&instance)).unwrap_err();
         one.sort_by(|a, b| (&a.pointer, &a.message).cmp(&(&b.pointer, &b.message)));
         other.sort_by(|a, b| (&a.pointer, &a.message).cmp(&(&b.pointer, &b.message)));
         assert_eq!(one, other);
@@ -315,12 +315,12 @@ proptest! {
         if old {
             schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
         }
-        if let Some(flat) = Flat::compile(&schema) {
+        if let Some(flat) = FlatSchema::compile(&schema) {
             let (value, dialect, shape) = parse(&schema.to_string()).unwrap();
-            let full = Full::compile(&value, dialect, shape)
+            let full = FullSchema::compile(&value, dialect, shape)
                 .map_err(|error| TestCaseError::fail(format!("{schema}: {error}")))?;
             for instance in &instances {
-                let expected = full.validate(instance, Extent::of(instance)).is_ok();
+                let expected = full.validate(instance, ValueSize::of(instance)).is_ok();
                 let decided = flat.validate(instance).is_ok();
                 prop_assert_eq!(decided, expected, "{} {}", schema, instance);
             }
@@ -339,10 +339,10 @@ proptest! {
         let mut schema = schema;
         schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let (value, dialect, shape) = parse(&schema.to_string()).unwrap();
-        let sketch = Flat::sketch(&value);
-        if let Ok(full) = Full::compile(&value, dialect, shape) {
+        let sketch = FlatSchema::sketch(&value);
+        if let Ok(full) = FullSchema::compile(&value, dialect, shape) {
             for instance in &instances {
-                let accepted = full.validate(instance, Extent::of(instance)).is_ok();
+                let accepted = full.validate(instance, ValueSize::of(instance)).is_ok();
                 prop_assert!(!accepted || sketch.validate(instance).is_ok(), "{} {}", schema, instance);
             }
         }

@@ -19,11 +19,11 @@ fn sealer() -> Sealer {
 async fn who_shares_a_state_shares_a_secret_for_each_name() {
     let state = State::default();
     let sealed = |sealer: &Sealer| sealer.seal(Purpose::State, &[], LATER, b"kept");
-    let first = Sealer::kept_in(&state, "a").await.unwrap();
-    let second = Sealer::kept_in(&state, "a").await.unwrap();
+    let first = Sealer::from_state(&state, "a").await.unwrap();
+    let second = Sealer::from_state(&state, "a").await.unwrap();
     let opened = second.open(Purpose::State, &[], NOW, &sealed(&first));
     assert_eq!(opened.as_deref(), Ok(&b"kept"[..]));
-    let other = Sealer::kept_in(&state, "b").await.unwrap();
+    let other = Sealer::from_state(&state, "b").await.unwrap();
     let refused = other.open(Purpose::State, &[], NOW, &sealed(&first));
     assert_eq!(refused, Err(SealError::Invalid));
 }
@@ -54,8 +54,8 @@ fn clocks_that_differ_refuse_nothing_that_is_fresh_and_let_nothing_live_long() {
     const LIFE: i64 = 60 * 1000;
     let secrets = Secrets::parse(&"01".repeat(32)).unwrap();
     let [here, there] = [(); 2].map(|()| Sealer::random());
-    here.renew(&secrets);
-    there.renew(&secrets);
+    here.set_secrets(&secrets);
+    there.set_secrets(&secrets);
     let start: i64 = 1_800_000_000_000;
     let text = here.seal(Purpose::State, &[], (start + LIFE) as u64, b"x");
     for ahead in [-APART, -1, 0, 1, APART - 1] {
@@ -168,7 +168,7 @@ proptest! {
         one in vec(vec(0..2_u8, 0..12), 0..4),
         two in vec(vec(0..2_u8, 0..12), 0..4),
     ) {
-        let same = bound(Purpose::State, &refs(&one)) == bound(Purpose::State, &refs(&two));
+        let same = associated_data(Purpose::State, &refs(&one)) == associated_data(Purpose::State, &refs(&two));
         prop_assert_eq!(same, one == two);
     }
 
@@ -186,14 +186,14 @@ proptest! {
 fn keys_are_read_the_newest_first_and_mistakes_are_named() {
     let (old, new) = ("aB".repeat(32), "02".repeat(32));
     let sealer = Sealer::random();
-    sealer.renew(&Secrets::parse(&format!("{old}\n")).unwrap());
+    sealer.set_secrets(&Secrets::parse(&format!("{old}\n")).unwrap());
     let before = sealer.seal(Purpose::State, &[], u64::MAX, b"x");
-    sealer.renew(&Secrets::parse(&format!("# newest first\n{new}\n\n{old}\n")).unwrap());
+    sealer.set_secrets(&Secrets::parse(&format!("# newest first\n{new}\n\n{old}\n")).unwrap());
     assert!(sealer.open(Purpose::State, &[], 0, &before).is_ok());
     let elsewhere = Sealer::random();
-    elsewhere.renew(&Secrets::parse(&format!("{new}\n{old}")).unwrap());
+    elsewhere.set_secrets(&Secrets::parse(&format!("{new}\n{old}")).unwrap());
     assert!(elsewhere.open(Purpose::State, &[], 0, &before).is_ok());
-    sealer.renew(&Secrets::parse(&"03".repeat(32)).unwrap());
+    sealer.set_secrets(&Secrets::parse(&"03".repeat(32)).unwrap());
     assert_eq!(sealer.open(Purpose::State, &[], 0, &before), Err(SealError::Invalid));
     let (short, odd) = ("02".repeat(31), format!("{}zz", "02".repeat(31)));
     for wrong in [String::new(), "#".to_owned(), short, odd, format!("{new}\n{new}\n{new}")] {

@@ -11,19 +11,19 @@ pub struct SkillError {
     /// The line, from one.
     pub line: Option<usize>,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
 impl SkillError {
     pub(crate) fn new(file: &str, what: impl Into<String>) -> Self {
-        Self { file: Some(file.to_owned()), ..Self::of_skill(what) }
+        Self { file: Some(file.to_owned()), ..Self::whole_skill(what) }
     }
 
     /// An error about the whole skill.
-    pub(crate) fn of_skill(what: impl Into<String>) -> Self {
-        Self { file: None, line: None, what: what.into(), help: None }
+    pub(crate) fn whole_skill(what: impl Into<String>) -> Self {
+        Self { file: None, line: None, message: what.into(), help: None }
     }
 
     #[must_use]
@@ -48,7 +48,7 @@ impl fmt::Display for SkillError {
             }
             formatter.write_str(" ")?;
         }
-        formatter.write_str(&self.what)?;
+        formatter.write_str(&self.message)?;
         match &self.help {
             Some(help) => write!(formatter, "; {help}"),
             None => Ok(()),

@@ -5,7 +5,7 @@
 //! resource at `skill://<path of the skill>/<path of the file>`.
 
 mod error;
-mod place;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,18 +20,18 @@ use crate::resource::Resource;
 use crate::seal;
 
 pub use error::SkillError;
-pub(crate) use place::SCHEME;
+pub(crate) use paths::SCHEME;
 
 /// The file that makes a folder a skill.
 pub const MANIFEST: &str = "SKILL.md";
 /// How many files a skill may have: what every client has to take (SEP-2640, limits).
-pub const MOST_FILES: usize = 512;
+pub const MAX_FILES: usize = 512;
 /// How many bytes the files of a skill may have together (SEP-2640, limits).
-pub const MOST_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The longest description, in characters (Agent Skills specification, `description`).
-const LONGEST_DESCRIPTION: usize = 1024;
+const MAX_DESCRIPTION: usize = 1024;
 /// The longest name, in characters (Agent Skills specification, `name`).
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// One skill.
 #[derive(Clone)]
@@ -74,8 +74,10 @@ impl Skill {
         P: Into<String>,
         B: Into<Arc<[u8]>>,
     {
-        let files =
-            gathered(path, files.into_iter().map(|(name, bytes)| (name.into(), bytes.into())))?;
+        let files = collect_files(
+            path,
+            files.into_iter().map(|(name, bytes)| (name.into(), bytes.into())),
+        )?;
         let members = front_matter_of(&files)?;
         let name = name_of(&members, path)?;
         let description = description_of(&members)?;
@@ -87,7 +89,7 @@ impl Skill {
             })
             .collect();
         let entry = model::Skill {
-            uri: place::uri(&format!("{path}/{MANIFEST}")),
+            uri: paths::uri_for_path(&format!("{path}/{MANIFEST}")),
             front_matter: Raw::from_value(&Node::Map(members)),
             files: files.iter().map(|file| file.entry()).collect(),
         };
@@ -130,13 +132,13 @@ impl SkillFile {
     /// `told` are the skill's name and description: `SKILL.md` is listed under them (SEP-2640, resource metadata).
     fn new(skill: &str, file: &str, bytes: &Arc<[u8]>, told: Option<(&str, &str)>) -> Self {
         let path = format!("{skill}/{file}");
-        let uri = place::uri(&path);
-        let mime_type = media::of(file, bytes);
+        let uri = paths::uri_for_path(&path);
+        let mime_type = media::detect(file, bytes);
         let last = file.rsplit('/').next().unwrap_or(file);
         let (name, about) = told.map_or((last, None), |(name, about)| (name, Some(about)));
         let kept = Arc::clone(bytes);
         let read = move |uri, _| {
-            let contents = media::contents(uri, mime_type, kept.to_vec());
+            let contents = media::resource_contents(uri, mime_type, kept.to_vec());
             async move { Ok(vec![contents]) }
         };
         let mut resource = Resource::new(&uri, name, read).mime_type(mime_type);
@@ -158,30 +160,30 @@ impl SkillFile {
 }
 
 /// The files by their paths, if they are files that one folder can hold, and not too many.
-fn gathered(
+fn collect_files(
     skill: &str,
     files: impl Iterator<Item = (String, Arc<[u8]>)>,
 ) -> Result<BTreeMap<String, Arc<[u8]>>, SkillError> {
-    place::check(skill)
-        .map_err(|what| SkillError::of_skill(format!("the path of the skill {what}")))?;
+    paths::check_path(skill)
+        .map_err(|what| SkillError::whole_skill(format!("the path of the skill {what}")))?;
     let (mut all, mut total) = (BTreeMap::new(), 0_usize);
     for (path, bytes) in files {
-        place::check(&path)
+        paths::check_path(&path)
             .map_err(|what| SkillError::new(&path, format!("the path of the file {what}")))?;
         total = total.saturating_add(bytes.len());
         if all.insert(path.clone(), bytes).is_some() {
             return Err(SkillError::new(&path, "there are two files of this name"));
         }
-        if all.len() > MOST_FILES {
-            let what = format!("the skill has more than {MOST_FILES} files");
+        if all.len() > MAX_FILES {
+            let what = format!("the skill has more than {MAX_FILES} files");
             return Err(
-                SkillError::of_skill(what).help("clients need not take more; split the skill")
+                SkillError::whole_skill(what).help("clients need not take more; split the skill")
             );
         }
-        if total > MOST_BYTES {
-            let what = format!("the files of the skill have more than {MOST_BYTES} bytes");
+        if total > MAX_BYTES {
+            let what = format!("the files of the skill have more than {MAX_BYTES} bytes");
             return Err(
-                SkillError::of_skill(what).help("clients need not take more; split the skill")
+                SkillError::whole_skill(what).help("clients need not take more; split the skill")
             );
         }
     }
@@ -197,7 +199,7 @@ fn gathered(
 fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, SkillError> {
     let Some(bytes) = files.get(MANIFEST) else {
         let help = format!("add a file `{MANIFEST}` that begins with front matter");
-        return Err(SkillError::of_skill(format!("there is no `{MANIFEST}`")).help(help));
+        return Err(SkillError::whole_skill(format!("there is no `{MANIFEST}`")).help(help));
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
@@ -205,7 +207,7 @@ fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, Skill
         SkillError::new(MANIFEST, "the file is not UTF-8 text").line(line).help("save it as UTF-8")
     })?;
     front_matter::read(text)
-        .map_err(|wrong| SkillError::new(MANIFEST, wrong.what).line(wrong.line).help(wrong.help))
+        .map_err(|wrong| SkillError::new(MANIFEST, wrong.message).line(wrong.line).help(wrong.help))
 }
 
 /// A member of the front matter that has to be a text.
@@ -224,11 +226,11 @@ fn text_of<'a>(members: &'a Members, key: &str) -> Result<&'a str, SkillError> {
 fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
     let name = text_of(members, "name")?;
     let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-    if name.len() > LONGEST_NAME
+    if name.len() > MAX_NAME
         || name.split('-').any(|part| part.is_empty() || !part.chars().all(is_allowed))
     {
         let help =
-            format!("a name is up to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them");
+            format!("a name is up to {MAX_NAME} of a-z, 0-9 and single hyphens between them");
         return Err(SkillError::new(MANIFEST, format!("`name` cannot be `{name}`")).help(help));
     }
     let folder = path.rsplit('/').next().unwrap_or(path);
@@ -241,8 +243,8 @@ fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
 
 fn description_of(members: &Members) -> Result<String, SkillError> {
     let description = text_of(members, "description")?;
-    if description.chars().count() > LONGEST_DESCRIPTION {
-        let what = format!("`description` is longer than {LONGEST_DESCRIPTION} characters");
+    if description.chars().count() > MAX_DESCRIPTION {
+        let what = format!("`description` is longer than {MAX_DESCRIPTION} characters");
         return Err(
             SkillError::new(MANIFEST, what).help("say when to use the skill; the rest is text")
         );

@@ -109,15 +109,15 @@ fn a_skill_is_as_large_as_every_client_takes_it_and_no_larger() {
         let more = (1..count).map(|number| (format!("{number}.md"), Vec::new()));
         Skill::new("mail", more.chain([("SKILL.md".to_owned(), FRONT.as_bytes().to_vec())]))
     };
-    assert!(files(MOST_FILES).is_ok());
-    assert!(files(MOST_FILES + 1).unwrap_err().what.contains("512"));
+    assert!(files(MAX_FILES).is_ok());
+    assert!(files(MAX_FILES + 1).unwrap_err().message.contains("512"));
     let bytes = |size: usize| {
         let rest = vec![b'x'; size - FRONT.len()];
         Skill::new("mail", [("SKILL.md", FRONT.as_bytes().to_vec()), ("rest", rest)])
     };
-    assert!(bytes(MOST_BYTES).is_ok());
-    assert!(bytes(MOST_BYTES + 1).unwrap_err().what.contains("16777216"));
+    assert!(bytes(MAX_BYTES).is_ok());
+    assert!(bytes(MAX_BYTES + 1).unwrap_err().message.contains("16777216"));
     let mut long = "---\nname: mail\ndescription: ".to_owned();
-    _ = write!(long, "{}\n---\n", "ü".repeat(LONGEST_DESCRIPTION + 1));
+    _ = write!(long, "{}\n---\n", "ü".repeat(MAX_DESCRIPTION + 1));
     assert!(Skill::new("mail", [("SKILL.md", long.into_bytes())]).is_err());
 }

@@ -10,14 +10,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::advance;
 
 #[cfg(feature = "sqlite")]
-use super::sqlite::Sqlite;
-use super::{Backend, Keep, Limits, State, StateError, Told};
+use super::sqlite::SqliteState;
+use super::{Backend, LogRetention, State, StateError, StateLimits, TopicEvent};
 
 const SECOND: Duration = Duration::from_secs(1);
-const KEEP: Keep = Keep { entries: 100, ttl: SECOND };
+const KEEP: LogRetention = LogRetention { entries: 100, ttl: SECOND };
 
 /// Runs a property on each backend, with a clock that only the property moves.
-fn on_each(limits: Limits, property: impl AsyncFn(State)) {
+fn on_each(limits: StateLimits, property: impl AsyncFn(State)) {
     for name in BACKENDS {
         let runtime =
             Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -26,7 +26,7 @@ fn on_each(limits: Limits, property: impl AsyncFn(State)) {
 }
 
 /// The same on several threads, with the real clock.
-fn on_each_with_threads(limits: Limits, property: impl AsyncFn(State)) {
+fn on_each_with_threads(limits: StateLimits, property: impl AsyncFn(State)) {
     for name in BACKENDS {
         let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
@@ -38,7 +38,7 @@ const BACKENDS: &[&str] = &["memory", "sqlite"];
 #[cfg(not(feature = "sqlite"))]
 const BACKENDS: &[&str] = &["memory"];
 
-fn run(runtime: &Runtime, name: &str, limits: Limits, property: &impl AsyncFn(State)) {
+fn run(runtime: &Runtime, name: &str, limits: StateLimits, property: &impl AsyncFn(State)) {
     println!("on {name}");
     let folder = tempfile::tempdir().unwrap();
     runtime.block_on(async {
@@ -47,11 +47,11 @@ fn run(runtime: &Runtime, name: &str, limits: Limits, property: &impl AsyncFn(St
     });
 }
 
-async fn open(name: &str, folder: &TempDir, limits: Limits) -> State {
+async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> State {
     #[cfg(feature = "sqlite")]
     if name == "sqlite" {
         let file = folder.path().join("state.sqlite3");
-        let sqlite = Sqlite::open_for_tests(file, limits).await.unwrap();
+        let sqlite = SqliteState::open_for_tests(file, limits).await.unwrap();
         return State { backend: Backend::Sqlite(sqlite), limits };
     }
     assert_eq!(name, "memory", "{}", folder.path().display());
@@ -68,7 +68,7 @@ async fn value(state: &State, key: &str) -> Option<Bytes> {
 
 #[test]
 fn what_was_put_is_got_until_it_is_removed() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         assert_eq!(state.get("a").await.unwrap(), None);
         let version = state.put("a", text("one"), None).await.unwrap();
         let entry = state.get("a").await.unwrap().unwrap();
@@ -83,7 +83,7 @@ fn what_was_put_is_got_until_it_is_removed() {
 
 #[test]
 fn any_key_and_any_bytes_survive() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         let keys = ["", "a\0b", "a", "a\0", "'; DROP TABLE entries; --", "é\u{1f980}", "A"];
         let bytes = |index: usize| {
             Bytes::from((0..=255u8).cycle().skip(index).take(600).collect::<Vec<_>>())
@@ -102,7 +102,7 @@ fn any_key_and_any_bytes_survive() {
 
 #[test]
 fn a_value_is_gone_at_its_age_and_touching_gives_it_a_new_one() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
         advance(SECOND - Duration::from_millis(1)).await;
         assert!(value(&state, "a").await.is_some());
@@ -128,7 +128,7 @@ fn a_value_is_gone_at_its_age_and_touching_gives_it_a_new_one() {
 
 #[test]
 fn a_swap_wins_only_with_the_version_that_is_there() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         assert_eq!(state.swap("a", Some(1), text("x"), None).await.unwrap(), None);
         let first = state.swap("a", None, text("x"), Some(SECOND)).await.unwrap().unwrap();
         assert_eq!(state.swap("a", None, text("y"), None).await.unwrap(), None);
@@ -144,7 +144,7 @@ fn a_swap_wins_only_with_the_version_that_is_there() {
 
 #[test]
 fn a_version_is_never_given_out_twice() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         let mut last = 0;
         for round in 0..50 {
             let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
@@ -161,7 +161,7 @@ fn a_version_is_never_given_out_twice() {
 
 #[test]
 fn many_who_count_by_compare_and_set_lose_nothing() {
-    on_each_with_threads(Limits::default(), async |state| {
+    on_each_with_threads(StateLimits::default(), async |state| {
         state.put("n", text("0"), None).await.unwrap();
         let tasks: Vec<_> = (0..16).map(|_| tokio::spawn(count_to(state.clone(), 25))).collect();
         for task in tasks {
@@ -187,7 +187,7 @@ pub(super) async fn count_to(state: State, times: usize) {
 
 #[test]
 fn of_many_who_want_a_lease_one_gets_it() {
-    on_each_with_threads(Limits::default(), async |state| {
+    on_each_with_threads(StateLimits::default(), async |state| {
         let mut fences = BTreeSet::new();
         for _ in 0..10 {
             let wanting: Vec<_> = (0..16)
@@ -211,7 +211,7 @@ fn of_many_who_want_a_lease_one_gets_it() {
 
 #[test]
 fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         let first = state.lease("l", SECOND).await.unwrap().unwrap();
         assert!(state.lease("l", SECOND).await.unwrap().is_none());
         assert!(state.lease("another", SECOND).await.unwrap().is_some());
@@ -236,7 +236,7 @@ fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
 
 #[test]
 fn a_log_is_read_on_from_where_one_was() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         assert_eq!(state.read_after("l", 0, 10).await.unwrap(), []);
         for number in 1..=5u64 {
             let appended = state.append("l", text(&number.to_string()), KEEP).await.unwrap();
@@ -265,8 +265,8 @@ async fn resume_after(state: &State, after: u64) -> u64 {
 
 #[test]
 fn who_asks_for_entries_that_are_gone_is_told_so() {
-    on_each(Limits::default(), async |state| {
-        let keep = Keep { entries: 3, ttl: SECOND };
+    on_each(StateLimits::default(), async |state| {
+        let keep = LogRetention { entries: 3, ttl: SECOND };
         for number in 1..=5 {
             assert_eq!(state.append("l", text("x"), keep).await.unwrap(), number);
         }
@@ -276,7 +276,7 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
         assert_eq!(resume_after(&state, 6).await, 2, "a number that was never given out");
         advance(SECOND / 2).await;
         // Shorter than the one before it, and yet not gone before it.
-        let brief = Keep { entries: 3, ttl: SECOND / 10 };
+        let brief = LogRetention { entries: 3, ttl: SECOND / 10 };
         assert_eq!(state.append("l", text("y"), brief).await.unwrap(), 6);
         advance(SECOND / 4).await;
         assert_eq!(state.read_after("l", 3, 10).await.unwrap().len(), 3);
@@ -296,8 +296,8 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
 
 #[test]
 fn concurrent_appends_get_each_number_once() {
-    on_each_with_threads(Limits::default(), async |state| {
-        let keep = Keep { entries: 1000, ttl: 600 * SECOND };
+    on_each_with_threads(StateLimits::default(), async |state| {
+        let keep = LogRetention { entries: 1000, ttl: 600 * SECOND };
         let tasks: Vec<_> = (0..200)
             .map(|number: u64| {
                 let (state, entry) = (state.clone(), Bytes::from(number.to_string()));
@@ -317,7 +317,7 @@ fn concurrent_appends_get_each_number_once() {
 
 #[test]
 fn a_message_reaches_those_who_listen_to_its_topic() {
-    on_each(Limits::default(), async |state| {
+    on_each(StateLimits::default(), async |state| {
         state.publish("t", text("before")).await.unwrap();
         let mut one = state.subscribe("t").await.unwrap();
         let mut two = state.clone().subscribe("t").await.unwrap();
@@ -327,10 +327,10 @@ fn a_message_reaches_those_who_listen_to_its_topic() {
         }
         state.publish("other", text("4")).await.unwrap();
         for message in ["1", "2", "3"] {
-            assert_eq!(one.next().await, Some(Told::Message(text(message))));
-            assert_eq!(two.next().await, Some(Told::Message(text(message))));
+            assert_eq!(one.next().await, Some(TopicEvent::Message(text(message))));
+            assert_eq!(two.next().await, Some(TopicEvent::Message(text(message))));
         }
-        assert_eq!(other.next().await, Some(Told::Message(text("4"))));
+        assert_eq!(other.next().await, Some(TopicEvent::Message(text("4"))));
         drop(two);
         drop(state);
         assert_eq!(one.next().await, None, "nobody is left who could tell anything");
@@ -339,41 +339,46 @@ fn a_message_reaches_those_who_listen_to_its_topic() {
 
 #[test]
 fn a_listener_who_is_too_slow_is_told() {
-    let limits = Limits { backlog: 4, ..Limits::default() };
+    let limits = StateLimits { backlog: 4, ..StateLimits::default() };
     on_each(limits, async |state| {
         let mut slow = state.subscribe("t").await.unwrap();
         for number in 1..=10 {
             state.publish("t", text(&number.to_string())).await.unwrap();
         }
-        assert_eq!(slow.next().await, Some(Told::Missed));
+        assert_eq!(slow.next().await, Some(TopicEvent::Missed));
         for number in 7..=10 {
-            assert_eq!(slow.next().await, Some(Told::Message(text(&number.to_string()))));
+            assert_eq!(slow.next().await, Some(TopicEvent::Message(text(&number.to_string()))));
         }
     });
 }
 
 #[test]
 fn messages_that_wait_are_bounded_over_all_topics() {
-    let limits = Limits { waiting_bytes: 10, ..Limits::default() };
+    let limits = StateLimits { pending_bytes: 10, ..StateLimits::default() };
     on_each(limits, async |state| {
         let mut slow = state.subscribe("slow").await.unwrap();
         let mut other = state.subscribe("other").await.unwrap();
         state.publish("slow", text("12345678")).await.unwrap();
         state.publish("other", text("123")).await.unwrap();
-        assert_eq!(other.next().await, Some(Told::Missed));
-        assert_eq!(slow.next().await, Some(Told::Message(text("12345678"))));
+        assert_eq!(other.next().await, Some(TopicEvent::Missed));
+        assert_eq!(slow.next().await, Some(TopicEvent::Message(text("12345678"))));
         state.publish("other", text("1234567890")).await.unwrap();
-        assert_eq!(other.next().await, Some(Told::Message(text("1234567890"))));
+        assert_eq!(other.next().await, Some(TopicEvent::Message(text("1234567890"))));
         state.publish("slow", text("1234567890")).await.unwrap();
         drop(slow);
         state.publish("other", text("12")).await.unwrap();
-        assert_eq!(other.next().await, Some(Told::Message(text("12"))), "who left holds nothing");
+        assert_eq!(
+            other.next().await,
+            Some(TopicEvent::Message(text("12"))),
+            "who left holds nothing"
+        );
     });
 }
 
 #[test]
 fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
-    let limits = Limits { key_bytes: 3, value_bytes: 4, message_bytes: 5, ..Limits::default() };
+    let limits =
+        StateLimits { key_bytes: 3, value_bytes: 4, message_bytes: 5, ..StateLimits::default() };
     on_each(limits, async |state| {
         let told = |error: StateError| error.to_string();
         let error = told(state.put("four", text(""), None).await.unwrap_err());
@@ -384,7 +389,7 @@ fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
         assert!(error.contains("6 bytes") && error.contains("at most 5"), "{error}");
         state.put("key", text("four"), None).await.unwrap();
         state.append("key", text("four"), KEEP).await.unwrap();
-        let keep = Keep { entries: limits.log_entries + 1, ttl: SECOND };
+        let keep = LogRetention { entries: limits.log_entries + 1, ttl: SECOND };
         let refusals = [
             state.get("four").await.map(drop),
             state.swap("four", None, text(""), None).await.map(drop),
@@ -405,12 +410,12 @@ fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
 
 #[test]
 fn a_full_state_refuses_what_is_new_and_keeps_what_it_has() {
-    let limits = Limits { entries: 3, logs: 2, subscriptions: 1, ..Limits::default() };
+    let limits = StateLimits { entries: 3, logs: 2, subscriptions: 1, ..StateLimits::default() };
     on_each(limits, async |state| {
         state.put("a", text("1"), None).await.unwrap();
         state.put("b", text("1"), Some(SECOND)).await.unwrap();
         let _lease = state.lease("l", 5 * SECOND).await.unwrap().unwrap();
-        let full = |error| matches!(error, StateError::Full { most: 3, .. });
+        let full = |error| matches!(error, StateError::Full { max: 3, .. });
         assert!(full(state.put("c", text("1"), None).await.unwrap_err()));
         assert!(full(state.lease("m", SECOND).await.unwrap_err()));
         state.put("a", text("2"), None).await.unwrap();
@@ -419,16 +424,16 @@ fn a_full_state_refuses_what_is_new_and_keeps_what_it_has() {
         state.put("c", text("1"), None).await.unwrap();
 
         state.append("one", text(""), KEEP).await.unwrap();
-        state.append("two", text(""), Keep { ttl: 9 * SECOND, ..KEEP }).await.unwrap();
+        state.append("two", text(""), LogRetention { ttl: 9 * SECOND, ..KEEP }).await.unwrap();
         let error = state.append("three", text(""), KEEP).await.unwrap_err();
-        assert!(matches!(error, StateError::Full { most: 2, .. }), "{error}");
+        assert!(matches!(error, StateError::Full { max: 2, .. }), "{error}");
         advance(SECOND).await;
         state.append("three", text(""), KEEP).await.unwrap();
         let forgotten = state.read_after("one", 1, 9).await;
         assert_eq!(forgotten, Err(StateError::Trimmed { resume_after: 0 }));
 
         let listener = state.subscribe("t").await.unwrap();
-        assert!(matches!(state.subscribe("t").await, Err(StateError::Full { most: 1, .. })));
+        assert!(matches!(state.subscribe("t").await, Err(StateError::Full { max: 1, .. })));
         drop(listener);
         state.subscribe("t").await.unwrap();
     });
@@ -436,10 +441,10 @@ fn a_full_state_refuses_what_is_new_and_keeps_what_it_has() {
 
 #[test]
 fn the_bytes_of_everything_together_are_bounded() {
-    let limits = Limits { bytes: 3 * (Limits::OVERHEAD + 101), ..Limits::default() };
+    let limits = StateLimits { bytes: 3 * (StateLimits::OVERHEAD + 101), ..StateLimits::default() };
     on_each(limits, async |state| {
         let long = || Bytes::from(vec![7; 100]);
-        let full = |error: StateError| matches!(error, StateError::Full { what: "bytes", .. });
+        let full = |error: StateError| matches!(error, StateError::Full { kind: "bytes", .. });
         state.put("a", long(), None).await.unwrap();
         state.put("b", long(), Some(SECOND)).await.unwrap();
         assert_eq!(state.append("l", long(), KEEP).await.unwrap(), 1);
@@ -462,8 +467,8 @@ fn the_bytes_of_everything_together_are_bounded() {
 fn a_hundred_thousand_short_lived_values_take_little_room() {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let memory = Arc::new(super::memory::Memory::new(Limits::default()));
-        let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), Limits::default());
+        let memory = Arc::new(super::memory::MemoryState::new(StateLimits::default()));
+        let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), StateLimits::default());
         let state = State { backend, limits };
         let mut most = 0;
         for number in 0..100_000 {

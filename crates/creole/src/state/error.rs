@@ -12,25 +12,25 @@ pub enum StateError {
     /// A key, name, value, entry or message is longer than the limits allow.
     TooLong {
         /// Which of them.
-        what: &'static str,
+        kind: &'static str,
         /// How long it is.
         bytes: usize,
         /// How long it may be.
-        most: usize,
+        max: usize,
     },
     /// A log was asked to keep more than the limits allow.
-    KeepsTooMany {
+    RetentionTooLong {
         /// How many entries were to be kept.
         wanted: usize,
         /// How many may be.
-        most: usize,
+        max: usize,
     },
     /// There is no room for more, also after what is too old was thrown away.
     Full {
         /// Of what there is too much.
-        what: &'static str,
+        kind: &'static str,
         /// How much there may be.
-        most: usize,
+        max: usize,
     },
     /// Entries that were asked for are gone, so a reader who went on would miss them unknowingly.
     Trimmed {
@@ -42,7 +42,7 @@ pub enum StateError {
         /// Which file.
         path: Arc<Path>,
         /// What is the matter.
-        problem: Problem,
+        error: StateFileError,
     },
     /// The thread that works on the file has ended, or could not be started.
     Stopped,
@@ -51,7 +51,7 @@ pub enum StateError {
 /// What is the matter with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum StateFileError {
     /// A newer version wrote it.
     Newer {
         /// The version of its tables.
@@ -78,14 +78,14 @@ impl Error for StateError {}
 impl fmt::Display for StateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong { what, bytes, most } => {
+            Self::TooLong { kind: what, bytes, max: most } => {
                 write!(formatter, "{what} has {bytes} bytes, and at most {most} are allowed")
             }
-            Self::KeepsTooMany { wanted, most } => write!(
+            Self::RetentionTooLong { wanted, max: most } => write!(
                 formatter,
                 "a log is to keep {wanted} entries, and at most {most} are allowed"
             ),
-            Self::Full { what, most } => write!(
+            Self::Full { kind: what, max: most } => write!(
                 formatter,
                 "the state is full: there are {most} {what} already; remove some, give them an age or \
                  raise the limit"
@@ -95,13 +95,13 @@ impl fmt::Display for StateError {
                 "entries of the log that were asked for are gone; nothing is missing after number \
                  {resume_after}"
             ),
-            Self::File { path, problem } => problem.explain(path, formatter),
+            Self::File { path, error: problem } => problem.explain(path, formatter),
             Self::Stopped => formatter.write_str("the work on the state's file has ended"),
         }
     }
 }
 
-impl Problem {
+impl StateFileError {
     fn explain(&self, path: &Path, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = path.display();
         match self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Result, Space, State};
+use super::{Condition, Namespace, Result, State};
 
 /// A lease that was taken. Nobody else gets it before it is released or too old.
 ///
@@ -37,7 +37,7 @@ impl Lease {
     /// When the file fails.
     pub async fn renew(&self, ttl: Duration) -> Result<bool> {
         let held = Condition::Version(self.fence);
-        self.state.prolong(Space::Leases, &self.name, held, Some(ttl)).await
+        self.state.prolong(Namespace::Leases, &self.name, held, Some(ttl)).await
     }
 
     /// Lets others have it at once. False when it had ended already.
@@ -45,6 +45,6 @@ impl Lease {
     /// # Errors
     /// When the file fails.
     pub async fn release(self) -> Result<bool> {
-        self.state.discard(Space::Leases, &self.name, Condition::Version(self.fence)).await
+        self.state.discard(Namespace::Leases, &self.name, Condition::Version(self.fence)).await
     }
 }

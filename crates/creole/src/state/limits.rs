@@ -8,7 +8,7 @@ use super::{Result, StateError};
 
 /// How much a state takes. Where several processes share a file, each goes by its own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct StateLimits {
     /// The longest key, and name of a log, topic or lease.
     pub key_bytes: usize,
     /// The longest value and the longest entry of a log.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub logs: usize,
     /// The most entries that one log may ask to keep.
     pub log_entries: usize,
-    /// The most bytes that values and logs take together, each with [`Limits::OVERHEAD`].
+    /// The most bytes that values and logs take together, each with [`StateLimits::OVERHEAD`].
     pub bytes: usize,
     /// The most listeners.
     pub subscriptions: usize,
@@ -29,19 +29,19 @@ pub struct Limits {
     pub backlog: usize,
     /// The most bytes of all messages that wait for slow listeners. Beyond them, listeners are told that
     /// something was missed.
-    pub waiting_bytes: usize,
+    pub pending_bytes: usize,
 }
 
 /// How much of a log is kept. What is older or before that is thrown away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
+pub struct LogRetention {
     /// The most entries.
     pub entries: usize,
     /// The age at which an entry is gone. An entry never goes before an earlier one.
     pub ttl: Duration,
 }
 
-impl Default for Limits {
+impl Default for StateLimits {
     fn default() -> Self {
         Self {
             key_bytes: 512,
@@ -53,12 +53,12 @@ impl Default for Limits {
             bytes: 256 * 1024 * 1024,
             subscriptions: 10_000,
             backlog: 64,
-            waiting_bytes: 64 * 1024 * 1024,
+            pending_bytes: 64 * 1024 * 1024,
         }
     }
 }
 
-impl Limits {
+impl StateLimits {
     /// What a value or an entry of a log is reckoned to take beside its own bytes and those of its key.
     pub const OVERHEAD: usize = 128;
 
@@ -74,14 +74,14 @@ impl Limits {
         check("the message", message.len(), self.message_bytes)
     }
 
-    pub(super) fn check_keep(&self, keep: Keep) -> Result<()> {
+    pub(super) fn check_retention(&self, keep: LogRetention) -> Result<()> {
         if keep.entries <= self.log_entries {
             return Ok(());
         }
-        Err(StateError::KeepsTooMany { wanted: keep.entries, most: self.log_entries })
+        Err(StateError::RetentionTooLong { wanted: keep.entries, max: self.log_entries })
     }
 }
 
 fn check(what: &'static str, bytes: usize, most: usize) -> Result<()> {
-    if bytes <= most { Ok(()) } else { Err(StateError::TooLong { what, bytes, most }) }
+    if bytes <= most { Ok(()) } else { Err(StateError::TooLong { kind: what, bytes, max: most }) }
 }

@@ -4,7 +4,7 @@
 //! place, messages to whoever listens, and leases. A [`State`] keeps them in memory or in an SQLite
 //! file; what one backend promises, all of them promise, because one suite of tests runs on each.
 //!
-//! Nothing here grows without end ([`Limits`]), and nothing here wakes up by itself: what is too old is
+//! Nothing here grows without end ([`StateLimits`]), and nothing here wakes up by itself: what is too old is
 //! never shown again, and is thrown away a little with every later write.
 
 mod error;
@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use error::{Problem, StateError};
+pub use error::{StateError, StateFileError};
 pub use lease::Lease;
-pub use limits::{Keep, Limits};
-use memory::Memory;
+pub use limits::{LogRetention, StateLimits};
+use memory::MemoryState;
 #[cfg(feature = "sqlite")]
-use sqlite::Sqlite;
-pub use topics::{Subscription, Told};
+use sqlite::SqliteState;
+pub use topics::{Subscription, TopicEvent};
 
 /// What every call here comes to.
 pub type Result<T> = std::result::Result<T, StateError>;
@@ -43,20 +43,20 @@ pub type Result<T> = std::result::Result<T, StateError>;
 #[derive(Clone, Debug)]
 pub struct State {
     backend: Backend,
-    limits: Limits,
+    limits: StateLimits,
 }
 
 /// An enum rather than a trait object: no future is boxed, and a call in memory is done when it is made.
 #[derive(Clone, Debug)]
 enum Backend {
-    Memory(Arc<Memory>),
+    Memory(Arc<MemoryState>),
     #[cfg(feature = "sqlite")]
-    Sqlite(Sqlite),
+    Sqlite(SqliteState),
 }
 
 /// A value as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StateEntry {
     /// The value.
     pub value: Bytes,
     /// Grows with every write and is never given out twice, also not after the key was removed.
@@ -65,7 +65,7 @@ pub struct Entry {
 
 /// Values and leases have names of their own, so that no key can be mistaken for a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Space {
+enum Namespace {
     Entries,
     Leases,
 }
@@ -90,15 +90,15 @@ impl Condition {
 
 impl Default for State {
     fn default() -> Self {
-        Self::memory(Limits::default())
+        Self::memory(StateLimits::default())
     }
 }
 
 impl State {
     /// A state that lives as long as the process.
     #[must_use]
-    pub fn memory(limits: Limits) -> Self {
-        Self { backend: Backend::Memory(Arc::new(Memory::new(limits))), limits }
+    pub fn memory(limits: StateLimits) -> Self {
+        Self { backend: Backend::Memory(Arc::new(MemoryState::new(limits))), limits }
     }
 
     /// A state in an SQLite file, which is made if it is not there. Several processes of one machine may
@@ -112,8 +112,8 @@ impl State {
     /// When the file cannot be opened, is damaged, belongs to another program or to a newer version. It
     /// is then left as it is.
     #[cfg(feature = "sqlite")]
-    pub async fn sqlite(path: impl Into<PathBuf>, limits: Limits) -> Result<Self> {
-        let sqlite = Sqlite::open(path.into(), limits).await?;
+    pub async fn sqlite(path: impl Into<PathBuf>, limits: StateLimits) -> Result<Self> {
+        let sqlite = SqliteState::open(path.into(), limits).await?;
         Ok(Self { backend: Backend::Sqlite(sqlite), limits })
     }
 
@@ -127,12 +127,12 @@ impl State {
     ///
     /// # Errors
     /// When the key is longer than the limits allow, or the file fails.
-    pub async fn get(&self, key: &str) -> Result<Option<Entry>> {
+    pub async fn get(&self, key: &str) -> Result<Option<StateEntry>> {
         self.limits.check_key(key)?;
         match &self.backend {
-            Backend::Memory(memory) => Ok(memory.get(Space::Entries, key)),
+            Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key)),
             #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.get(Space::Entries, key).await,
+            Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key).await,
         }
     }
 
@@ -141,7 +141,7 @@ impl State {
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
     pub async fn put(&self, key: &str, value: Bytes, ttl: Option<Duration>) -> Result<u64> {
-        let written = self.write(Space::Entries, key, Condition::Any, value, ttl).await?;
+        let written = self.write(Namespace::Entries, key, Condition::Any, value, ttl).await?;
         // A write without a condition cannot lose.
         Ok(written.unwrap_or_default())
     }
@@ -159,7 +159,7 @@ impl State {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>> {
         let condition = expected.map_or(Condition::Absent, Condition::Version);
-        self.write(Space::Entries, key, condition, value, ttl).await
+        self.write(Namespace::Entries, key, condition, value, ttl).await
     }
 
     /// Gives a value a new age and leaves it and its version as they are. Tells whether it was there.
@@ -167,7 +167,7 @@ impl State {
     /// # Errors
     /// When the key is longer than the limits allow, or the file fails.
     pub async fn touch(&self, key: &str, ttl: Option<Duration>) -> Result<bool> {
-        self.prolong(Space::Entries, key, Condition::Any, ttl).await
+        self.prolong(Namespace::Entries, key, Condition::Any, ttl).await
     }
 
     /// Removes a value and tells whether it was there.
@@ -175,7 +175,7 @@ impl State {
     /// # Errors
     /// When the key is longer than the limits allow, or the file fails.
     pub async fn remove(&self, key: &str) -> Result<bool> {
-        self.discard(Space::Entries, key, Condition::Any).await
+        self.discard(Namespace::Entries, key, Condition::Any).await
     }
 
     /// Writes an entry at the end of a log and gives its number. The first one of a log is 1. A log
@@ -184,10 +184,10 @@ impl State {
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
-    pub async fn append(&self, log: &str, entry: Bytes, keep: Keep) -> Result<u64> {
+    pub async fn append(&self, log: &str, entry: Bytes, keep: LogRetention) -> Result<u64> {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
-        self.limits.check_keep(keep)?;
+        self.limits.check_retention(keep)?;
         match &self.backend {
             Backend::Memory(memory) => memory.append(log, &entry, keep),
             #[cfg(feature = "sqlite")]
@@ -265,13 +265,13 @@ impl State {
     /// When it does not fit the limits, or the file fails.
     pub async fn lease(&self, name: &str, ttl: Duration) -> Result<Option<Lease>> {
         let absent = Condition::Absent;
-        let taken = self.write(Space::Leases, name, absent, Bytes::new(), Some(ttl)).await?;
+        let taken = self.write(Namespace::Leases, name, absent, Bytes::new(), Some(ttl)).await?;
         Ok(taken.map(|fence| Lease::new(self.clone(), name, fence)))
     }
 
     async fn write(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         value: Bytes,
@@ -288,7 +288,7 @@ impl State {
 
     async fn prolong(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         ttl: Option<Duration>,
@@ -301,7 +301,7 @@ impl State {
         }
     }
 
-    async fn discard(&self, space: Space, key: &str, condition: Condition) -> Result<bool> {
+    async fn discard(&self, space: Namespace, key: &str, condition: Condition) -> Result<bool> {
         self.limits.check_key(key)?;
         match &self.backend {
             Backend::Memory(memory) => Ok(memory.remove(space, key, condition)),

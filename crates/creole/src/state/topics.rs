@@ -9,11 +9,11 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{Limits, Result, StateError};
+use super::{Result, StateError, StateLimits};
 
 /// What a listener is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum TopicEvent {
     /// A message.
     Message(Bytes),
     /// The listener was too slow, and messages were thrown away: look again at what they were about.
@@ -25,16 +25,16 @@ pub struct Subscription {
     topics: Weak<Topics>,
     topic: Arc<str>,
     /// Taken away only to let the sender count those that are left.
-    receiver: Option<broadcast::Receiver<Note>>,
+    receiver: Option<broadcast::Receiver<QueuedEvent>>,
 }
 
 impl Subscription {
     /// What is told next; `None` once no [`State`](super::State) is left that could tell anything. A
     /// future that is dropped loses nothing.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<TopicEvent> {
         match self.receiver.as_mut()?.recv().await {
-            Ok(Note::Message(held)) => Some(Told::Message(held.bytes.clone())),
-            Ok(Note::Missed) | Err(RecvError::Lagged(_)) => Some(Told::Missed),
+            Ok(QueuedEvent::Message(held)) => Some(TopicEvent::Message(held.bytes.clone())),
+            Ok(QueuedEvent::Missed) | Err(RecvError::Lagged(_)) => Some(TopicEvent::Missed),
             Err(RecvError::Closed) => None,
         }
     }
@@ -63,46 +63,46 @@ impl fmt::Debug for Subscription {
 /// Who listens to what.
 #[derive(Debug)]
 pub(super) struct Topics {
-    limits: Limits,
-    listeners: Mutex<Listeners>,
+    limits: StateLimits,
+    listeners: Mutex<TopicListeners>,
     /// The bytes of messages that somebody has not taken yet.
-    waiting: Arc<AtomicUsize>,
+    pending_bytes: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
-struct Listeners {
-    topics: HashMap<Arc<str>, broadcast::Sender<Note>>,
+struct TopicListeners {
+    topics: HashMap<Arc<str>, broadcast::Sender<QueuedEvent>>,
     count: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Note {
-    Message(Arc<Held>),
+enum QueuedEvent {
+    Message(Arc<QueuedMessage>),
     Missed,
 }
 
 /// A message that is counted for as long as it waits.
 #[derive(Debug)]
-struct Held {
+struct QueuedMessage {
     bytes: Bytes,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Drop for Held {
+impl Drop for QueuedMessage {
     fn drop(&mut self) {
         self.waiting.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
 impl Topics {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, listeners: Mutex::default(), waiting: Arc::default() }
+    pub(super) fn new(limits: StateLimits) -> Self {
+        Self { limits, listeners: Mutex::default(), pending_bytes: Arc::default() }
     }
 
     pub(super) fn subscribe(self: &Arc<Self>, topic: &str) -> Result<Subscription> {
         let mut listeners = self.listeners();
         if listeners.count >= self.limits.subscriptions {
-            return Err(StateError::Full { what: "listeners", most: self.limits.subscriptions });
+            return Err(StateError::Full { kind: "listeners", max: self.limits.subscriptions });
         }
         let (topic, receiver) = match listeners.topics.get_key_value(topic) {
             Some((topic, sender)) => (Arc::clone(topic), sender.subscribe()),
@@ -121,38 +121,43 @@ impl Topics {
         let listeners = self.listeners();
         if let Some(sender) = listeners.topics.get(topic) {
             // A topic without listeners is not in the map, and one who leaves now misses nothing.
-            let _ = sender.send(self.hold(message));
+            let _ = sender.send(self.queue_message(message));
         }
     }
 
     /// Tells everybody that something may be missing.
     #[cfg(feature = "sqlite")]
-    pub(super) fn tell_missed(&self) {
+    pub(super) fn notify_missed(&self) {
         for sender in self.listeners().topics.values() {
-            let _ = sender.send(Note::Missed);
+            let _ = sender.send(QueuedEvent::Missed);
         }
     }
 
     /// How many listen.
     #[cfg(feature = "sqlite")]
-    pub(super) fn listening(&self) -> usize {
+    pub(super) fn listener_count(&self) -> usize {
         self.listeners().count
     }
 
     /// The message as it waits, or the news of its loss when too much waits already. It is copied, since
     /// it may be a small part of a large buffer that would be kept with it.
-    fn hold(&self, message: &Bytes) -> Note {
+    fn queue_message(&self, message: &Bytes) -> QueuedEvent {
         let length = message.len();
         // Only ever called under the lock, so nobody else adds in between.
-        if self.waiting.load(Ordering::Relaxed).saturating_add(length) > self.limits.waiting_bytes {
-            return Note::Missed;
+        if self.pending_bytes.load(Ordering::Relaxed).saturating_add(length)
+            > self.limits.pending_bytes
+        {
+            return QueuedEvent::Missed;
         }
-        self.waiting.fetch_add(length, Ordering::Relaxed);
+        self.pending_bytes.fetch_add(length, Ordering::Relaxed);
         let bytes = Bytes::copy_from_slice(message);
-        Note::Message(Arc::new(Held { bytes, waiting: Arc::clone(&self.waiting) }))
+        QueuedEvent::Message(Arc::new(QueuedMessage {
+            bytes,
+            waiting: Arc::clone(&self.pending_bytes),
+        }))
     }
 
-    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+    fn listeners(&self) -> MutexGuard<'_, TopicListeners> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! A tool says whether it runs as a task ([`TaskSupport`]). Where the client can follow one, the call is
 //! answered with a task that is kept under an id that nobody can guess, and the tool runs on, whatever
-//! becomes of the connection. Its questions (see [`crate::ask`]) let the task wait for input. What happens to
+//! becomes of the connection. Its questions (see [`crate::input`]) let the task wait for input. What happens to
 //! a task happens to its record; whoever works on it and whoever waits for it watch the record, so they need
 //! not be in the same process.
 
-mod answer;
 mod claims;
+mod create;
 mod follow;
-mod make;
 mod record;
+mod requests;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -35,8 +35,8 @@ use crate::random::{self, NoRandomBytes};
 use crate::registry::Announcement;
 use crate::seal::Sealer;
 use crate::state::State;
-use claims::Claims;
-use record::Record;
+use claims::InputClaims;
+use record::TaskRecord;
 use store::{TaskKey, TaskStore};
 
 /// How much tasks may take.
@@ -49,11 +49,11 @@ pub struct TaskLimits {
     /// How long a task is kept after its creation when the client does not say.
     pub ttl: Duration,
     /// The shortest time that a client may wish for; shorter wishes are raised to it.
-    pub shortest_ttl: Duration,
+    pub min_ttl: Duration,
     /// The longest time that a client may wish for; longer wishes are cut to it.
-    pub longest_ttl: Duration,
+    pub max_ttl: Duration,
     /// How long clients are asked to wait between two looks.
-    pub poll: Duration,
+    pub poll_interval: Duration,
     /// The most bytes that are kept of one task: its questions, answers and result.
     pub record_bytes: usize,
 }
@@ -64,9 +64,9 @@ impl Default for TaskLimits {
             per_principal: 100,
             total: 1000,
             ttl: Duration::from_secs(15 * 60),
-            shortest_ttl: Duration::from_secs(1),
-            longest_ttl: Duration::from_secs(24 * 3600),
-            poll: Duration::from_secs(1),
+            min_ttl: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(24 * 3600),
+            poll_interval: Duration::from_secs(1),
             record_bytes: 512 * 1024,
         }
     }
@@ -75,10 +75,10 @@ impl Default for TaskLimits {
 /// The tasks of a server; clones share them.
 #[derive(Clone)]
 pub(crate) struct Tasks {
-    shared: Arc<Shared>,
+    shared: Arc<TaskShared>,
 }
 
-struct Shared {
+struct TaskShared {
     store: TaskStore,
     limits: TaskLimits,
     sealer: Sealer,
@@ -90,16 +90,16 @@ struct Shared {
     /// The name of this process, for others that share the store. Nothing if the system had no random bytes; then there
     /// are no tasks, because processes with one name would take each other's tasks for their own.
     worker: Option<String>,
-    busy: Mutex<Busy>,
-    claims: Claims,
+    activity: Mutex<WorkerActivity>,
+    claims: InputClaims,
     followed: Mutex<HashSet<String>>,
 }
 
 /// How many tasks are worked on, and whether others are told that we are alive.
 #[derive(Default)]
-struct Busy {
+struct WorkerActivity {
     tasks: usize,
-    beating: bool,
+    sends_heartbeats: bool,
 }
 
 impl Tasks {
@@ -112,7 +112,7 @@ impl Tasks {
     ) -> Self {
         let slots = Arc::new(Semaphore::new(limits.total.min(Semaphore::MAX_PERMITS)));
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(TaskShared {
                 store: TaskStore::new(state, limits),
                 limits,
                 sealer,
@@ -120,22 +120,22 @@ impl Tasks {
                 changes,
                 slots,
                 worker: random_id().ok(),
-                busy: Mutex::default(),
-                claims: Claims::default(),
+                activity: Mutex::default(),
+                claims: InputClaims::default(),
                 followed: Mutex::default(),
             }),
         }
     }
 }
 
-impl Shared {
+impl TaskShared {
     /// The name of this process.
     fn worker(&self) -> Result<&str, Fault> {
         self.worker.as_deref().ok_or_else(|| NoRandomBytes.into())
     }
 
     /// A record as it stands. A task whose worker is gone has failed: nobody will finish it.
-    async fn look(&self, key: &TaskKey) -> Result<Option<Record>, Fault> {
+    async fn read_record(&self, key: &TaskKey) -> Result<Option<TaskRecord>, Fault> {
         let Some(record) = self.store.read(key).await? else { return Ok(None) };
         let is_over =
             record.task.state.is_terminal() || Some(&record.worker) == self.worker.as_ref();
@@ -145,13 +145,15 @@ impl Shared {
         let fault = Fault::new(FaultKind::Internal, "the server that worked on the task is gone");
         let end = TaskOutcome::Fault(fault);
         match self.store.change(key, |record, now| record.end(end.clone(), now)).await? {
-            store::Changed::Gone => Ok(None),
-            store::Changed::Not(record) | store::Changed::To(record) => Ok(Some(*record)),
+            store::TaskChange::NotFound => Ok(None),
+            store::TaskChange::Unchanged(record) | store::TaskChange::Updated(record) => {
+                Ok(Some(*record))
+            }
         }
     }
 
-    fn busy(&self) -> MutexGuard<'_, Busy> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activity(&self) -> MutexGuard<'_, WorkerActivity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +175,7 @@ pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> F
 /// # Errors
 /// Without randomness there are no such names: whoever guesses one might have what it stands for.
 pub fn random_id() -> Result<String, Fault> {
-    Ok(format!("{:032x}", u128::from_be_bytes(random::bytes()?)))
+    Ok(format!("{:032x}", u128::from_be_bytes(random::random_bytes()?)))
 }
 
 impl fmt::Debug for Tasks {

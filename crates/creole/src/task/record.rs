@@ -11,34 +11,34 @@ use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 
 /// The longest status message, in characters.
-const LONGEST_MESSAGE: usize = 256;
+const MAX_STATUS_MESSAGE: usize = 256;
 
 /// The client's answers by the questions' keys.
-pub(crate) type Answers = BTreeMap<String, Raw>;
+pub(crate) type ResponsesByKey = BTreeMap<String, Raw>;
 
 /// A task as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct TaskRecord {
     /// What clients see.
     pub(crate) task: Task,
     /// All answers so far.
-    pub(crate) answers: Answers,
+    pub(crate) answers: ResponsesByKey,
     /// Why a question will not be answered.
     pub(crate) refused: Option<String>,
     /// The process that works on it.
     pub(crate) worker: String,
 }
 
-impl Record {
+impl TaskRecord {
     /// Lets the task wait for answers.
-    pub(crate) fn park(&mut self, asks: Vec<KeyedInputRequest>, now_ms: u64) -> bool {
+    pub(crate) fn await_input(&mut self, asks: Vec<KeyedInputRequest>, now_ms: u64) -> bool {
         let works = self.task.state == TaskState::Working;
-        works && self.becomes(TaskState::InputRequired(asks), None, now_ms)
+        works && self.transition_to(TaskState::InputRequired(asks), None, now_ms)
     }
 
     /// Takes the answers to open questions and ignores others (SEP-2663, task update requests). The last one
     /// lets the task go on.
-    pub(crate) fn answer(&mut self, mut given: Answers, now_ms: u64) -> bool {
+    pub(crate) fn accept_responses(&mut self, mut given: ResponsesByKey, now_ms: u64) -> bool {
         let TaskState::InputRequired(asks) = &mut self.task.state else { return false };
         let open = asks.len();
         let answers = &mut self.answers;
@@ -50,7 +50,7 @@ impl Record {
             None => true,
         });
         match asks.len() {
-            0 => self.becomes(TaskState::Working, None, now_ms),
+            0 => self.transition_to(TaskState::Working, None, now_ms),
             left => {
                 self.task.updated_ms = now_ms;
                 left < open
@@ -59,12 +59,12 @@ impl Record {
     }
 
     /// Notes that a question will not be answered, which lets the task go on to its end.
-    pub(crate) fn refuse(&mut self, reason: &str, now_ms: u64) -> bool {
+    pub(crate) fn decline_input(&mut self, reason: &str, now_ms: u64) -> bool {
         let waits = matches!(self.task.state, TaskState::InputRequired(_));
         if waits {
             self.refused = Some(reason.to_owned());
         }
-        waits && self.becomes(TaskState::Working, None, now_ms)
+        waits && self.transition_to(TaskState::Working, None, now_ms)
     }
 
     /// Ends the task with what its call came to.
@@ -75,17 +75,17 @@ impl Record {
             TaskOutcome::Result(_) | TaskOutcome::Relayed(_) => Some("The tool reported an error."),
             TaskOutcome::Fault(fault) => Some(fault.detail.as_str()),
         };
-        let message = message.filter(|text| !text.is_empty()).map(shortened);
-        !self.task.state.is_terminal() && self.becomes(TaskState::Ended(end), message, now_ms)
+        let message = message.filter(|text| !text.is_empty()).map(truncate);
+        !self.task.state.is_terminal() && self.transition_to(TaskState::Ended(end), message, now_ms)
     }
 
     /// Ends the task because the client wants it to.
     pub(crate) fn cancel(&mut self, now_ms: u64) -> bool {
         let message = Some("The task was cancelled by request.".to_owned());
-        !self.task.state.is_terminal() && self.becomes(TaskState::Cancelled, message, now_ms)
+        !self.task.state.is_terminal() && self.transition_to(TaskState::Cancelled, message, now_ms)
     }
 
-    fn becomes(&mut self, state: TaskState, message: Option<String>, now_ms: u64) -> bool {
+    fn transition_to(&mut self, state: TaskState, message: Option<String>, now_ms: u64) -> bool {
         self.task.state = state;
         self.task.message = message;
         self.task.updated_ms = now_ms;
@@ -93,8 +93,8 @@ impl Record {
     }
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(LONGEST_MESSAGE).collect()
+fn truncate(text: &str) -> String {
+    text.chars().take(MAX_STATUS_MESSAGE).collect()
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn record() -> Record {
+    fn record() -> TaskRecord {
         let task = Task {
             id: "t".into(),
             state: TaskState::Working,
@@ -114,19 +114,19 @@ mod tests {
             ttl_ms: 10,
             poll_ms: 1,
         };
-        Record { task, answers: Answers::new(), refused: None, worker: "w".into() }
+        TaskRecord { task, answers: ResponsesByKey::new(), refused: None, worker: "w".into() }
     }
 
-    fn parked(keys: &[&str]) -> Record {
+    fn parked(keys: &[&str]) -> TaskRecord {
         let asks = keys
             .iter()
             .map(|key| KeyedInputRequest { key: (*key).into(), question: InputRequest::Roots });
         let mut record = record();
-        assert!(record.park(asks.collect(), 2));
+        assert!(record.await_input(asks.collect(), 2));
         record
     }
 
-    fn answers(keys: &[&str]) -> Answers {
+    fn answers(keys: &[&str]) -> ResponsesByKey {
         keys.iter().map(|key| ((*key).to_owned(), Raw::parse("{}").unwrap())).collect()
     }
 
@@ -137,11 +137,11 @@ mod tests {
     #[test]
     fn a_part_of_the_answers_leaves_the_rest_open() {
         let mut record = parked(&["a", "b"]);
-        assert!(record.answer(answers(&["a", "unknown"]), 3));
+        assert!(record.accept_responses(answers(&["a", "unknown"]), 3));
         let TaskState::InputRequired(open) = &record.task.state else { panic!("{record:?}") };
         assert_eq!(open.iter().map(|ask| &ask.key).collect::<Vec<_>>(), ["b"]);
-        assert!(!record.answer(answers(&["a"]), 4), "an answer counts once");
-        assert!(record.answer(answers(&["b"]), 5));
+        assert!(!record.accept_responses(answers(&["a"]), 4), "an answer counts once");
+        assert!(record.accept_responses(answers(&["b"]), 5));
         assert_eq!((record.task.state, record.answers.len()), (TaskState::Working, 2));
     }
 
@@ -153,8 +153,8 @@ mod tests {
         assert!(ended.end(result(), 3));
         for mut over in [cancelled, ended] {
             let before = over.clone();
-            assert!(!over.cancel(4) && !over.end(result(), 4) && !over.park(Vec::new(), 4));
-            assert!(!over.answer(answers(&["a"]), 4) && !over.refuse("no", 4));
+            assert!(!over.cancel(4) && !over.end(result(), 4) && !over.await_input(Vec::new(), 4));
+            assert!(!over.accept_responses(answers(&["a"]), 4) && !over.decline_input("no", 4));
             assert_eq!(over, before);
         }
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_refusal_lets_the_task_go_on_to_its_end() {
         let mut record = parked(&["a"]);
-        assert!(record.refuse("no", 3));
+        assert!(record.decline_input("no", 3));
         assert_eq!(
             (record.task.state, record.refused.as_deref()),
             (TaskState::Working, Some("no"))
@@ -173,10 +173,10 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let mut record = parked(&["a"]);
         let text = serde_json::to_vec(&record).unwrap();
-        assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
+        assert_eq!(serde_json::from_slice::<TaskRecord>(&text).unwrap(), record);
         let fault = Fault::new(FaultKind::ToolFailed, "no").with_subject("t");
         assert!(record.end(TaskOutcome::Fault(fault), 3));
         let text = serde_json::to_vec(&record).unwrap();
-        assert_eq!(serde_json::from_slice::<Record>(&text).unwrap(), record);
+        assert_eq!(serde_json::from_slice::<TaskRecord>(&text).unwrap(), record);
     }
 }

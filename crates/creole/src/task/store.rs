@@ -10,12 +10,12 @@ use creole_proto::wire::hex;
 use serde::{Deserialize, Serialize};
 
 use super::TaskLimits;
-use super::record::Record;
+use super::record::TaskRecord;
 use crate::seal::digest;
 use crate::state::{State, StateError, Subscription};
 
 /// How often a change is tried again after somebody else was faster.
-const MOST_ATTEMPTS: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 
 /// Records of tasks.
 #[derive(Clone, Debug)]
@@ -33,30 +33,30 @@ pub(crate) struct TaskKey {
 
 /// What came of a change.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Changed {
+pub(crate) enum TaskChange {
     /// There is no such task.
-    Gone,
+    NotFound,
     /// There was nothing to change.
-    Not(Box<Record>),
+    Unchanged(Box<TaskRecord>),
     /// It was changed to this.
-    To(Box<Record>),
+    Updated(Box<TaskRecord>),
 }
 
 /// A principal's tasks, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Index {
-    tasks: Vec<Listed>,
+struct TaskIndex {
+    tasks: Vec<IndexedTask>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Listed {
+struct IndexedTask {
     id: String,
     ends_ms: u64,
 }
 
 impl TaskKey {
     pub(crate) fn new(principal: &str, id: &str) -> Self {
-        Self { owner: owner(principal), id: id.to_owned() }
+        Self { owner: principal_key(principal), id: id.to_owned() }
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -75,23 +75,23 @@ impl TaskStore {
     }
 
     /// Adds a record; refused when its owner has too many.
-    pub(crate) async fn create(&self, principal: &str, record: &Record) -> Result<(), Fault> {
-        self.enlist(principal, record).await?;
+    pub(crate) async fn create(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
+        self.add_to_index(principal, record).await?;
         let key = TaskKey::new(principal, &record.task.id);
         let ttl = Some(Duration::from_millis(record.task.ttl_ms));
         let path = key.path().ok_or_else(unknown_task)?;
-        let value = self.encoded(record)?;
-        match self.state.swap(&path, None, value, ttl).await.map_err(failed)? {
+        let value = self.encode_record(record)?;
+        match self.state.swap(&path, None, value, ttl).await.map_err(state_fault)? {
             Some(_) => Ok(()),
             // 128 random bits do not repeat; if they do, nobody gets another's task.
             None => Err(Fault::new(FaultKind::Internal, "the id of a new task was taken")),
         }
     }
 
-    pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<Record>, Fault> {
+    pub(crate) async fn read(&self, key: &TaskKey) -> Result<Option<TaskRecord>, Fault> {
         let Some(path) = key.path() else { return Ok(None) };
-        match self.state.get(&path).await.map_err(failed)? {
-            Some(entry) => decoded(&entry.value).map(Some),
+        match self.state.get(&path).await.map_err(state_fault)? {
+            Some(entry) => decode_record(&entry.value).map(Some),
             None => Ok(None),
         }
     }
@@ -101,24 +101,24 @@ impl TaskStore {
     pub(crate) async fn change(
         &self,
         key: &TaskKey,
-        mut change: impl FnMut(&mut Record, u64) -> bool,
-    ) -> Result<Changed, Fault> {
-        let Some(path) = key.path() else { return Ok(Changed::Gone) };
-        for _ in 0..MOST_ATTEMPTS {
-            let Some(entry) = self.state.get(&path).await.map_err(failed)? else {
-                return Ok(Changed::Gone);
+        mut change: impl FnMut(&mut TaskRecord, u64) -> bool,
+    ) -> Result<TaskChange, Fault> {
+        let Some(path) = key.path() else { return Ok(TaskChange::NotFound) };
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(entry) = self.state.get(&path).await.map_err(state_fault)? else {
+                return Ok(TaskChange::NotFound);
             };
-            let (mut record, now) = (decoded(&entry.value)?, now_ms());
+            let (mut record, now) = (decode_record(&entry.value)?, now_ms());
             if !change(&mut record, now) {
-                return Ok(Changed::Not(Box::new(record)));
+                return Ok(TaskChange::Unchanged(Box::new(record)));
             }
             let left = (record.task.created_ms + record.task.ttl_ms).saturating_sub(now).max(1);
             let ttl = Some(Duration::from_millis(left));
-            let value = self.encoded(&record)?;
+            let value = self.encode_record(&record)?;
             let won = self.state.swap(&path, Some(entry.version), value, ttl).await;
-            if won.map_err(failed)?.is_some() {
-                self.state.publish(&path, Bytes::new()).await.map_err(failed)?;
-                return Ok(Changed::To(Box::new(record)));
+            if won.map_err(state_fault)?.is_some() {
+                self.state.publish(&path, Bytes::new()).await.map_err(state_fault)?;
+                return Ok(TaskChange::Updated(Box::new(record)));
             }
         }
         Err(Fault::new(FaultKind::Busy, "too many change this task at the same time"))
@@ -127,15 +127,15 @@ impl TaskStore {
     /// Takes a record away and tells those who wait for it.
     pub(crate) async fn remove(&self, key: &TaskKey) -> Result<(), Fault> {
         let Some(path) = key.path() else { return Ok(()) };
-        self.state.remove(&path).await.map_err(failed)?;
-        self.state.publish(&path, Bytes::new()).await.map_err(failed)
+        self.state.remove(&path).await.map_err(state_fault)?;
+        self.state.publish(&path, Bytes::new()).await.map_err(state_fault)
     }
 
     /// News of a task from now on: whoever waits looks at the record first, and again after each.
-    pub(crate) async fn watch(&self, key: &TaskKey) -> Result<Watch, Fault> {
+    pub(crate) async fn watch(&self, key: &TaskKey) -> Result<TaskWatch, Fault> {
         let path = key.path().ok_or_else(unknown_task)?;
-        let news = self.state.subscribe(&path).await.map_err(failed)?;
-        Ok(Watch { news })
+        let news = self.state.subscribe(&path).await.map_err(state_fault)?;
+        Ok(TaskWatch { subscription: news })
     }
 
     /// The ids of a principal's tasks, oldest first.
@@ -144,22 +144,22 @@ impl TaskStore {
         Ok(index.tasks.into_iter().map(|listed| listed.id).collect())
     }
 
-    async fn enlist(&self, principal: &str, record: &Record) -> Result<(), Fault> {
+    async fn add_to_index(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
         let path = index_path(principal);
         let ends_ms = record.task.created_ms + record.task.ttl_ms;
-        for _ in 0..MOST_ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let (mut index, version) = self.index(&path).await?;
             let most = self.limits.per_principal;
             if index.tasks.len() >= most {
                 let detail = format!("there are {most} tasks of this caller, the most allowed");
                 return Err(Fault::new(FaultKind::Busy, detail));
             }
-            index.tasks.push(Listed { id: record.task.id.clone(), ends_ms });
+            index.tasks.push(IndexedTask { id: record.task.id.clone(), ends_ms });
             let last = index.tasks.iter().map(|listed| listed.ends_ms).max().unwrap_or(ends_ms);
             let ttl = Duration::from_millis(last.saturating_sub(now_ms()).max(1));
-            let value = Bytes::from(serde_json::to_vec(&index).map_err(broken)?);
+            let value = Bytes::from(serde_json::to_vec(&index).map_err(corrupt_record_fault)?);
             let won = self.state.swap(&path, version, value, Some(ttl)).await;
-            if won.map_err(failed)?.is_some() {
+            if won.map_err(state_fault)?.is_some() {
                 return Ok(());
             }
         }
@@ -167,30 +167,31 @@ impl TaskStore {
     }
 
     /// The tasks of an index that have not expired, and its version.
-    async fn index(&self, path: &str) -> Result<(Index, Option<u64>), Fault> {
-        let Some(entry) = self.state.get(path).await.map_err(failed)? else {
-            return Ok((Index::default(), None));
+    async fn index(&self, path: &str) -> Result<(TaskIndex, Option<u64>), Fault> {
+        let Some(entry) = self.state.get(path).await.map_err(state_fault)? else {
+            return Ok((TaskIndex::default(), None));
         };
-        let mut index: Index = serde_json::from_slice(&entry.value).map_err(broken)?;
+        let mut index: TaskIndex =
+            serde_json::from_slice(&entry.value).map_err(corrupt_record_fault)?;
         let now = now_ms();
         index.tasks.retain(|listed| listed.ends_ms > now);
         Ok((index, Some(entry.version)))
     }
 
     /// Says that a process is alive for as long as `ttl`.
-    pub(crate) async fn beat(&self, worker: &str, ttl: Duration) -> Result<(), Fault> {
+    pub(crate) async fn write_heartbeat(&self, worker: &str, ttl: Duration) -> Result<(), Fault> {
         let beaten = self.state.put(&worker_path(worker), Bytes::new(), Some(ttl)).await;
-        beaten.map(drop).map_err(failed)
+        beaten.map(drop).map_err(state_fault)
     }
 
     /// Whether a process said not too long ago that it is alive.
     pub(crate) async fn is_alive(&self, worker: &str) -> Result<bool, Fault> {
         let beaten = self.state.get(&worker_path(worker)).await;
-        beaten.map(|entry| entry.is_some()).map_err(failed)
+        beaten.map(|entry| entry.is_some()).map_err(state_fault)
     }
 
-    fn encoded(&self, record: &Record) -> Result<Bytes, Fault> {
-        let text = serde_json::to_vec(record).map_err(broken)?;
+    fn encode_record(&self, record: &TaskRecord) -> Result<Bytes, Fault> {
+        let text = serde_json::to_vec(record).map_err(corrupt_record_fault)?;
         let most = self.limits.record_bytes;
         match text.len() <= most {
             true => Ok(text.into()),
@@ -204,14 +205,14 @@ impl TaskStore {
 
 /// News of one task.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    news: Subscription,
+pub(crate) struct TaskWatch {
+    subscription: Subscription,
 }
 
-impl Watch {
+impl TaskWatch {
     /// Resolves when the task may have changed or gone.
     pub(crate) async fn changed(&mut self) {
-        if self.news.next().await.is_none() {
+        if self.subscription.next().await.is_none() {
             // Nobody is left to tell, so we have to look from time to time.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -233,22 +234,22 @@ fn worker_path(worker: &str) -> String {
 }
 
 fn index_path(principal: &str) -> String {
-    format!("tasks/{}", owner(principal))
+    format!("tasks/{}", principal_key(principal))
 }
 
 /// A principal as a part of keys: any text is as long as another, and none has a slash.
-fn owner(principal: &str) -> String {
+fn principal_key(principal: &str) -> String {
     hex(&digest(principal.as_bytes()))
 }
 
-fn decoded(value: &[u8]) -> Result<Record, Fault> {
-    serde_json::from_slice(value).map_err(broken)
+fn decode_record(value: &[u8]) -> Result<TaskRecord, Fault> {
+    serde_json::from_slice(value).map_err(corrupt_record_fault)
 }
 
-fn failed(error: StateError) -> Fault {
+fn state_fault(error: StateError) -> Fault {
     Fault::new(FaultKind::BackendUnavailable, format!("tasks cannot be kept: {error}"))
 }
 
-fn broken(error: serde_json::Error) -> Fault {
+fn corrupt_record_fault(error: serde_json::Error) -> Fault {
     Fault::new(FaultKind::Internal, format!("a task cannot be read or written: {error}"))
 }

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
-use super::record::Answers;
-use super::store::{Changed, TaskKey, TaskStore};
-use super::work::Run;
+use super::record::ResponsesByKey;
+use super::store::{TaskChange, TaskKey, TaskStore};
+use super::work::RunCall;
 use super::{TaskLimits, Tasks};
-use crate::ask::form;
-use crate::call::{Call, Context, Origin, Outlet};
+use crate::call::{Call, ClientChannel, Context, Origin};
 use crate::chain::BoxFuture;
+use crate::input::form;
 use crate::random::failure;
 use crate::seal::Sealer;
 use crate::state::State;
@@ -32,12 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 struct Deaf;
 
-impl Outlet for Deaf {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Deaf {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::pending())
     }
 }
@@ -74,9 +74,9 @@ fn older(principal: &str) -> Context {
     context(principal, Era::Handshake, TaskPreference::Requested { ttl_ms: None })
 }
 
-async fn make(tasks: &Tasks, context: Context, run: Run) -> Result<Task, Fault> {
+async fn make(tasks: &Tasks, context: Context, run: RunCall) -> Result<Task, Fault> {
     let operation = Operation::CallTool { name: "t".into(), arguments: None };
-    match tasks.make(Call { operation, context }, run).await {
+    match tasks.create(Call { operation, context }, run).await {
         Outcome::Complete(Payload::TaskCreated(task)) => Ok((*task).clone()),
         Outcome::Fail(fault) => Err(fault),
         other => panic!("no task: {other:?}"),
@@ -84,7 +84,10 @@ async fn make(tasks: &Tasks, context: Context, run: Run) -> Result<Task, Fault> 
 }
 
 async fn ask(tasks: &Tasks, operation: Operation, context: &Context) -> Result<Payload, Fault> {
-    match timeout(PATIENCE, tasks.answer(&operation, context)).await.expect("an answer in time")? {
+    match timeout(PATIENCE, tasks.handle_request(&operation, context))
+        .await
+        .expect("an answer in time")?
+    {
         Outcome::Complete(payload) => Ok(payload),
         other => panic!("no payload: {other:?}"),
     }
@@ -111,11 +114,11 @@ async fn until(tasks: &Tasks, id: &str, wanted: fn(&TaskState) -> bool) -> TaskS
     timeout(PATIENCE, looked).await.expect("the state in time")
 }
 
-fn never() -> Run {
+fn never() -> RunCall {
     Arc::new(|_| Box::pin(std::future::pending()))
 }
 
-fn at_once(text: &'static str) -> Run {
+fn at_once(text: &'static str) -> RunCall {
     Arc::new(move |_| Box::pin(std::future::ready(done(text))))
 }
 
@@ -124,12 +127,12 @@ fn done(text: &str) -> Outcome {
 }
 
 /// Asks one question, then tells the answer.
-fn asking() -> Run {
+fn asking() -> RunCall {
     Arc::new(|call| {
         let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
         Box::pin(std::future::ready(match answered {
             Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
-            Err(ToolError::Ask(asks)) => {
+            Err(ToolError::InputRequired(asks)) => {
                 Outcome::InputRequired { requests: asks, request_state: None }
             }
             Err(other) => panic!("{other:?}"),
@@ -172,7 +175,7 @@ async fn a_strangers_task_is_an_unknown_one_for_every_method() {
             let unknown = ask(&tasks, operation, &stranger).await;
             assert_eq!(unknown, Err(Fault::new(FaultKind::UnknownTask, "")));
         }
-        assert_eq!(tasks.followed(vec![id()], &stranger).await, Ok(Vec::new()));
+        assert_eq!(tasks.follow_tasks(vec![id()], &stranger).await, Ok(Vec::new()));
         let Ok(Payload::Tasks(page)) = ask(&tasks, Operation::ListTasks(None), &stranger).await
         else {
             panic!("no list");
@@ -229,7 +232,7 @@ async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
     }
     let stopped = Arc::new(AtomicUsize::new(0));
     let flag = Arc::clone(&stopped);
-    let run: Run = Arc::new(move |_| {
+    let run: RunCall = Arc::new(move |_| {
         let stopped = Stopped(Arc::clone(&flag));
         Box::pin(async move {
             let _stopped = stopped;
@@ -311,7 +314,7 @@ async fn answers_that_are_too_long_to_keep_are_refused_and_others_are_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_asked_again_after_its_answer_ends_the_task() {
-    let run: Run = Arc::new(|call| {
+    let run: RunCall = Arc::new(|call| {
         let schema = json!({"type": "object"});
         let question = form("Again?", &schema);
         let asks = vec![creole_proto::model::KeyedInputRequest { key: "q".into(), question }];
@@ -354,10 +357,10 @@ async fn race<A, B>(
     rounds: usize,
     first: impl Fn(TaskStore, TaskKey) -> A,
     second: impl Fn(TaskStore, TaskKey) -> B,
-    check: impl Fn(&Changed, &Changed, &TaskState),
+    check: impl Fn(&TaskChange, &TaskChange, &TaskState),
 ) where
-    A: Future<Output = Changed> + Send + 'static,
-    B: Future<Output = Changed> + Send + 'static,
+    A: Future<Output = TaskChange> + Send + 'static,
+    B: Future<Output = TaskChange> + Send + 'static,
 {
     let limits = TaskLimits { per_principal: 10_000, ..TaskLimits::default() };
     let tasks = tasks_in(state.clone(), limits);
@@ -379,23 +382,23 @@ async fn race<A, B>(
     }
 }
 
-async fn cancelled(store: TaskStore, key: TaskKey) -> Changed {
-    store.change(&key, super::record::Record::cancel).await.unwrap()
+async fn cancelled(store: TaskStore, key: TaskKey) -> TaskChange {
+    store.change(&key, super::record::TaskRecord::cancel).await.unwrap()
 }
 
-async fn ended(store: TaskStore, key: TaskKey) -> Changed {
+async fn ended(store: TaskStore, key: TaskKey) -> TaskChange {
     let end = TaskOutcome::Result(creole_proto::model::ToolResult::text("end"));
     store.change(&key, |record, now| record.end(end.clone(), now)).await.unwrap()
 }
 
-async fn answered(store: TaskStore, key: TaskKey) -> Changed {
+async fn answered(store: TaskStore, key: TaskKey) -> TaskChange {
     let answer = Raw::from_value(&json!({"action": "accept", "content": {}}));
-    let given = Answers::from([("q".to_owned(), answer)]);
-    store.change(&key, |record, now| record.answer(given.clone(), now)).await.unwrap()
+    let given = ResponsesByKey::from([("q".to_owned(), answer)]);
+    store.change(&key, |record, now| record.accept_responses(given.clone(), now)).await.unwrap()
 }
 
-fn has_won(changed: &Changed) -> bool {
-    matches!(changed, Changed::To(_))
+fn has_won(changed: &TaskChange) -> bool {
+    matches!(changed, TaskChange::Updated(_))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -431,10 +434,10 @@ async fn of_two_same_answers_one_counts() {
 #[cfg(feature = "sqlite")]
 mod in_a_file {
     use super::*;
-    use crate::state::Limits;
+    use crate::state::StateLimits;
 
     async fn opened(folder: &tempfile::TempDir) -> State {
-        State::sqlite(folder.path().join("state.db"), Limits::default()).await.unwrap()
+        State::sqlite(folder.path().join("state.db"), StateLimits::default()).await.unwrap()
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -481,7 +484,10 @@ mod in_a_file {
             let open = make(&tasks, modern("ada"), never()).await.unwrap().id;
             // As if it had been killed long ago: nobody hears of it any more.
             let store = &tasks.shared.store;
-            store.beat(tasks.shared.worker().unwrap(), Duration::from_millis(1)).await.unwrap();
+            store
+                .write_heartbeat(tasks.shared.worker().unwrap(), Duration::from_millis(1))
+                .await
+                .unwrap();
             (over, open)
         };
         let tasks = tasks_in(opened(&folder).await, TaskLimits::default());

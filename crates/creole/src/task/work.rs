@@ -8,41 +8,41 @@ use creole_proto::operation::{Event, Outcome, Payload};
 use creole_proto::server::{CallKey, InputResponse};
 use tokio::time::{Instant, timeout_at};
 
-use super::Shared;
-use super::record::Answers;
-use super::store::{Changed, TaskKey, Watch};
-use crate::ask::MOST_ROUNDS;
-use crate::call::{Call, Context, Outlet, Round};
+use super::TaskShared;
+use super::record::ResponsesByKey;
+use super::store::{TaskChange, TaskKey, TaskWatch};
+use crate::call::{Call, ClientChannel, Context, Round};
 use crate::chain::BoxFuture;
+use crate::input::MAX_ROUNDS;
 
 /// Runs a call through the chain once.
-pub(crate) type Run = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub(crate) type RunCall = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
 /// What is to be done for a task.
-pub(super) struct Job {
+pub(super) struct TaskJob {
     pub(super) call: Call,
-    pub(super) run: Run,
+    pub(super) run: RunCall,
     pub(super) key: TaskKey,
     /// What it begins with: what the client had answered before there was a task.
     pub(super) round: Round,
 }
 
 /// What becomes of a task that waited.
-enum Next {
+enum AfterInput {
     /// It goes on with these answers.
-    Answered(Answers),
+    Answered(ResponsesByKey),
     /// It ends with this fault.
     Refused(Fault),
     /// It is over or gone.
     Over,
 }
 
-impl Shared {
+impl TaskShared {
     /// Works on a task until it is over or its time is.
-    pub(super) async fn work_until(&self, job: Job, expires: Instant) {
-        let context = job.call.context.for_task(job.key.id(), Arc::new(Silent));
+    pub(super) async fn run_until(&self, job: TaskJob, expires: Instant) {
+        let context = job.call.context.for_task(job.key.id(), Arc::new(NoClient));
         let stopped = context.canceller();
-        match timeout_at(expires, self.work(job, context)).await {
+        match timeout_at(expires, self.run_to_end(job, context)).await {
             Ok(Ok(())) => {}
             Ok(Err(fault)) => {
                 tracing::error!(target: "creole", reason = fault.detail, "a task was given up");
@@ -51,56 +51,58 @@ impl Shared {
         }
     }
 
-    async fn work(&self, job: Job, context: Context) -> Result<(), Fault> {
-        let Job { call, run, key, mut round } = job;
+    async fn run_to_end(&self, job: TaskJob, context: Context) -> Result<(), Fault> {
+        let TaskJob { call, run, key, mut round } = job;
         let mut answered = round.answers.clone();
         let mut news = self.store.watch(&key).await?;
-        for _ in 0..=MOST_ROUNDS {
+        for _ in 0..=MAX_ROUNDS {
             let mut again = call.clone();
             again.context = context.with_round(round.clone());
             let outcome = tokio::select! {
                 biased;
-                over = self.stopped(&key, &mut news, &context) => return over,
+                over = self.wait_cancelled(&key, &mut news, &context) => return over,
                 outcome = run(again) => outcome,
             };
             let (asks, state) = match outcome {
                 Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
-                done => return self.end(&key, ended(done)).await,
+                done => return self.end(&key, task_end(done)).await,
             };
-            if let Some(fault) = asked_again(&asks, &answered) {
+            if let Some(fault) = repeated_key_fault(&asks, &answered) {
                 return self.end(&key, TaskOutcome::Fault(fault)).await;
             }
-            match self.wait_for_answers(&key, asks, &mut news).await? {
-                Next::Answered(given) => {
+            match self.wait_for_input(&key, asks, &mut news).await? {
+                AfterInput::Answered(given) => {
                     let fresh = |key: &String| !answered.contains_key(key);
-                    let new: Answers =
+                    let new: ResponsesByKey =
                         given.clone().into_iter().filter(|(key, _)| fresh(key)).collect();
-                    round = round.after(state);
+                    round = round.into_next_round(state);
                     round.answers.extend(new);
                     answered = given;
                 }
-                Next::Refused(fault) => return self.end(&key, TaskOutcome::Fault(fault)).await,
-                Next::Over => return Ok(()),
+                AfterInput::Refused(fault) => {
+                    return self.end(&key, TaskOutcome::Fault(fault)).await;
+                }
+                AfterInput::Over => return Ok(()),
             }
         }
-        let detail = format!("it asked more than {MOST_ROUNDS} times");
+        let detail = format!("it asked more than {MAX_ROUNDS} times");
         self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail))).await
     }
 
     /// Resolves when somebody ended the task; its work knows that before it is dropped.
-    async fn stopped(
+    async fn wait_cancelled(
         &self,
         key: &TaskKey,
-        news: &mut Watch,
+        news: &mut TaskWatch,
         context: &Context,
     ) -> Result<(), Fault> {
-        let over = self.is_over(key, news).await;
+        let over = self.wait_finished(key, news).await;
         context.canceller().cancel();
         over
     }
 
     /// Resolves when somebody ended the task.
-    async fn is_over(&self, key: &TaskKey, news: &mut Watch) -> Result<(), Fault> {
+    async fn wait_finished(&self, key: &TaskKey, news: &mut TaskWatch) -> Result<(), Fault> {
         loop {
             match self.store.read(key).await? {
                 Some(record) if !record.task.state.is_terminal() => news.changed().await,
@@ -109,27 +111,28 @@ impl Shared {
         }
     }
 
-    async fn wait_for_answers(
+    async fn wait_for_input(
         &self,
         key: &TaskKey,
         asks: Vec<KeyedInputRequest>,
-        news: &mut Watch,
-    ) -> Result<Next, Fault> {
-        let parked = self.store.change(key, |record, now| record.park(asks.clone(), now)).await;
+        news: &mut TaskWatch,
+    ) -> Result<AfterInput, Fault> {
+        let parked =
+            self.store.change(key, |record, now| record.await_input(asks.clone(), now)).await;
         match parked {
-            Ok(Changed::To(_)) => {}
-            Ok(Changed::Gone | Changed::Not(_)) => return Ok(Next::Over),
-            Err(fault) => return Ok(Next::Refused(fault)),
+            Ok(TaskChange::Updated(_)) => {}
+            Ok(TaskChange::NotFound | TaskChange::Unchanged(_)) => return Ok(AfterInput::Over),
+            Err(fault) => return Ok(AfterInput::Refused(fault)),
         }
         loop {
-            let Some(record) = self.store.read(key).await? else { return Ok(Next::Over) };
+            let Some(record) = self.store.read(key).await? else { return Ok(AfterInput::Over) };
             match (&record.task.state, record.refused) {
                 (TaskState::InputRequired(_), _) => news.changed().await,
                 (TaskState::Working, Some(reason)) => {
-                    return Ok(Next::Refused(Fault::new(FaultKind::InputRefused, reason)));
+                    return Ok(AfterInput::Refused(Fault::new(FaultKind::InputRefused, reason)));
                 }
-                (TaskState::Working, None) => return Ok(Next::Answered(record.answers)),
-                (TaskState::Ended(_) | TaskState::Cancelled, _) => return Ok(Next::Over),
+                (TaskState::Working, None) => return Ok(AfterInput::Answered(record.answers)),
+                (TaskState::Ended(_) | TaskState::Cancelled, _) => return Ok(AfterInput::Over),
             }
         }
     }
@@ -144,7 +147,7 @@ impl Shared {
     }
 }
 
-fn ended(outcome: Outcome) -> TaskOutcome {
+fn task_end(outcome: Outcome) -> TaskOutcome {
     match outcome {
         Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
         Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
@@ -154,7 +157,7 @@ fn ended(outcome: Outcome) -> TaskOutcome {
 }
 
 /// A key names one question in all the life of a task (SEP-2663, task update requests).
-fn asked_again(asks: &[KeyedInputRequest], answers: &Answers) -> Option<Fault> {
+fn repeated_key_fault(asks: &[KeyedInputRequest], answers: &ResponsesByKey) -> Option<Fault> {
     let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
     let detail = format!("the question `{}` was asked again after its answer", again.key);
     Some(Fault::new(FaultKind::Internal, detail))
@@ -162,14 +165,14 @@ fn asked_again(asks: &[KeyedInputRequest], answers: &Answers) -> Option<Fault> {
 
 /// What a task tells on its way reaches nobody: its request was answered long ago, and the extension has
 /// neither progress nor log messages (SEP-2663, task status notifications).
-struct Silent;
+struct NoClient;
 
-impl Outlet for Silent {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for NoClient {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("a task asks by waiting for input".to_owned())))
     }
 }

@@ -121,7 +121,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
 async fn a_child_that_closes_its_output_is_ended() {
     let script = shaking("echo \"pid $$\" >&2; exec >&-; sleep 1000");
     let mut program = sh(&script);
-    program.patience.closed = Duration::from_millis(50);
+    program.grace_periods.after_close = Duration::from_millis(50);
     let connection = open_child(&program, Era::Handshake).await.unwrap();
     let closed = timeout(LONG, connection.closed()).await.unwrap();
     assert_eq!(closed.fault.detail, "`files` closed its output");

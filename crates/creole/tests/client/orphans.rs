@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use creole::process::{Child, Guardian, Program, guard};
+use creole::process::{Child, Program, Reaper, run_reaper};
 
 use crate::support::LONG;
 
@@ -32,7 +32,7 @@ fn plays(name: &str) -> bool {
 #[test]
 fn guards() {
     if plays("guards") {
-        guard(std::io::stdin().lock(), Duration::from_millis(100));
+        run_reaper(std::io::stdin().lock(), Duration::from_millis(100));
     }
 }
 
@@ -46,11 +46,11 @@ fn dies_without_a_word() {
     let guardian = ["env".into(), format!("{PART}=guards").into()];
     let guardian = guardian.into_iter().chain([std::env::current_exe().unwrap().into_os_string()]);
     let guardian: Vec<OsString> = guardian.chain(arguments("guards").map(OsString::from)).collect();
-    let guardian = Guardian::start(&guardian[0], &guardian[1..]).unwrap();
+    let guardian = Reaper::start(&guardian[0], &guardian[1..]).unwrap();
     let script =
         "trap '' TERM HUP; exec </dev/null; sleep 1000 & echo \"pids $$ $!\" >&2; wait; sleep 9";
     let program = Program::new("files", "sh").args(["-c", script]);
-    let program = Program { guardian: Some(guardian), ..program };
+    let program = Program { reaper: Some(guardian), ..program };
     runtime.block_on(async {
         let (child, _stdin, _stdout) = Child::start(&program).await.unwrap();
         loop {
@@ -121,9 +121,9 @@ fn a_guardian_ends_nobody_who_was_let_go() {
     let stays = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
     let mut stays = Ended(stays);
     let number = stays.0.id();
-    guard(format!("+{number}\n-{number}\n+\nx\n+-1\n+0\n").as_bytes(), Duration::ZERO);
+    run_reaper(format!("+{number}\n-{number}\n+\nx\n+-1\n+0\n").as_bytes(), Duration::ZERO);
     assert!(stays.0.try_wait().unwrap().is_none());
-    guard(format!("+{number}\n").as_bytes(), Duration::ZERO);
+    run_reaper(format!("+{number}\n").as_bytes(), Duration::ZERO);
     stays.0.wait().unwrap();
 }
 

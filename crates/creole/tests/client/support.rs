@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::ask::{ElicitAction, form};
 use creole::client::{ChildServer, Connection, News, Setup, Transport};
+use creole::input::{ElicitAction, form};
 use creole::process::Program;
 use creole::proto::client::{CallRequest, ClientLimits, OpenMode, Profile};
 use creole::proto::dialect::builtin;
@@ -63,7 +63,7 @@ pub(crate) fn server(watch: &Watch) -> Server {
         #[expect(unreachable_code, reason = "the type of the answer")]
         String::new()
     });
-    let ask = Tool::new("ask", "Asks for a name", asking).asks_first();
+    let ask = Tool::new("ask", "Asks for a name", asking).requests_input_first();
     Server::new("test").tool(echo).tool(wait).tool(tell).tool(exit).tool(ask)
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use creole::auth::Principal;
-use creole::peers::Peers;
+use creole::peers::Replicas;
 use creole::proto::operation::{Operation, Outcome};
 use creole::state::State;
 use creole::transport::http::{Endpoint, Peer, Settings};
@@ -348,7 +348,7 @@ async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
 
 /// An endpoint of a process that shares the state with others.
 fn one_of_several(state: &State, watch: &Watch) -> Endpoint {
-    let peers = Peers::new(state.clone());
+    let peers = Replicas::new(state.clone());
     Endpoint::new(service(watch), Settings { state: state.clone(), peers, ..Settings::default() })
 }
 
@@ -425,7 +425,7 @@ async fn a_stream_goes_on_through_the_process_that_has_it_not() {
 #[tokio::test(start_paused = true)]
 async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
     let (state, watch) = (State::default(), Watch::default());
-    let peers = Peers::new(state.clone()).unwrap();
+    let peers = Replicas::new(state.clone()).unwrap();
     let place = format!("peer/{}", peers.name());
     let settings = Settings { state: state.clone(), peers: Some(peers), ..Settings::default() };
     let endpoint = Endpoint::new(service(&watch), settings);

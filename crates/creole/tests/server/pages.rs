@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use creole::ask::page;
+use creole::input::url_elicitation;
 use creole::proto::model::KeyedInputRequest;
 use creole::{BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, ToolError};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Middleware for SignIn {
             return next.call(call);
         }
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let question = page("Sign in", "https://a.example/");
+        let question = url_elicitation("Sign in", "https://a.example/");
         let asks = vec![KeyedInputRequest { key: "page".to_owned(), question }];
         Box::pin(async move {
             Outcome::InputRequired { requests: asks, request_state: Some("s".to_owned()) }
@@ -72,7 +72,7 @@ async fn a_page_that_nobody_comes_back_from_is_given_up() {
 #[tokio::test]
 async fn a_client_that_cannot_open_a_page_is_told_where_it_is() {
     async fn sign_in(_: Nothing, context: Context) -> Result<String, ToolError> {
-        context.elicit("page", page("Sign in", "https://a.example/"))?;
+        context.elicit("page", url_elicitation("Sign in", "https://a.example/"))?;
         Ok("done".to_owned())
     }
     let service = Server::new("t").tool(Tool::new("sign_in", "Signs in", sign_in)).start();

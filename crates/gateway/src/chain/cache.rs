@@ -51,8 +51,9 @@ impl Cache {
     /// runs as a task, is never answered by the result of another one.
     fn key(&self, call: &Call) -> Option<Key> {
         let context = &call.context;
-        let has_begun = context.caller().input_responses.is_some() || context.state().is_some();
-        if has_begun || context.answers().next().is_some() || context.is_task() {
+        let has_begun =
+            context.caller().input_responses.is_some() || context.request_state().is_some();
+        if has_begun || context.input_responses().next().is_some() || context.is_task() {
             return None;
         }
         match &call.operation {
@@ -120,12 +121,12 @@ impl Middleware for Cache {
         })
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         self.read_only.note(kind, &item, |hints| hints.read_only);
         Some(item)
     }
 
-    fn updated(&self, uri: &str) {
+    fn resource_updated(&self, uri: &str) {
         self.kept().forget_all_of(uri);
     }
 }

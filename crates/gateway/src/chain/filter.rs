@@ -97,7 +97,7 @@ impl Middleware for Filter {
         }
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         if self.looks_at_hints(kind) {
             self.fitting.note(kind, &item, |hints| self.fits(hints));
         }
@@ -113,7 +113,7 @@ impl Middleware for Filter {
         self.shows(kind, &name).then_some(item)
     }
 
-    fn unmatched(&self) -> Vec<String> {
+    fn unmatched_patterns(&self) -> Vec<String> {
         let matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
         let FilterSettings { allow, deny, .. } = &self.settings;
         let of = |key: &'static str, names: &Names| {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(listed(&service, ListKind::Resources).await, ["test://open"]);
         assert!(listed(&service, ListKind::Prompts).await.is_empty());
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-        let unmatched = service.registry().unmatched();
+        let unmatched = service.registry().unmatched_patterns();
         assert_eq!(unmatched, ["`sz*` in `deny` of a filter"]);
         let hidden = fault(call(&service, "a", "write", "{}").await);
         let never = fault(call(&service, "a", "never", "{}").await);

@@ -1,7 +1,7 @@
 //! Ready-made layers of a chain, in code and in TOML: each does one thing.
 //!
 //! A chain surrounds a server or a server behind it; the first layer is outermost. A layer that changes or hides
-//! what is listed does so when items come ([`Middleware::shape`]), so that lists cost nothing more, and changes
+//! what is listed does so when items come ([`Middleware::rewrite_definition`]), so that lists cost nothing more, and changes
 //! calls back when they pass. Names in the settings of a layer are those of its place in the chain: what a layer
 //! further in calls `a` and one further out `b` is `b` outside of both.
 
@@ -67,42 +67,42 @@ impl Chain {
 
     /// An item of the server as the layers let it be seen.
     pub fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
-        creole::chain::shape(&self.0, kind, item)
+        creole::chain::rewrite_definition(&self.0, kind, item)
     }
 
     /// Why the layers withhold an item that they do not let be seen, where callers are told.
     pub fn withholds(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
-        creole::chain::withholds(&self.0, kind, item)
+        creole::chain::withheld_fault(&self.0, kind, item)
     }
 
     /// Lets the layers write down what they have to remember of the items that they shaped.
     pub fn settle(&self) {
-        creole::chain::settle(&self.0);
+        creole::chain::save_definitions(&self.0);
     }
 
     /// Tells the layers that a resource of the server changed.
     pub fn updated(&self, uri: &str) {
-        creole::chain::updated(&self.0, uri);
+        creole::chain::resource_updated(&self.0, uri);
     }
 
     /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
     pub fn change_question(&self, question: &mut InputRequest) {
-        creole::chain::change_question(&self.0, question);
+        creole::chain::rewrite_input_request(&self.0, question);
     }
 
     /// Lets the layers give the names of a list anew: all of its items are shaped again.
     pub fn anew(&self, kind: ListKind) {
-        creole::chain::anew(&self.0, kind);
+        creole::chain::reassign_names(&self.0, kind);
     }
 
     /// Whether a layer lets something else be seen than before.
     pub fn has_changed(&self) -> bool {
-        creole::chain::has_changed(&self.0)
+        creole::chain::definitions_changed(&self.0)
     }
 
     /// The patterns of the layers that matched no item that was listed so far, in words.
     pub fn unmatched(&self) -> Vec<String> {
-        creole::chain::unmatched(&self.0)
+        creole::chain::unmatched_patterns(&self.0)
     }
 
     /// Whether calls of an item may pass that the layers were never asked to list.
@@ -141,7 +141,7 @@ impl Endpoint for Chained {
         Next::new(&self.layers, &*self.endpoint).call(call)
     }
 
-    fn release(&self, uri: &str, connection: ConnectionId) {
-        self.endpoint.release(uri, connection);
+    fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
+        self.endpoint.subscription_ended(uri, connection);
     }
 }

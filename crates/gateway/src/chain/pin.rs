@@ -90,18 +90,18 @@ impl Middleware for Pin {
         }
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         let is_shown = kind != ListKind::Tools || self.0.admits(&item);
         save_soon(&self.0);
         is_shown.then_some(item)
     }
 
-    fn withholds(&self, kind: ListKind, item: &Definition) -> Option<Fault> {
+    fn withheld_fault(&self, kind: ListKind, item: &Definition) -> Option<Fault> {
         let is_withheld = kind == ListKind::Tools && self.0.is_changed(item.name());
         is_withheld.then(|| awaits_approval(&self.0.server, item.name()))
     }
 
-    fn settle(&self) {
+    fn save_definitions(&self) {
         self.0.settle();
     }
 
@@ -109,7 +109,7 @@ impl Middleware for Pin {
         kind != ListKind::Tools || self.0.knows(name)
     }
 
-    fn has_changed(&self) -> bool {
+    fn definitions_changed(&self) -> bool {
         self.0.has_approved()
     }
 }

@@ -151,8 +151,8 @@ impl Middleware for Redact {
             return next.call(call);
         }
         let [events, questions] = [(); 2].map(|()| Arc::clone(&self.redactor));
-        let context = call.context.with_events(move |event| Some(events.event(event)));
-        call.context = context.with_questions(move |mut question| {
+        let context = call.context.map_events(move |event| Some(events.event(event)));
+        call.context = context.map_input_requests(move |mut question| {
             questions.question(&mut question);
             question
         });
@@ -170,7 +170,7 @@ impl Middleware for Redact {
         })
     }
 
-    fn change_question(&self, question: &mut InputRequest) {
+    fn rewrite_input_request(&self, question: &mut InputRequest) {
         if self.from != RedactFrom::Arguments {
             self.redactor.question(question);
         }

@@ -102,12 +102,12 @@ impl Middleware for Rename {
         })
     }
 
-    fn anew(&self, kind: ListKind) -> bool {
+    fn reassign_names(&self, kind: ListKind) -> bool {
         self.given.anew(kind);
         self.settings.kinds.contains(&kind)
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         if !self.settings.kinds.contains(&kind) {
             return Some(item);
         }

@@ -41,7 +41,8 @@ impl Retry {
 
     fn may_repeat(&self, call: &Call) -> bool {
         // A call that brings answers belongs to one that has begun.
-        if call.context.caller().input_responses.is_some() || call.context.state().is_some() {
+        if call.context.caller().input_responses.is_some() || call.context.request_state().is_some()
+        {
             return false;
         }
         match &call.operation {
@@ -110,7 +111,7 @@ impl Middleware for Retry {
         })
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         self.idempotent.note(kind, &item, |hints| hints.idempotent);
         Some(item)
     }

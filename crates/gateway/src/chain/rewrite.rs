@@ -99,7 +99,7 @@ impl Middleware for Rewrite {
         next.call(call)
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         let changed = self.tools.get(item.name()).filter(|_| kind == ListKind::Tools);
         let Some(changed) = changed else { return Some(item) };
         item.map_texts(item.name(), |text| changed.definition(text)).map(Arc::new)

@@ -186,7 +186,7 @@ impl Middleware for Scripted {
         }
     }
 
-    fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         if !self.script.has(Function::Metadata) {
             return Some(item);
         }

@@ -59,7 +59,7 @@ impl Middleware for SizeLimit {
         }
         let Some(limit) = self.results else { return next.call(call) };
         let mut call = call;
-        call.context = call.context.with_events(move |event| Some(shortened(event, limit)));
+        call.context = call.context.map_events(move |event| Some(shortened(event, limit)));
         let is_tool = matches!(call.operation, Operation::CallTool { .. });
         let subject = call.operation.target().to_owned();
         Box::pin(async move {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use creole::call::Origin;
 use creole::{
-    BoxFuture, Context, Middleware, Outlet, Prompt, Resource, Server, Service, Tool, ToolError,
+    BoxFuture, ClientChannel, Context, Middleware, Prompt, Resource, Server, Service, Tool,
+    ToolError,
 };
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, InputRequest, Level, ListKind, PromptResult, ToolResult};
@@ -19,12 +20,12 @@ use serde_json::Value;
 /// An outlet that nobody reads.
 pub(crate) struct Nobody;
 
-impl Outlet for Nobody {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Nobody {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }
@@ -33,13 +34,13 @@ impl Outlet for Nobody {
 #[derive(Default)]
 struct Ears(Mutex<Vec<Event>>);
 
-impl Outlet for Ears {
-    fn event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Ears {
+    fn send_event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
         Box::pin(async {})
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }
@@ -63,7 +64,8 @@ pub(super) async fn told(
     let operation = Operation::CallTool { name: "tell".to_owned(), arguments: None };
     let caller = Caller { log: Some(Level::Debug), ..somebody() };
     let started = Started { key: CallKey(1), operation, caller };
-    let outcome = service.run(started, Arc::clone(&ears) as _, Origin::new("a".into())).0.await;
+    let outcome =
+        service.start_call(started, Arc::clone(&ears) as _, Origin::new("a".into())).0.await;
     assert!(matches!(outcome, Outcome::Complete(_)), "{outcome:?}");
     std::mem::take(&mut ears.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -85,7 +87,7 @@ pub(crate) fn somebody() -> Caller {
 /// What a service answers to an operation.
 pub(crate) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
     let started = Started { key: CallKey(1), operation, caller: somebody() };
-    service.run(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
+    service.start_call(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
 }
 
 /// What a service answers to a call of a tool.

@@ -226,8 +226,9 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
 }
 
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
-    let connections =
-        table.max_connections.map_or_else(creole::budget::connections, |most| count(most.get()));
+    let connections = table
+        .max_connections
+        .map_or_else(creole::budget::max_connections, |most| count(most.get()));
     HttpLimits {
         body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
         buffered: table.max_buffered.map(|bytes| count(bytes.get())),

@@ -38,7 +38,7 @@ pub(super) fn resolve(table: &LimitsTable) -> Result<Limits, Problem> {
 fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, Problem> {
     let (ttl, longest_ttl) = pair(
         ("task_lifetime_seconds", table.task_lifetime_seconds.as_ref(), usual.ttl),
-        ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.longest_ttl),
+        ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.max_ttl),
         "a task is not kept for longer than a client may have it kept",
     )?;
     Ok(TaskLimits {
@@ -47,7 +47,7 @@ fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, Problem> 
             .map_or(usual.per_principal, |tasks| count(tasks.get())),
         total: table.tasks.map_or(usual.total, |tasks| count(tasks.get())),
         ttl,
-        longest_ttl,
+        max_ttl: longest_ttl,
         ..usual
     })
 }

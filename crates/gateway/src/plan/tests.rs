@@ -99,7 +99,7 @@ fn everything_that_is_written_is_in_the_plan() {
             total: 10,
             per_principal: 11,
             ttl: Duration::from_secs(12),
-            longest_ttl: Duration::from_secs(13),
+            max_ttl: Duration::from_secs(13),
             ..TaskLimits::default()
         },
     };

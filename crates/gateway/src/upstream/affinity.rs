@@ -93,7 +93,7 @@ impl Upstream {
         era: Era,
     ) -> Result<Lease, Fault> {
         let (key, asks) = self.key(call, capabilities, era);
-        let conversation = call.context.conversation().cloned();
+        let conversation = call.context.session_name().cloned();
         self.pool.lease(key, &asks, conversation, &self.parking).await
     }
 
@@ -181,7 +181,7 @@ impl Upstream {
             let key = Key { owner: own(), era, asks, exclusive: false, lane: 0 };
             return (key, told.unwrap_or_else(nothing));
         }
-        let (owner, exclusive) = match context.conversation() {
+        let (owner, exclusive) = match context.session_name() {
             Some(name) => (named(Arc::clone(name)), false),
             None => {
                 let own = if capabilities.roots { rooted(own(), context) } else { own() };
@@ -216,7 +216,7 @@ const LONGEST_NAME: usize = 128;
 /// identifiers of their own for what they keep between calls; here the client gives one to a server that has none.
 fn session(context: &Context) -> Option<Arc<str>> {
     let own = || named(context).ok().flatten().map(|name| format!("{NAMED}{name}").into());
-    context.conversation().cloned().or_else(own)
+    context.session_name().cloned().or_else(own)
 }
 
 /// The name of a session that a call gives.

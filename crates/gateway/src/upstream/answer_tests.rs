@@ -57,7 +57,7 @@ async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
         Caller { capabilities: Arc::new(capabilities), input_responses: reentry, ..somebody() };
     let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
-    service.run(started, Arc::new(Nobody), Origin::alone("ann".into())).0.await
+    service.start_call(started, Arc::new(Nobody), Origin::sessionless("ann".into())).0.await
 }
 
 #[tokio::test(start_paused = true)]

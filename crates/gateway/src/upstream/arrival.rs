@@ -89,7 +89,7 @@ impl Upstream {
     pub(crate) fn awaken(&self, context: &Context) {
         if self.settings.affinity == Affinity::Single && self.awake_since().is_none() {
             // What a client of the stateless era can do is said with each call, and may be something else each time.
-            let stays = context.conversation().is_some();
+            let stays = context.session_name().is_some();
             let capabilities = match self.settings.interactive && stays {
                 true => terms::capabilities(context),
                 false => Arc::default(),

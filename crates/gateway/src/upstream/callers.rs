@@ -163,7 +163,7 @@ impl Callers {
         // Outside of the lock: connections are told.
         drop(inner);
         for log in others {
-            log.log(event.clone());
+            log.send_log(event.clone());
         }
     }
 }

@@ -61,10 +61,11 @@ async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() 
     let caller = Caller { capabilities: Arc::new(capabilities), ..somebody() };
     let operation = Operation::CallTool { name: "wait".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
-    let (call, canceller) = service.run(started, Arc::new(Nobody), Origin::alone("ann".into()));
+    let (call, canceller) =
+        service.start_call(started, Arc::new(Nobody), Origin::sessionless("ann".into()));
     let call = tokio::spawn(call);
     assert_eq!(heard.recv().await.unwrap()["method"], "tools/call");
-    canceller.cancel_because("enough");
+    canceller.cancel_with_reason("enough");
     call.abort();
     let told = heard.recv().await.unwrap();
     assert_eq!(told["params"]["reason"], "enough", "{told}");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use creole::Remote;
+use creole::RemoteItem;
 use creole::chain::Endpoint;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
@@ -77,7 +77,7 @@ pub(super) fn remotes(
     naming: &Naming,
     endpoint: &Arc<dyn Endpoint>,
     decides: bool,
-) -> (Vec<Remote>, Vec<ExcludedItem>) {
+) -> (Vec<RemoteItem>, Vec<ExcludedItem>) {
     let (mut remotes, mut left_out) = (Vec::with_capacity(items.len()), Vec::new());
     for item in items {
         let here = match kind {
@@ -86,12 +86,12 @@ pub(super) fn remotes(
             _ => Ok(item.name().to_owned()),
         };
         match here {
-            Ok(here) => remotes.push(Remote {
+            Ok(here) => remotes.push(RemoteItem {
                 definition: renamed(kind, item, &here),
                 name: address(kind, item),
                 endpoint: Arc::clone(endpoint),
                 task_support: support(item, decides),
-                decides,
+                decides_task: decides,
             }),
             Err(why) => {
                 let (name, reason) = (item.name().to_owned(), why.to_string());

@@ -132,8 +132,8 @@ async fn call(
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
-    let origin = Origin::alone(format!("caller {who}").into());
-    service.run(started, Arc::new(Nobody), origin).0.await
+    let origin = Origin::sessionless(format!("caller {who}").into());
+    service.start_call(started, Arc::new(Nobody), origin).0.await
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use creole::client::http::ResumedServer;
 use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way, is_misunderstood};
-use creole::process::{Restarts, Verdict};
+use creole::process::{RestartDecision, RestartPolicy};
 use creole::proto::client::{OpenMode, Profile};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
@@ -73,24 +73,24 @@ struct Failures {
 
 #[derive(Default)]
 struct State {
-    restarts: Restarts,
+    restarts: RestartPolicy,
     /// Why it last failed.
     failure: Option<Fault>,
 }
 
 impl State {
     fn fail(&mut self, now: Duration, fault: &Fault) {
-        self.restarts.ended(now, u64::from(now.subsec_nanos()));
+        self.restarts.record_end(now, u64::from(now.subsec_nanos()));
         self.failure = Some(fault.clone());
     }
 
     fn start(&mut self, now: Duration) {
-        self.restarts.started(now);
+        self.restarts.record_start(now);
         self.failure = None;
     }
 
     fn waits(&self, now: Duration) -> bool {
-        self.restarts.verdict(now) != Verdict::Start
+        self.restarts.decide(now) != RestartDecision::Start
     }
 }
 
@@ -236,7 +236,7 @@ impl Dialer {
         let (failures, now) = (self.lock(), self.began.elapsed());
         let own = failures.ends.get(self.blamed(owner));
         for state in [Some(&failures.starts), own].into_iter().flatten() {
-            let Verdict::Wait(wait) = state.restarts.verdict(now) else { continue };
+            let RestartDecision::Wait(wait) = state.restarts.decide(now) else { continue };
             let seconds = wait.as_secs() + 1;
             let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
             let name = self.name();

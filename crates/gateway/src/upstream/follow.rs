@@ -107,7 +107,7 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
 /// The clients that are told of what a server announces in a session.
 pub(super) fn recipients(owner: &Owner) -> Recipients {
     match owner {
-        Owner::Gateway | Owner::Lists => Recipients::Everybody,
+        Owner::Gateway | Owner::Lists => Recipients::All,
         Owner::Principal(principal) => Recipients::Principal(Arc::clone(principal)),
         // Its callers say with each request who they are. They listen in another request than they call in.
         Owner::Conversation { principal, name } if has_no_connection(name) => {

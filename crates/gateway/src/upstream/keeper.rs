@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::Offer;
+use creole::RemoteServer;
 use creole::chain::Endpoint;
 use creole::client::{Connection, Way};
 use creole::proto::fault::{Fault, FaultKind};
@@ -71,7 +71,7 @@ impl Upstream {
         let (ears, is_heard) = Ears::of(&connection);
         // Whether the lists can change is our own business: they are looked at again.
         capabilities.list_changed = true;
-        self.source().offer(Offer {
+        self.source().set_server(RemoteServer {
             capabilities,
             identity: self.settings.transparent.then(|| Arc::clone(&greeting.server_info.identity)),
             instructions: self.instructions(&greeting.server_info.instructions),
@@ -284,7 +284,7 @@ impl Upstream {
         }
         let decides = self.decides.load(Ordering::Acquire);
         let (remotes, mut left_out) = catalogue::remotes(kind, &shaped, naming, &endpoint, decides);
-        let taken = self.source().set(kind, remotes).into_iter();
+        let taken = self.source().set_items(kind, remotes).into_iter();
         left_out.extend(taken.map(|it| ExcludedItem { reason: it.to_string(), name: it.name }));
         self.left_out.say(self.name(), kind, Reason::Name, left_out);
     }

@@ -79,8 +79,10 @@ pub(super) fn digest(question: &InputRequest) -> String {
 
 /// What is known of the questions of a call that is made again: all that were answered, by what tells them apart.
 pub(super) fn answers(context: &Context) -> Vec<(String, Raw)> {
-    let Some(Kept::Park(parked)) = context.state().and_then(Kept::read) else { return Vec::new() };
-    let given = |key: &str| context.answers().find(|(asked, _)| *asked == key);
+    let Some(Kept::Park(parked)) = context.request_state().and_then(Kept::read) else {
+        return Vec::new();
+    };
+    let given = |key: &str| context.input_responses().find(|(asked, _)| *asked == key);
     let answered = parked.known.unwrap_or_default().into_iter().filter_map(|known| {
         let now = known.key.as_deref().and_then(given).map(|(_, answer)| answer.clone());
         Some((known.digest, known.answer.or(now)?))

@@ -3,7 +3,7 @@
 //! A server of the handshake era asks in the middle of a call. Its questions reach a caller of that era as they
 //! are; a caller of the stateless era is given them as the answer to its call, which is [parked](park) meanwhile.
 //! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
-//! by [`creole::ask`], which then calls again.
+//! by [`creole::input`], which then calls again.
 
 mod affinity;
 #[cfg(test)]
@@ -66,7 +66,7 @@ use std::time::Duration;
 
 use creole::call::{Call, ClientSession, ConnectionId};
 use creole::chain::{BoxFuture, Endpoint};
-use creole::peers::Peers;
+use creole::peers::Replicas;
 use creole::proto::client::{ClientLimits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
@@ -74,7 +74,7 @@ use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::{Recipients, Registry, Source};
+use creole::{ItemSource, Recipients, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 
@@ -131,7 +131,7 @@ pub struct Settings {
     /// What the configuration says of it, if it does.
     pub plan: Option<UpstreamPlan>,
     /// The processes that share the state, where there may be several: callers may come back to any of them.
-    pub peers: Option<Peers>,
+    pub peers: Option<Replicas>,
 }
 
 impl Settings {
@@ -185,7 +185,7 @@ pub struct Upstream {
     /// What is watched in sessions of callers, and by whom.
     watched: WatchedSessions,
     unsubscribing: Unsubscribing,
-    source: RwLock<Source>,
+    source: RwLock<ItemSource>,
     status: signal::Sender<Status>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
     asks: OnceLock<Arc<ClientCapabilities>>,
@@ -222,7 +222,7 @@ pub struct Upstream {
 impl Upstream {
     /// Another server, whose items are listed in the registry as soon as it is reached.
     pub fn start(settings: Settings, registry: &Registry, is_alone: bool) -> Arc<Self> {
-        let upstream = Self::at(registry.source(), settings, is_alone);
+        let upstream = Self::at(registry.add_source(), settings, is_alone);
         if upstream.is_queued() {
             upstream.start_now();
         }
@@ -230,7 +230,7 @@ impl Upstream {
     }
 
     /// Another server, whose items are listed at this place of a registry as soon as it is started and reached.
-    pub(crate) fn at(source: Source, settings: Settings, is_alone: bool) -> Arc<Self> {
+    pub(crate) fn at(source: ItemSource, settings: Settings, is_alone: bool) -> Arc<Self> {
         source.set_name(settings.way.name());
         let identity = Implementation {
             name: "creole".to_owned(),
@@ -294,7 +294,7 @@ impl Upstream {
     }
 
     /// Lists its items at another place from now on.
-    pub(crate) fn move_to(&self, place: Source) {
+    pub(crate) fn move_to(&self, place: ItemSource) {
         place.set_name(self.name());
         self.source.write().unwrap_or_else(PoisonError::into_inner).move_to(place);
     }
@@ -304,7 +304,7 @@ impl Upstream {
         self.is_alone == is_alone && self.settings.is_same(settings)
     }
 
-    fn source(&self) -> RwLockReadGuard<'_, Source> {
+    fn source(&self) -> RwLockReadGuard<'_, ItemSource> {
         self.source.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -349,7 +349,7 @@ impl Endpoint for Upstream {
         Box::pin(async move { told(self.answer(&call).await) })
     }
 
-    fn release(&self, uri: &str, connection: ConnectionId) {
+    fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
         self.unwatch(uri, connection);
     }
 }

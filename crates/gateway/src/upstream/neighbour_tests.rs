@@ -192,7 +192,7 @@ async fn listed_by_a_session(service: &Service) -> Vec<String> {
     let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..somebody() };
     let operation = Operation::List(ListKind::Tools, None);
     let started = Started { key: CallKey(1), operation, caller };
-    let run = service.run(started, Arc::new(Nobody), Origin::new("a".into())).0.await;
+    let run = service.start_call(started, Arc::new(Nobody), Origin::new("a".into())).0.await;
     let Outcome::Complete(Payload::Page(page)) = run else { panic!("{run:?}") };
     page.items.iter().map(|item| item.name().to_owned()).collect()
 }

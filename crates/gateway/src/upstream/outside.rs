@@ -57,7 +57,7 @@ impl Drop for Following {
 
 impl OnlyClient {
     fn new(session: ClientSession, upstream: &Upstream, slot: Weak<Slot>) -> Self {
-        let changes = session.roots_changes();
+        let changes = session.watch_roots();
         let following = changes.map(|changes| {
             Arc::new(Following(tokio::spawn(tell_changes(changes, slot)).abort_handle()))
         });
@@ -82,7 +82,7 @@ impl OnlyClient {
         let roots = AskedRoots::of(&question, callers);
         let counted = roots.is_some().then(|| Counted::new(self.roots.clone()));
         tokio::spawn(async move {
-            let answered = timeout(self.patience, self.session.ask(question)).await;
+            let answered = timeout(self.patience, self.session.request_input(question)).await;
             if let (Ok(answer), true) = (answered, self.session.is_open()) {
                 roots.into_iter().for_each(|roots| roots.settle(&reply));
                 reply.answer(answer.map_err(InputRequestError::declined));
@@ -152,7 +152,7 @@ impl Upstream {
     fn attach(&self, lease: &Lease, context: &Context) {
         let is_own = match self.settings.affinity {
             Affinity::Single => true,
-            _ => context.conversation().is_some_and(|name| lease.is_of(name)),
+            _ => context.session_name().is_some_and(|name| lease.is_of(name)),
         };
         if is_own && self.settings.interactive && !lease.joined.has_client() {
             let session = context.client_session();

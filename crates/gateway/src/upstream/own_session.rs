@@ -10,7 +10,7 @@ use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Definition, ListKind};
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Era;
-use creole::{SessionList, SessionLists, Unlisted};
+use creole::{SessionList, SessionLists, UnlistedItem};
 use tokio::time::timeout;
 
 use super::catalogue;
@@ -205,7 +205,7 @@ impl Upstream {
         let mut lease = match own.key.owner {
             Owner::Lists => Box::pin(self.pool.lease_again(key, capabilities, None)).await?,
             _ => {
-                let conversation = context.conversation().cloned();
+                let conversation = context.session_name().cloned();
                 let lease = self.pool.lease(key, capabilities, conversation, &self.parking);
                 Box::pin(lease).await?
             }
@@ -242,7 +242,7 @@ impl SessionLists for Upstream {
         self.views.list(kind, &self.listing_session(context)?.key)
     }
 
-    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted> {
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem> {
         if !self.facts.declares(kind) {
             return None;
         }
@@ -253,6 +253,6 @@ impl SessionLists for Upstream {
         let is_listed = list.is_some_and(|list| list.iter().any(|item| item.name() == name));
         let may_pass = is_listed || self.settings.chain.admits_unlisted(kind, there);
         let is_refused = is_left_out || !may_pass;
-        Some(Unlisted { name: there.to_owned(), is_listed, is_refused })
+        Some(UnlistedItem { name: there.to_owned(), is_listed, is_refused })
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use creole::call::{Call, CancelReason, Context};
 use creole::client::Calling;
-use creole::peers::{Keeping, Peers, Unreached};
+use creole::peers::{Registration, ReplicaError, Replicas};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -47,7 +47,7 @@ pub(super) struct Parking {
     /// How long the answers may take.
     patience: Duration,
     /// The processes that share the state, if there may be others than this one.
-    peers: Option<Peers>,
+    peers: Option<Replicas>,
 }
 
 /// A call that is about to be made.
@@ -129,13 +129,13 @@ impl From<Fault> for Resumed {
 
 impl Parking {
     /// No calls yet; answers may take so long, and so many calls may wait for them.
-    pub(super) fn new(patience: Duration, most: usize, peers: Option<Peers>) -> Arc<Self> {
+    pub(super) fn new(patience: Duration, most: usize, peers: Option<Replicas>) -> Arc<Self> {
         Arc::new(Self { places: Mutex::new(Places::new(most)), patience, peers })
     }
 
     /// What other processes know this one by.
     fn home(&self) -> Option<&str> {
-        self.peers.as_ref().map(Peers::name)
+        self.peers.as_ref().map(Replicas::name)
     }
 
     /// Follows a call whose caller may have to leave it.
@@ -171,7 +171,8 @@ impl Parking {
             Found::Not => return self.resume_elsewhere(parked, call).await,
         };
         let (caller, news) = mpsc::channel(NEWS);
-        let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
+        let answers =
+            context.input_responses().map(|(key, answer)| (key.to_owned(), answer.clone()));
         let (answers, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
         let resume = Resume { round: *round, answers, caller, reason };
         match commands.send(resume).await {
@@ -189,8 +190,8 @@ impl Parking {
         }
         match Box::pin(elsewhere::resume(peers, home, parked, call)).await {
             Ok(outcome) => Resumed::Outcome(outcome),
-            Err(Unreached::Gone) => Resumed::Gone,
-            Err(Unreached::Unknown) => lost(&call.operation).into(),
+            Err(ReplicaError::Gone) => Resumed::Gone,
+            Err(ReplicaError::Unknown) => lost(&call.operation).into(),
             Err(unreached) => elsewhere::unreached(&unreached).into(),
         }
     }
@@ -205,7 +206,7 @@ impl Parking {
     ) -> Outcome {
         while let Some(told) = news.recv().await {
             match told {
-                ToCaller::Event(event) => context.event(event).await,
+                ToCaller::Event(event) => context.send_event(event).await,
                 ToCaller::Asks(questions) => return questions.outcome(id, lane, self.home()),
                 ToCaller::Done(outcome) => return outcome,
             }
@@ -260,7 +261,7 @@ pub(super) struct Spot {
     id: String,
     given_up: Arc<Notify>,
     /// Has other processes find it.
-    keeping: Option<Keeping>,
+    keeping: Option<Registration>,
     /// The version of what is written down about where the call is, if anything is.
     written: Option<u64>,
     _leaving: oneshot::Sender<()>,
@@ -285,7 +286,7 @@ impl Spot {
         };
         let (parking, id) = (Arc::downgrade(&self.parking), self.id.clone());
         let target = elsewhere::target(&self.id);
-        let keeping = peers.keep(&target, move |errand| {
+        let keeping = peers.register(&target, move |errand| {
             tokio::spawn(elsewhere::serve(Weak::clone(&parking), id.clone(), errand));
         });
         self.keeping = Some(keeping.await);

@@ -25,7 +25,7 @@ impl Upstream {
         if let Err(fault) = self.check_session(&call.context) {
             return fault.into();
         }
-        let is_new = call.context.state().is_none();
+        let is_new = call.context.request_state().is_none();
         match &call.operation {
             Operation::Subscribe { uri } => Box::pin(self.subscribe(uri, &call.context)).await,
             _ if is_new => self.try_twice(call, None).await,
@@ -35,7 +35,7 @@ impl Upstream {
 
     /// Answers a call that was made before, and left to be made again.
     async fn answer_again(&self, call: &Call) -> Outcome {
-        let kept = call.context.state().and_then(Kept::read);
+        let kept = call.context.request_state().and_then(Kept::read);
         match &kept {
             Some(Kept::Park(parked)) => match self.resume(parked, call).await {
                 Resumed::Outcome(outcome) => return outcome,
@@ -156,7 +156,7 @@ impl Upstream {
     async fn adopt(&self, task: &Task, carried: Carried, call: &Call) -> Result<Passed, Fault> {
         let era = carried.connection.greeting().rules.era;
         let is_bound = self.affinity(&call.context) == Affinity::Request && era == Era::Handshake;
-        let conversation = call.context.conversation().cloned();
+        let conversation = call.context.session_name().cloned();
         let capabilities = terms::capabilities(&call.context);
         let lease = match is_bound {
             true => Lease::alone(carried.connection, Callers::default().join(conversation)),
@@ -192,7 +192,7 @@ impl Upstream {
     async fn go_on_with_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
         let capabilities = terms::capabilities(&call.context);
         let (key, asks) = self.key(call, &capabilities, self.era_of(&call.context));
-        let conversation = call.context.conversation().cloned();
+        let conversation = call.context.session_name().cloned();
         let lease = self.pool.lease_again(Key { lane, ..key }, &asks, conversation).await?;
         Ok(self.task(call, lease, &capabilities).follow(id).await)
     }
@@ -206,7 +206,7 @@ impl Upstream {
         let capabilities = terms::capabilities(&call.context);
         // Only sessions ask in the middle of a call.
         let (key, asks) = self.key(call, &capabilities, Era::Handshake);
-        let conversation = call.context.conversation().cloned();
+        let conversation = call.context.session_name().cloned();
         let key = Key { lane: parked.lane, ..key };
         match self.pool.lease_again(key, &asks, conversation).await {
             Ok(lease) => Resumed::Outcome(self.task(call, lease, &capabilities).adopt(task).await),
@@ -307,7 +307,9 @@ pub(super) fn finish(outcome: Outcome, call: &Call, connection: &Connection) -> 
     match outcome {
         // Questions of calls that were parked carry their own state already.
         Outcome::InputRequired { requests: asks, request_state: state } => {
-            if let Some(fault) = creole::ask::lacking(&asks, call.context.caller()) {
+            if let Some(fault) =
+                creole::input::unsupported_input_fault(&asks, call.context.caller())
+            {
                 return fault.into();
             }
             let parked = state.as_deref().and_then(Kept::read).is_some();
@@ -328,6 +330,6 @@ fn declined(context: &Context) -> Option<Fault> {
     let accepted = |answer: &Raw| {
         answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
     };
-    let is_declined = context.answers().any(|(_, answer)| !accepted(answer));
+    let is_declined = context.input_responses().any(|(_, answer)| !accepted(answer));
     is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
 }

@@ -39,7 +39,7 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
         };
         match turn {
             Turn::Step(Step::News(News::Event(event))) | Turn::Aside(Aside::Logged(event)) => {
-                Box::pin(context.event(event)).await;
+                Box::pin(context.send_event(event)).await;
             }
             Turn::Step(Step::News(News::Asked(asked))) | Turn::Aside(Aside::Asked(asked)) => {
                 asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
@@ -59,7 +59,9 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
                 return super::broken("the call ended without an answer").into();
             }
             Turn::Settled => {}
-            Turn::Visited(id) => Box::pin(context.event(Event::ElicitationCompleted(id))).await,
+            Turn::Visited(id) => {
+                Box::pin(context.send_event(Event::ElicitationCompleted(id))).await
+            }
         }
     }
 }
@@ -70,7 +72,7 @@ pub(super) async fn settle(lease: &mut Lease, context: &Context) {
     let mut was_asked = false;
     while let Some(aside) = lease.joined.asides.try_recv() {
         match aside {
-            Aside::Logged(event) => context.event(event).await,
+            Aside::Logged(event) => context.send_event(event).await,
             Aside::Asked(asked) => {
                 was_asked = true;
                 let Some(asked) = Unmet::default().pass(asked, context) else { continue };
@@ -92,7 +94,7 @@ fn answer(
     let (Asked { question, reply, .. }, context) = (asked, context.clone());
     let roots = AskedRoots::of(&question, callers);
     async move {
-        let answer = context.ask(question).await;
+        let answer = context.request_input(question).await;
         roots.into_iter().for_each(|roots| roots.settle(&reply));
         reply.answer(answer.map_err(InputRequestError::declined));
     }
@@ -117,7 +119,7 @@ async fn end(
 ) -> Outcome {
     let mut next = Some(first);
     while let Some(Aside::Logged(event)) = next {
-        context.event(event).await;
+        context.send_event(event).await;
         next = lease.joined.asides.try_recv();
     }
     unmet.judge(outcome, context)

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::call::{Origin, Outlet};
+use creole::call::{ClientChannel, Origin};
 use creole::process::Program;
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Caller, Event, Operation, Payload};
@@ -110,7 +110,8 @@ impl Client {
         };
         let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
         let started = Started { key: CallKey(1), operation, caller };
-        let outcome = service.run(started, Arc::clone(self) as _, self.origin.clone()).0.await;
+        let outcome =
+            service.start_call(started, Arc::clone(self) as _, self.origin.clone()).0.await;
         let Outcome::Complete(Payload::Relayed(relayed)) = outcome else { panic!("{outcome:?}") };
         let result: Value = serde_json::from_str(relayed.result().as_str()).unwrap();
         result["content"][0]["text"].as_str().unwrap().to_owned()
@@ -127,22 +128,22 @@ impl Client {
     }
 }
 
-impl Outlet for Client {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Client {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(self.answer(&question)))
     }
 
-    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         _ = answer.send(self.answer(&question));
         waiting
     }
 
-    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+    fn watch_roots(&self) -> Option<watch::Receiver<()>> {
         Some(self.changes.subscribe())
     }
 }

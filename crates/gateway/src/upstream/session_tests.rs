@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use creole::Announcement;
-use creole::call::{Origin, Outlet};
+use creole::call::{ClientChannel, Origin};
 use creole::process::Program;
 use creole::proto::model::{InputRequest, ListKind};
 use creole::proto::operation::{Caller, Event, Operation, Payload};
@@ -156,16 +156,16 @@ struct Client<'a> {
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 
-impl Outlet for Heard {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Heard {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("no".to_owned())))
     }
 
-    fn log(&self, event: Event) {
+    fn send_log(&self, event: Event) {
         let Event::Log { data, .. } = event else { panic!("{event:?}") };
         self.0.lock().unwrap().push(data.as_str().to_owned());
     }
@@ -184,7 +184,7 @@ impl<'a> Client<'a> {
         };
         let origin = match era {
             Era::Handshake => Origin::new(principal.into()),
-            Era::Stateless => Origin::alone(principal.into()),
+            Era::Stateless => Origin::sessionless(principal.into()),
         };
         let changes = Mutex::new(service.registry().changes());
         Self { service, origin, caller, outlet: Arc::default(), changes }
@@ -192,7 +192,7 @@ impl<'a> Client<'a> {
 
     async fn ask(&self, operation: Operation) -> Outcome {
         let started = Started { key: CallKey(1), operation, caller: self.caller.clone() };
-        self.service.run(started, Arc::clone(&self.outlet) as _, self.origin.clone()).0.await
+        self.service.start_call(started, Arc::clone(&self.outlet) as _, self.origin.clone()).0.await
     }
 
     async fn tools(&self) -> Vec<String> {
@@ -389,7 +389,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
             ann.call("update").await.unwrap();
             assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
         }
-        service.registry().release("a://b", ann.outlet.connection_id());
+        service.registry().subscription_ended("a://b", ann.outlet.connection_id());
         sleep(2 * LINGER).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "nobody watches any more");
@@ -408,7 +408,8 @@ async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more()
     }
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
-    uris.iter().for_each(|uri| service.registry().release(uri, ann.outlet.connection_id()));
+    uris.iter()
+        .for_each(|uri| service.registry().subscription_ended(uri, ann.outlet.connection_id()));
     assert!(tasks() <= before + 1, "{} tasks more", tasks() - before);
     assert_eq!(ann.call("watched").await.unwrap(), "100", "many come back at once");
     sleep(2 * LINGER).await;
@@ -437,7 +438,7 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
         assert!(ann.told().await.contains(&updated), "it may have changed: {affinity:?}");
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "in the next session");
-        service.registry().release("a://b", ann.outlet.connection_id());
+        service.registry().subscription_ended("a://b", ann.outlet.connection_id());
         sleep(2 * LINGER).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "nobody watches any more");

@@ -30,7 +30,7 @@ impl Upstream {
         let capabilities = terms::capabilities(context);
         let callers = Callers::default();
         // Joined first: it asks as soon as it goes on.
-        let joined = callers.join(context.conversation().cloned());
+        let joined = callers.join(context.session_name().cloned());
         let offer = callers.offer(&capabilities);
         let opened = self.dialer.adopt(resumed, rules, trace.number, &offer).await;
         let connection = opened.ok()?;

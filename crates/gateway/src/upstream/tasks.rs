@@ -5,8 +5,8 @@ mod abandon;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::ask::missing_capability;
 use creole::call::Context;
+use creole::input::missing_capability;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{
@@ -53,7 +53,7 @@ impl Follower<'_> {
 
     /// Goes on with a task: the answers that the caller came back with are for it.
     pub(super) async fn follow(self, id: &str) -> Outcome {
-        if self.context.answers().next().is_some()
+        if self.context.input_responses().next().is_some()
             && let Err(fault) = self.answer(id).await
         {
             return fault.into();
@@ -141,7 +141,7 @@ impl Follower<'_> {
         relay::follow(&mut calling, &mut self.lease, self.context).await
     }
 
-    /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::ask`], which then
+    /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::input`], which then
     /// calls again.
     fn ask(&self, id: &str, asks: Vec<KeyedInputRequest>) -> Outcome {
         let is_missing = |ask: &&KeyedInputRequest| !ask.question.is_allowed_by(self.capabilities);
@@ -158,7 +158,7 @@ impl Follower<'_> {
 
     /// Hands over the answers that the caller came back with.
     async fn answer(&self, id: &str) -> Result<(), Fault> {
-        let answers: std::collections::BTreeMap<_, _> = self.context.answers().collect();
+        let answers: std::collections::BTreeMap<_, _> = self.context.input_responses().collect();
         self.update(id, Raw::from_value(&answers)).await
     }
 

@@ -69,15 +69,15 @@ pub(super) fn request(
 /// What a server that keeps nothing is called again with. Answers may come without state: it may have had none,
 /// and a client may know beforehand what it will be asked.
 fn reentry(context: &Context) -> Option<InputResponses> {
-    let state = match context.state() {
-        None if context.answers().next().is_none() => return None,
+    let state = match context.request_state() {
+        None if context.input_responses().next().is_none() => return None,
         None => None,
         Some(kept) => match Kept::read(kept)? {
             Kept::Relay(state) => state,
             _ => return None,
         },
     };
-    let answers: std::collections::BTreeMap<_, _> = context.answers().collect();
+    let answers: std::collections::BTreeMap<_, _> = context.input_responses().collect();
     let answers = (!answers.is_empty()).then(|| Raw::from_value(&answers));
     Some(InputResponses { responses: answers, request_state: state })
 }

@@ -1,8 +1,8 @@
 //! What a server asked although the caller cannot answer it.
 
-use creole::ask::missing_capability;
 use creole::call::Context;
 use creole::client::Asked;
+use creole::input::missing_capability;
 use creole::proto::client::InputRequestError;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::InputRequest;

@@ -1,6 +1,6 @@
 //! Tools that ask the client once: the model, the person, or for a page to be visited.
 
-use creole::ask::{ElicitAction, Elicited, form, page, sample};
+use creole::input::{ElicitAction, ElicitResult, form, sample, url_elicitation};
 use creole::proto::model::InputRequest;
 use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
@@ -154,7 +154,7 @@ async fn choices(_: Value, context: Context) -> Result<String, ToolError> {
 async fn url(_: Value, context: Context) -> Result<String, ToolError> {
     elicit_and_describe(
         &context,
-        page("Please confirm on this page", "https://example.com/confirm"),
+        url_elicitation("Please confirm on this page", "https://example.com/confirm"),
     )
 }
 
@@ -163,7 +163,7 @@ async fn needs_sampling(_: Value, context: Context) -> Result<String, ToolError>
     let question = sample("Say hello", 100);
     let answer = match context.caller().rules.input_request_style {
         InputRequestStyle::Inline if !context.is_task() => {
-            let answer = context.ask(question).await.map_err(ToolError::failed)?;
+            let answer = context.request_input(question).await.map_err(ToolError::failed)?;
             serde_json::from_str(answer.as_str())
                 .map_err(|error| ToolError::failed(error.to_string()))?
         }
@@ -190,7 +190,7 @@ fn elicit_and_describe(context: &Context, question: InputRequest) -> Result<Stri
 }
 
 /// What a person did, in the suite's words.
-fn describe_response(answer: &Elicited) -> String {
+fn describe_response(answer: &ElicitResult) -> String {
     let action = match answer.action {
         ElicitAction::Accept => "accept",
         ElicitAction::Decline => "decline",

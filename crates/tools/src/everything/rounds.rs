@@ -1,6 +1,6 @@
 //! Tools that need answers before they can go on, in one round or several (SEP-2322).
 
-use creole::ask::{form, sample};
+use creole::input::{form, sample};
 use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, Tool, ToolError};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn request_confirmation(_: Value, context: Context) -> Result<&'static str
 
 async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
     let greeting = sample("Generate a greeting", 50);
-    context.ask_all(vec![
+    context.request_inputs(vec![
         keyed_request("user_name", name_form()),
         keyed_request("greeting", greeting.clone()),
         keyed_request("client_roots", InputRequest::Roots),
@@ -149,7 +149,7 @@ async fn request_what_is_supported(_: Value, context: Context) -> Result<String,
     let asks: Vec<_> =
         questions.into_iter().filter(|ask| ask.question.is_allowed_by(client)).collect();
     let count = asks.len();
-    context.ask_all(asks)?;
+    context.request_inputs(asks)?;
     Ok(format!("The client can be asked in {count} ways"))
 }
 
@@ -163,7 +163,8 @@ async fn two_questions(_: Value, context: Context) -> Result<String, ToolError> 
 async fn parallel_questions(_: Value, context: Context) -> Result<String, ToolError> {
     let city = || text_form("Which city?", "city");
     let colour = || text_form("Which colour?", "colour");
-    context.ask_all(vec![keyed_request("city", city()), keyed_request("colour", colour())])?;
+    context
+        .request_inputs(vec![keyed_request("city", city()), keyed_request("colour", colour())])?;
     let city = request_text(&context, "city", city(), "city")?;
     let colour = request_text(&context, "colour", colour(), "colour")?;
     Ok(format!("{city} is {colour}"))

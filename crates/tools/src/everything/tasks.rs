@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use creole::ask::{ElicitAction, Elicited, form};
+use creole::input::{ElicitAction, ElicitResult, form};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, TaskSupport, Tool, ToolError};
@@ -63,7 +63,7 @@ pub(super) fn tools() -> Vec<Tool> {
             NO_ARGUMENTS,
             asks_first,
         ))
-        .asks_first(),
+        .requests_input_first(),
     ]
 }
 
@@ -108,7 +108,7 @@ async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
     let name = || text_form("What is your name?", "name");
     let confirm = || yes_or_no("Go on?");
     let ask = |key: &str, question| KeyedInputRequest { key: key.to_owned(), question };
-    context.ask_all(vec![ask("name", name()), ask("confirm", confirm())])?;
+    context.request_inputs(vec![ask("name", name()), ask("confirm", confirm())])?;
     let named = context.elicit("name", name())?;
     let confirmed = is_confirmed(&context.elicit("confirm", confirm())?);
     let name = named.text("name").unwrap_or_else(|| "unknown".to_owned());
@@ -132,7 +132,7 @@ fn yes_or_no(message: &str) -> InputRequest {
     form(message, &schema)
 }
 
-fn is_confirmed(answer: &Elicited) -> bool {
+fn is_confirmed(answer: &ElicitResult) -> bool {
     let confirmed = answer.content.as_ref().and_then(|content| content.get("confirm"));
     answer.action == ElicitAction::Accept && confirmed == Some(&Value::Bool(true))
 }

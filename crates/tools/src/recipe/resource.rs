@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use creole::front_matter::Document;
+use creole::front_matter::FrontMatterDocument;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::resource::Variables;
 use creole::{Contents, Resource, Server, Template, ToolError, WeakRegistry, media};
@@ -66,7 +66,8 @@ impl ResourceRecipe {
         };
         let reader = Arc::new(FileReader { path: file.clone(), mime_type: self.mime_type.clone() });
         let LoadedFile { title, about, .. } = reader.load().map_err(refused)?;
-        let kind = self.mime_type.as_deref().or_else(|| media::by_name(&file.to_string_lossy()));
+        let kind =
+            self.mime_type.as_deref().or_else(|| media::from_file_name(&file.to_string_lossy()));
         let mut resource =
             Resource::new(&self.uri, &self.name, move |uri, _| reader.clone().read_contents(uri));
         if let Some(kind) = kind {
@@ -83,7 +84,7 @@ impl ResourceRecipe {
                 is_first: true,
             };
             match FolderWatch::start(keeper) {
-                Ok(watch) => registry.keep(watch),
+                Ok(watch) => registry.attach(watch),
                 Err(error) => {
                     tracing::warn!("resource `{name}`: changes will not be noticed: {error}")
                 }
@@ -147,7 +148,7 @@ impl ResourceRecipe {
         let kind = self
             .mime_type
             .clone()
-            .or_else(|| media::by_name(&file.to_string_lossy()).map(str::to_owned));
+            .or_else(|| media::from_file_name(&file.to_string_lossy()).map(str::to_owned));
         let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
         let mime_type = kind.clone();
         let mut template =
@@ -194,9 +195,9 @@ impl FileReader {
             // The path is the machine's business; the log tells it.
             let LoadedFile { bytes, .. } =
                 self.load().map_err(|problem| to_tool_error(problem.message))?;
-            let named = media::of(&self.path.to_string_lossy(), &bytes);
+            let named = media::detect(&self.path.to_string_lossy(), &bytes);
             let kind = self.mime_type.as_deref().unwrap_or(named);
-            Ok(vec![media::contents(uri, kind, bytes)])
+            Ok(vec![media::resource_contents(uri, kind, bytes)])
         });
         reading.await.map_err(|_| to_tool_error("the reader broke down".to_owned()))?
     }
@@ -205,14 +206,15 @@ impl FileReader {
     fn load(&self) -> Result<LoadedFile, FileError> {
         let bytes =
             read_configured_file(&self.path).map_err(|what| FileError::new(&self.path, what))?;
-        let is_markdown = media::by_name(&self.path.to_string_lossy()) == Some("text/markdown");
+        let is_markdown =
+            media::from_file_name(&self.path.to_string_lossy()) == Some("text/markdown");
         let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| is_markdown) else {
             return Ok(LoadedFile { bytes, title: None, about: None });
         };
-        let document = Document::read(text).map_err(|wrong| FileError {
+        let document = FrontMatterDocument::read(text).map_err(|wrong| FileError {
             line: Some(wrong.line),
             help: Some(wrong.help),
-            ..FileError::new(&self.path, wrong.what)
+            ..FileError::new(&self.path, wrong.message)
         })?;
         let member = |key: &str| document.members.get(key)?.as_str().map(str::to_owned);
         let (title, about) = (member("title"), member("description"));

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use creole::skill::{MANIFEST, MOST_BYTES};
+use creole::skill::{MANIFEST, MAX_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
 use super::FileError;
@@ -259,15 +259,15 @@ impl<'a> SkillFolder<'a> {
                 return Err(io::Error::other("it is no longer a file"));
             }
             let mut bytes = Vec::new();
-            File::from(file).take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+            File::from(file).take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
             Ok(bytes)
         });
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(error) => return Ok(Err(error)),
         };
-        if bytes.len() > MOST_BYTES {
-            let what = format!("this file has more than {MOST_BYTES} bytes");
+        if bytes.len() > MAX_BYTES {
+            let what = format!("this file has more than {MAX_BYTES} bytes");
             self.report_unreadable(path, what, Some("clients need not take a skill of more"));
             return Ok(Ok(()));
         }

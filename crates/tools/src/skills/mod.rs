@@ -69,7 +69,7 @@ pub fn load(folder: &Path) -> Result<LoadedSkills, FileError> {
 fn skill_error(folder: &Path, place: &str, error: SkillError) -> FileError {
     let skill = folder.join(place);
     let file = error.file.map_or_else(|| skill.clone(), |file| skill.join(file));
-    FileError { file, line: error.line, column: None, message: error.what, help: error.help }
+    FileError { file, line: error.line, column: None, message: error.message, help: error.help }
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
         let server = built.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
         if plan.upstreams.is_empty() {
             let service = server.start();
-            unmatched.extend(service.registry().unmatched().into_iter().map(matches_nothing));
+            unmatched
+                .extend(service.registry().unmatched_patterns().into_iter().map(matches_nothing));
         }
     }
     refused(unmatched)
@@ -117,7 +118,7 @@ async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
         wrong.extend(unmatched.map(|it| format!("upstream `{name}`: {}", matches_nothing(it))));
     }
     if rows.iter().all(Row::is_ready) {
-        let unmatched = served.service.registry().unmatched();
+        let unmatched = served.service.registry().unmatched_patterns();
         wrong.extend(unmatched.into_iter().map(matches_nothing));
     }
     served.close().await;

@@ -52,7 +52,7 @@ async fn listen(
     premises: Premises,
 ) -> Result<(), Failure> {
     if let Some(bytes) = reached.limits.buffered {
-        Budget::of_process().set(bytes);
+        Budget::of_process().set_max_bytes(bytes);
     }
     let drain = Drain::new();
     let Premises { certificates, callers } = premises;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use creole::auth::{Authenticator, text_of};
+use creole::auth::{Authenticator, read_credential_file};
 use creole::seal::Secrets;
 use creole::transport::http::tls::Certificates;
 use creole_gateway::Plan;
@@ -73,7 +73,7 @@ fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
 pub(crate) fn secrets(plan: &Plan) -> Result<Option<Secrets>, Failure> {
     let Some(file) = &plan.seal_keys else { return Ok(None) };
     let refused = |why: String| Failure::Refused(format!("`{}`: {why}", file.display()));
-    let text = text_of(file).map_err(|error| Failure::Refused(error.to_string()))?;
+    let text = read_credential_file(file).map_err(|error| Failure::Refused(error.to_string()))?;
     Secrets::parse(&text).map_err(refused).map(Some)
 }
 

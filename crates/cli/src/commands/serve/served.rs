@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use creole::peers::Peers;
-use creole::process::Guardian;
+use creole::peers::Replicas;
+use creole::process::Reaper;
+use creole::replacement::Replacement;
 use creole::seal::{Sealer, Secrets};
-use creole::state::{Limits, State};
-use creole::successor::Successor;
-use creole::{Server, Service, guard};
+use creole::state::{State, StateLimits};
+use creole::{Server, Service, catch_panic};
 use creole_gateway::Plan;
 use creole_gateway::federation::{Federation, Succession};
 use creole_gateway::plan::upstream::Reached;
@@ -29,7 +29,7 @@ pub(crate) struct Served {
     /// Where it keeps what outlives a request.
     pub(super) state: State,
     /// The processes that share it, where there may be several.
-    pub(super) peers: Option<Peers>,
+    pub(super) peers: Option<Replicas>,
     /// What seals for its clients.
     sealer: Sealer,
     /// The servers behind it.
@@ -37,7 +37,7 @@ pub(crate) struct Served {
     /// Which callers share a conversation with them.
     affinity: Affinity,
     /// Who ends the programs of this process if it is killed.
-    guardian: Option<Guardian>,
+    guardian: Option<Reaper>,
     /// The WordPress site that its tools work on.
     site: Option<Site>,
     /// Where callers over HTTP sign in at it, if they call as themselves.
@@ -51,7 +51,7 @@ impl Served {
         args: &ServeArgs,
         affinity: Affinity,
     ) -> Result<Self, Failure> {
-        guard::install_hook(args.debug);
+        catch_panic::install_hook(args.debug);
         let (state, sealer) = match &plan.state {
             None => (State::default(), Sealer::random()),
             Some(file) => opened(file, &plan.server.name).await.map_err(|error| {
@@ -64,7 +64,8 @@ impl Served {
         let site = creole_cli::site(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
-        let peers = Some(&state).filter(|it| it.is_shared()).and_then(|it| Peers::new(it.clone()));
+        let peers =
+            Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
         let mut servers = behind(plan, args, affinity, peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
         federation.begin(servers, &service.registry(), plan.has_own());
@@ -82,7 +83,7 @@ impl Served {
 
     /// Seals with the newest of these keys from now on.
     pub(super) fn renew_keys(&self, secrets: &Secrets) {
-        self.sealer.renew(secrets);
+        self.sealer.set_secrets(secrets);
     }
 
     /// What is to be served instead, once it is ready.
@@ -93,7 +94,7 @@ impl Served {
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let mut servers = behind(plan, args, self.affinity, self.peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
-        let successor = server.state(self.state.clone()).succeed(&self.service);
+        let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
         let behind = self.federation.succeed(servers, successor.registry(), plan.has_own());
         let served = Self { federation, guardian, site, ..self.clone() };
         Ok(Heir { served, successor, behind })
@@ -112,7 +113,7 @@ impl Served {
 /// What is to be served instead of what is.
 pub(super) struct Heir {
     served: Served,
-    successor: Successor,
+    successor: Replacement,
     behind: Succession,
 }
 
@@ -125,13 +126,13 @@ impl Heir {
     /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
     pub(super) fn take_over(self) -> (Served, Vec<&'static str>) {
         let leaving = self.behind.settle(&self.served.federation);
-        let before = self.successor.take_over();
+        let before = self.successor.swap();
         if let (Some(entrance), Some(site)) = (&self.served.entrance, &self.served.site) {
             entrance.lead_to(site);
         }
-        let changed = before.changed().iter().map(|kind| kind.member()).collect();
+        let changed = before.changed_lists().iter().map(|kind| kind.member()).collect();
         tokio::spawn(async move {
-            before.ended().await;
+            before.wait_until_drained().await;
             leaving.close().await;
         });
         (self.served, changed)
@@ -141,7 +142,7 @@ impl Heir {
 /// Gives a sealer the keys of the plan, where it has some.
 fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
     if let Some(secrets) = secrets(plan)? {
-        sealer.renew(&secrets);
+        sealer.set_secrets(&secrets);
     }
     Ok(())
 }
@@ -149,13 +150,13 @@ fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
 /// The state in a file, and what seals for everybody who shares it: a client that comes back with a cursor or the state
 /// of a call may come to another process.
 async fn opened(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
-    let state = State::sqlite(file, Limits::default()).await?;
-    let sealer = Sealer::kept_in(&state, server).await?;
+    let state = State::sqlite(file, StateLimits::default()).await?;
+    let sealer = Sealer::from_state(&state, server).await?;
     Ok((state, sealer))
 }
 
 /// A guardian, if tools of this server run programs.
-fn guardian(plan: &Plan) -> Option<Guardian> {
+fn guardian(plan: &Plan) -> Option<Reaper> {
     if plan.offered().any(Recipe::runs_programs) { guardian::start() } else { None }
 }
 
@@ -163,7 +164,7 @@ fn server(
     plan: &Plan,
     args: &ServeArgs,
     federation: &Federation,
-    guardian: Option<&Guardian>,
+    guardian: Option<&Reaper>,
     site: Option<&Site>,
 ) -> Result<Server, Failure> {
     let (guardian, site) = (guardian.cloned(), site.cloned());
@@ -179,7 +180,7 @@ fn behind(
     plan: &Plan,
     args: &ServeArgs,
     affinity: Affinity,
-    peers: Option<&Peers>,
+    peers: Option<&Replicas>,
 ) -> Result<Vec<Settings>, Failure> {
     let mut program = match args.command.is_empty() {
         true => None,

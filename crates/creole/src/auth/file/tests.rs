@@ -1,6 +1,6 @@
 //! What stands in files of users and keys, what is wrong in them, and how they are changed.
 
-use super::super::edit::CredentialText;
+use super::super::credential_text::CredentialText;
 use super::super::keys::NewKey;
 use super::*;
 
@@ -8,9 +8,9 @@ const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 const KEY: &str = "$sha256$ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-fn said(text: &str, kind: Kind) -> String {
+fn said(text: &str, kind: CredentialKind) -> String {
     let error = parse(text, kind).unwrap_err();
-    explained(error, kind, Path::new("f")).to_string()
+    explain_error(error, kind, Path::new("f")).to_string()
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn comments_blank_lines_and_spaces_are_no_fault() {
     let text = format!(
         "\u{feff}# Ours\r\n\r\n  alice : {HASH} : mcp , admin\r\nbob:{HASH}\n#x\ncarol:{HASH}:"
     );
-    let entries = parse(&text, Kind::Users).unwrap();
+    let entries = parse(&text, CredentialKind::Users).unwrap();
     let shown: Vec<String> = entries
         .iter()
         .map(|entry| format!("{} {} {}", entry.line, entry.name, entry.roles.join("+")))
@@ -28,8 +28,10 @@ fn comments_blank_lines_and_spaces_are_no_fault() {
 
 #[test]
 fn each_mistake_is_told_with_its_line_and_without_what_stands_there() {
-    let user = |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), Kind::Users);
-    let key = |line: &str| said(&format!("# one\n{}", line.replace("KEY", KEY)), Kind::Keys);
+    let user =
+        |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users);
+    let key =
+        |line: &str| said(&format!("# one\n{}", line.replace("KEY", KEY)), CredentialKind::Keys);
     let plain = "where the hash should be stands something else, perhaps the password itself; \
                  `creole passwd f NAME` stores the hash of a password";
     let cases = [
@@ -64,20 +66,20 @@ fn what_is_no_readable_file_is_refused() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
     write("latin1", b"# a\n# caf\xe9\n");
     write("huge", &vec![b'#'; 1024 * 1024 + 1]);
-    let what = |name: &str| text_of(&path(name)).unwrap_err();
-    assert_eq!(what("none").what, "there is no such file");
-    assert_eq!(text_of(folder.path()).unwrap_err().what, "this is not a file");
+    let what = |name: &str| read_credential_file(&path(name)).unwrap_err();
+    assert_eq!(what("none").message, "there is no such file");
+    assert_eq!(read_credential_file(folder.path()).unwrap_err().message, "this is not a file");
     assert_eq!(
-        (what("latin1").what.as_str(), what("latin1").line),
+        (what("latin1").message.as_str(), what("latin1").line),
         ("this is not UTF-8 text", Some(2))
     );
-    assert_eq!(what("huge").what, "the file is longer than 1048576 bytes");
+    assert_eq!(what("huge").message, "the file is longer than 1048576 bytes");
 }
 
 #[test]
 fn changes_leave_the_other_lines_as_they_are() {
     let text = format!("# Ours\n\nalice:{HASH}:mcp\n# Bob is on leave.\nbob:{HASH}\ncarol:{HASH}");
-    let mut file = CredentialText::parse(&text, Kind::Users, Path::new("f")).unwrap();
+    let mut file = CredentialText::parse(&text, CredentialKind::Users, Path::new("f")).unwrap();
     let other = HASH.replace("t=2", "t=3");
     assert!(file.put_user("bob", &other, Some(&["mcp".to_owned(), "admin".to_owned()])).unwrap());
     assert!(file.put_user("alice", &other, None).unwrap(), "the roles stay");
@@ -97,7 +99,7 @@ fn changes_leave_the_other_lines_as_they_are() {
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    let mut file = CredentialText::new(Kind::Keys);
+    let mut file = CredentialText::new(CredentialKind::Keys);
     let key = NewKey::random();
     let end = "2027-01-31T12:00:00+02:00".parse().unwrap();
     assert!(!file.put_key("ci", &key, None, Some(end)).unwrap());
@@ -109,7 +111,9 @@ fn what_is_written_is_what_is_read() {
         key.sha256
     );
     assert_eq!(file.text(), expected);
-    let entries = parse(&expected, Kind::Keys).unwrap();
-    assert!(matches!(entries[0].proof, Proof::Key { expires: Some(moment), .. } if moment == end));
-    assert!(matches!(entries[1].proof, Proof::Key { expires: None, .. }));
+    let entries = parse(&expected, CredentialKind::Keys).unwrap();
+    assert!(
+        matches!(entries[0].credential, StoredCredential::Key { expires: Some(moment), .. } if moment == end)
+    );
+    assert!(matches!(entries[1].credential, StoredCredential::Key { expires: None, .. }));
 }

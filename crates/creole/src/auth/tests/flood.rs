@@ -6,7 +6,7 @@ use super::*;
 async fn at_once(
     authenticator: &Authenticator,
     headers: impl Iterator<Item = (HeaderValue, Option<IpAddr>)>,
-) -> JoinSet<Verdict> {
+) -> JoinSet<AuthDecision> {
     let mut sent = JoinSet::new();
     for (header, from) in headers {
         let authenticator = authenticator.clone();
@@ -16,7 +16,7 @@ async fn at_once(
     sent
 }
 
-async fn statuses(mut sent: JoinSet<Verdict>) -> Vec<u16> {
+async fn statuses(mut sent: JoinSet<AuthDecision>) -> Vec<u16> {
     let mut statuses = Vec::new();
     while let Some(verdict) = sent.join_next().await {
         statuses.push(refused(verdict.unwrap()).status.as_u16());
@@ -32,7 +32,7 @@ fn counted(statuses: &[u16], status: u16) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer() {
     let stage = Stage::new();
-    let settings = Settings { users: Some(stage.users()), ..Settings::default() };
+    let settings = AuthSettings { users: Some(stage.users()), ..AuthSettings::default() };
     let authenticator = stage.open_with(settings, 2, 64).unwrap();
     stage.work.close(true);
     let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
@@ -73,7 +73,9 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
     let right =
         at_once(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1)))).await;
     let wrong = at_once(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
-    while authenticator.shared.known.load().recent.seats() < 600 || stage.work.total() < 2 {
+    while authenticator.shared.credentials.load().password_cache.waiting_count() < 600
+        || stage.work.total() < 2
+    {
         tokio::task::yield_now().await;
     }
     stage.work.close(false);
@@ -95,7 +97,7 @@ async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
         tokio::task::yield_now().await;
     }
     let second = at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
-    while authenticator.shared.known.load().recent.seats() < 2 {
+    while authenticator.shared.credentials.load().password_cache.waiting_count() < 2 {
         tokio::task::yield_now().await;
     }
     first.abort_all();
@@ -178,8 +180,8 @@ async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_t
 async fn wrong_keys_are_slowed_down_and_a_right_one_never_is() {
     let stage = Stage::new();
     let key = NewKey::random();
-    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
-    let settings = Settings { users: Some(stage.users()), keys, ..Settings::default() };
+    let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };
     let authenticator = stage.open(settings).unwrap();
     let mut answers = Vec::new();
     for number in 0..30 {

@@ -46,8 +46,8 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
     let _guard = tracing::subscriber::set_default(log.clone());
     let stage = Stage::new();
     let key = NewKey::random();
-    let keys = vec![Key::new("ci", &key.sha256, &[], None).unwrap()];
-    let settings = Settings { users: Some(stage.users()), keys, ..Settings::default() };
+    let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
+    let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };
     let authenticator = stage.open(settings.clone()).unwrap();
     let canary = "canary-in-the-mine";
     let headers = [
@@ -62,12 +62,12 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
     let mut printed = format!("{authenticator:?} {settings:?} {key:?}");
     for header in &headers {
         let verdict = authenticator.authenticate(Some(header), peer(1)).await;
-        let offer = Offer::read(Some(header));
+        let offer = PresentedCredentials::read(Some(header));
         // A name is no secret to whoever debugs the header's reader; a password is.
-        if !matches!(&offer, Offer::Basic { name, .. } if name == canary) {
+        if !matches!(&offer, PresentedCredentials::Basic { name, .. } if name == canary) {
             let _ = write!(printed, "{offer:?}");
         }
-        let _ = write!(printed, "{verdict:?} {:?}", authenticator.shared.known.load());
+        let _ = write!(printed, "{verdict:?} {:?}", authenticator.shared.credentials.load());
     }
     let logged = log.0.lock().unwrap().clone();
     assert!(logged.contains("a caller was refused") && logged.contains("status=401"), "{logged}");
@@ -90,7 +90,7 @@ fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_
     let path = stage.users();
     let open = |mode| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        stage.open(Settings { users: Some(path.clone()), ..Settings::default() })
+        stage.open(AuthSettings { users: Some(path.clone()), ..AuthSettings::default() })
     };
     for mode in [0o620, 0o602, 0o666] {
         let said = open(mode).unwrap_err().to_string();

@@ -25,7 +25,7 @@ impl TokenCommand {
     /// The program with the token for the server that has its name.
     pub fn new(program: Program) -> Self {
         // It says no secrets to our log.
-        Self { program: Program { logs: false, ..program } }
+        Self { program: Program { log_stderr: false, ..program } }
     }
 }
 
@@ -51,7 +51,7 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
     if text.len() > LONGEST_TEXT {
         return Err(token::missing(name, "its program wrote more than 16 KiB"));
     }
-    let how = match child.exited().await {
+    let how = match child.wait_for_exit().await {
         Exit::Code(0) => {
             let wrong = |wrong| token::missing(name, &format!("what its program wrote {wrong}"));
             return token::of_text(&text).map_err(wrong);
@@ -60,7 +60,7 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
         Exit::Signal(signal) => format!("its program was ended by signal {signal}"),
         Exit::Unknown => "its program ended".to_owned(),
     };
-    child.tail().settled(LAST_WORDS).await;
+    child.tail().wait_complete(LAST_WORDS).await;
     let written = String::from_utf8_lossy(token::first_line(&text));
     let secrets = [refused.map_or("", Authorization::secret), &written];
     // Callers are not told what it wrote: that is for whoever runs it.
@@ -76,7 +76,7 @@ async fn said(child: &Child, stdout: ChildOutput) -> Vec<u8> {
         let mut reading = pin!(read(stdout, &mut text));
         tokio::select! {
             () = &mut reading => {}
-            _ = child.exited() => drop(timeout(LAST_WORDS, reading).await),
+            _ = child.wait_for_exit() => drop(timeout(LAST_WORDS, reading).await),
         }
     }
     text

@@ -3,7 +3,7 @@
 use creole_proto::fault::Fault;
 
 use super::Authorization;
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// The longest text that holds a token, in bytes.
 pub(super) const LONGEST_TEXT: usize = 16 * 1024;
@@ -45,7 +45,7 @@ pub(super) fn without(said: &str, secrets: &[&str]) -> String {
 
 /// There is no token for this server.
 pub(super) fn missing(server: &str, why: &str) -> Fault {
-    unavailable(server, format!("there is no token for `{server}`: {why}"), "credentials")
+    unavailable_fault(server, format!("there is no token for `{server}`: {why}"), "credentials")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::answer::Head;
 use super::pool::Unreached;
 use super::route::ProxyFailure;
 use super::target::Target;
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// The server could not be reached, or the connection broke before it answered.
 pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
@@ -24,7 +24,7 @@ pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
 /// The same for an error of any kind, while connecting or afterwards.
 pub(super) fn unreached(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
     let (what, reason) = why_unreached(error, is_connect);
-    unavailable(name, format!("`{name}` {what}"), reason)
+    unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
 /// What somebody did who could not be reached, and the word for it.
@@ -141,29 +141,29 @@ pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
 
 /// The stream of a call broke off before its answer; whether the call was carried out is not known.
 pub(super) fn stream_lost(name: &str) -> Fault {
-    unavailable(name, format!("`{name}` broke off before it answered"), "stream_lost")
+    unavailable_fault(name, format!("`{name}` broke off before it answered"), "stream_lost")
 }
 
 /// The same, and the server cannot even be connected to.
 pub(super) fn stream_gone(name: &str) -> Fault {
     let detail = format!("`{name}` broke off before it answered, and cannot be reached any more");
-    unavailable(name, detail, "stream_lost")
+    unavailable_fault(name, detail, "stream_lost")
 }
 
 /// The server does not know our session any more. It has not looked at the request.
 pub(super) fn session_lost(name: &str) -> Fault {
-    unavailable(name, format!("`{name}` has forgotten the session"), "session_lost")
+    unavailable_fault(name, format!("`{name}` has forgotten the session"), "session_lost")
 }
 
 /// The answer needs more memory than there is for answers now.
 pub(super) fn no_room(name: &str) -> Fault {
     let detail = format!("there is no memory left for what `{name}` answers; try again later");
-    unavailable(name, detail, "no_memory")
+    unavailable_fault(name, detail, "no_memory")
 }
 
 /// The server answered with something that holds no answer.
 pub(super) fn no_answer(name: &str, what: &str) -> Fault {
-    unavailable(name, format!("`{name}` answered with {what}"), "no_answer")
+    unavailable_fault(name, format!("`{name}` answered with {what}"), "no_answer")
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
 
 async fn whole(answer: Response<Incoming>, longest: usize) -> Result<Response<Bytes>, Unfetched> {
     let (head, body) = answer.into_parts();
-    let hold = || Budget::of_process().hold("a service");
+    let hold = || Budget::of_process().reserve_for("a service");
     match wire::document(Body::Beside(body), longest, hold).await {
         Ok(body) => Ok(Response::from_parts(head, body.into_bytes().into())),
         Err(Unread::NoRoom) => {

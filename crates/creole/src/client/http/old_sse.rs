@@ -17,7 +17,7 @@ use super::wire::{Events, Missed};
 use super::{fault, head};
 use crate::chain::BoxFuture;
 use crate::client::link::{Carrier, Inbox, Link, Transport};
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// How long the server may take to say where to POST.
 const ENDPOINT: Duration = Duration::from_secs(10);
@@ -72,7 +72,7 @@ impl Link for OldSseLink {
             let call = message.call?;
             let inbox = self.inbox.clone();
             let detail = format!("`{}` does not take what it was sent before", self.name);
-            let fault = unavailable(&self.name, detail, "busy");
+            let fault = unavailable_fault(&self.name, detail, "busy");
             // Not from here: whoever sends holds the connection.
             tokio::spawn(async move { inbox.failed(call, fault) });
         }
@@ -101,7 +101,7 @@ async fn run(target: Target, inbox: Inbox, messages: mpsc::Receiver<Message>) {
     let fault = match converse(&target, &inbox, messages).await {
         Ok(()) => {
             let detail = format!("`{name}` closed the connection");
-            unavailable(&name, detail, "upstream_ended")
+            unavailable_fault(&name, detail, "upstream_ended")
         }
         Err(fault) => fault,
     };
@@ -139,7 +139,7 @@ async fn endpoint(target: &Target, events: &mut Events) -> Result<Target, Fault>
             return target.at(event.data.trim()).ok_or_else(|| {
                 let name = target.name();
                 let detail = format!("`{name}` wants messages to be sent to another origin");
-                unavailable(name, detail, "foreign_origin")
+                unavailable_fault(name, detail, "foreign_origin")
             });
         }
     }

@@ -15,9 +15,9 @@ use super::pool::{Answer, Pool};
 use super::proxy::Proxies;
 use super::request::{Forwarded, Headers, Request, Start};
 use super::wire::{self, Trust};
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, Reservation};
 use crate::client::credentials::{self, Credentials, Keyring};
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// The longest message that is read, unless said otherwise.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -82,8 +82,9 @@ impl Target {
         certificates: Option<&[u8]>,
     ) -> Result<Self, Fault> {
         let name: String = name.into();
-        let refused =
-            |why: &str| unavailable(&name, format!("the URL of `{name}` {why}"), "not_configured");
+        let refused = |why: &str| {
+            unavailable_fault(&name, format!("the URL of `{name}` {why}"), "not_configured")
+        };
         let url: Uri = url.parse().map_err(|_| refused("cannot be read"))?;
         let authority = url.authority().ok_or_else(|| refused("names no host"))?;
         if authority.as_str().contains('@') {
@@ -99,7 +100,7 @@ impl Target {
         };
         let host = host(&url).ok_or_else(|| refused("names no host"))?;
         let proxy = proxies.on_the_way_to(&url).map_err(|why| {
-            unavailable(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
+            unavailable_fault(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
         })?;
         let forwarded = proxy.filter(|_| url.scheme_str() == Some("http")).map(|proxy| {
             let origin = format!("http://{}", String::from_utf8_lossy(host.as_bytes()));
@@ -131,7 +132,7 @@ impl Target {
         let value = HeaderValue::from_str(value).ok();
         let Some((key, mut value)) = key.zip(value) else {
             let detail = format!("the header `{name}` of `{}` cannot be sent", self.name);
-            return Err(unavailable(&self.name, detail, "not_configured"));
+            return Err(unavailable_fault(&self.name, detail, "not_configured"));
         };
         value.set_sensitive(key == AUTHORIZATION || key == COOKIE || !is_harmless(name));
         self.headers.set(key, value);
@@ -166,9 +167,9 @@ impl Target {
     }
 
     /// Says for whom memory is held that an answer takes.
-    pub(super) fn hold(&self) -> impl FnOnce() -> Held + Send + use<> {
+    pub(super) fn hold(&self) -> impl FnOnce() -> Reservation + Send + use<> {
         let (budget, name) = (self.budget.clone(), Arc::clone(&self.name));
-        move || budget.hold(&*name)
+        move || budget.reserve_for(&*name)
     }
 
     /// The same target; whether its sessions may have a stream of what belongs to no call, which is asked for then.
@@ -250,7 +251,7 @@ impl Target {
             Ok(answer) => answer,
             Err(_) => {
                 let detail = format!("`{}` did not answer in time", self.name);
-                Err(unavailable(&self.name, detail, "timeout"))
+                Err(unavailable_fault(&self.name, detail, "timeout"))
             }
         }
     }

@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use super::answer::Body;
 use super::proxy::Proxies;
 use super::route::Route;
-use crate::budget::{Held, NoRoom, Room};
+use crate::budget::{BudgetExhausted, BufferReservation, Reservation};
 pub(super) use crate::client::encrypt::{Trust, tls};
 use crate::client::link::LARGE;
 
@@ -104,8 +104,8 @@ pub(super) enum Unread {
     NoRoom,
 }
 
-impl From<NoRoom> for Unread {
-    fn from(_: NoRoom) -> Self {
+impl From<BudgetExhausted> for Unread {
+    fn from(_: BudgetExhausted) -> Self {
         Self::NoRoom
     }
 }
@@ -114,7 +114,7 @@ impl From<NoRoom> for Unread {
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) bytes: Vec<u8>,
-    held: Option<Held>,
+    held: Option<Reservation>,
 }
 
 impl Document {
@@ -132,14 +132,14 @@ const SPARE: usize = 512;
 pub(super) async fn document(
     mut body: Body,
     longest: usize,
-    hold: impl FnOnce() -> Held,
+    hold: impl FnOnce() -> Reservation,
 ) -> Result<Document, Unread> {
     let told = body.length().unwrap_or(0);
     if told > longest as u64 {
         return Err(Unread::TooLong);
     }
     let spare = if told < LARGE as u64 { 0 } else { SPARE };
-    let mut room = Room::new(hold);
+    let mut room = BufferReservation::new(hold);
     room.grow_to(told as usize + spare)?;
     let mut whole = Vec::with_capacity(told as usize + spare);
     while more(&mut body, &mut whole).await.map_err(|()| Unread::Broken)? {
@@ -148,7 +148,7 @@ pub(super) async fn document(
         }
         room.grow_to(whole.capacity())?;
     }
-    Ok(Document { bytes: whole, held: room.into_held() })
+    Ok(Document { bytes: whole, held: room.into_reservation() })
 }
 
 /// Puts the next piece of a body down; tells whether there was one. Cancel-safe.
@@ -166,12 +166,12 @@ pub(super) enum Missed {
 }
 
 /// What holds memory for the events of a server.
-type Hold = Box<dyn FnOnce() -> Held + Send>;
+type Hold = Box<dyn FnOnce() -> Reservation + Send>;
 
 /// A body that is a stream of events.
 pub(super) struct Events {
     body: Body,
-    room: Room<Hold>,
+    room: BufferReservation<Hold>,
     decoder: SseDecoder,
     chunk: Vec<u8>,
     /// How much of the chunk was decoded.
@@ -185,11 +185,11 @@ impl Events {
     pub(super) fn new(
         body: Body,
         longest: usize,
-        hold: impl FnOnce() -> Held + Send + 'static,
+        hold: impl FnOnce() -> Reservation + Send + 'static,
     ) -> Self {
         let hold: Hold = Box::new(hold);
         let (decoder, chunk) = (SseDecoder::new(longest), Vec::new());
-        Self { body, room: Room::new(hold), decoder, chunk, taken: 0, is_over: false }
+        Self { body, room: BufferReservation::new(hold), decoder, chunk, taken: 0, is_over: false }
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
@@ -204,8 +204,8 @@ impl Events {
             if self.is_over {
                 return None;
             }
-            if let Err(NoRoom) =
-                self.room.fit(self.chunk.capacity() + self.decoder.buffered_bytes())
+            if let Err(BudgetExhausted) =
+                self.room.resize_to(self.chunk.capacity() + self.decoder.buffered_bytes())
             {
                 self.is_over = true;
                 return Some(Err(Missed::NoRoom));

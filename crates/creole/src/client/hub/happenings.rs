@@ -18,7 +18,7 @@ use super::super::connection::Notice;
 use super::super::link::Carrier;
 use super::turns::Turns;
 use super::{Hub, State};
-use crate::process::unavailable;
+use crate::process::unavailable_fault;
 
 /// What is left to do once the state is free again.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Hub {
         }
         if later.is_too_noisy {
             let detail = format!("`{}` says too much that is no message", self.name);
-            self.ended(unavailable(&self.name, detail, "noise"), false);
+            self.ended(unavailable_fault(&self.name, detail, "noise"), false);
         }
     }
 

@@ -10,8 +10,8 @@ use creole_proto::client::CallKey;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{Hub, State};
+use crate::catch_panic::CatchPanic;
 use crate::client::link::Carrier;
-use crate::guard::CatchPanic;
 
 /// Calls that wait for their turn to be sent.
 #[derive(Default)]

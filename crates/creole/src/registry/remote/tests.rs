@@ -8,10 +8,10 @@ use creole_proto::operation::{Caller, Outcome, Payload};
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 
-use super::super::audience::Viewer;
-use super::super::{SessionList, Unlisted};
+use super::super::visibility::Viewer;
+use super::super::{SessionList, UnlistedItem};
 use super::*;
-use crate::call::{Call, Context, Origin, Outlet};
+use crate::call::{Call, ClientChannel, Context, Origin};
 use crate::chain::BoxFuture;
 use crate::{Server, Tool};
 
@@ -38,19 +38,19 @@ impl Endpoint for Other {
         }))
     }
 
-    fn release(&self, uri: &str, _: ConnectionId) {
+    fn subscription_ended(&self, uri: &str, _: ConnectionId) {
         self.asked.lock().unwrap().push(format!("release {uri}"));
     }
 }
 
 struct Deaf;
 
-impl Outlet for Deaf {
-    fn event(&self, _: CallKey, _: creole_proto::operation::Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Deaf {
+    fn send_event(&self, _: CallKey, _: creole_proto::operation::Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(
+    fn request_input(
         &self,
         _: CallKey,
         _: creole_proto::model::InputRequest,
@@ -77,7 +77,7 @@ fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Con
     Context::new(CallKey(1), caller, origin, Arc::new(Deaf), false)
 }
 
-fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
+fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> RemoteItem {
     let definition = ToolDefinition {
         name: name.to_owned(),
         title: None,
@@ -88,12 +88,12 @@ fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> Remote {
         task_support: TaskSupport::Forbidden,
         meta: None,
     };
-    Remote {
+    RemoteItem {
         definition: (&definition).into(),
         name: there.to_owned(),
         endpoint: Arc::clone(endpoint) as _,
         task_support: TaskSupport::Forbidden,
-        decides: false,
+        decides_task: false,
     }
 }
 
@@ -119,14 +119,14 @@ async fn tools_for(registry: &Registry, context: Context) -> Vec<String> {
 async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
     let registry = &service.registry();
-    let (first, second) = (registry.source(), registry.source());
+    let (first, second) = (registry.add_source(), registry.add_source());
     let other = Arc::new(Other::default());
-    assert!(second.set(ListKind::Tools, vec![tool("b", "b", &other)]).is_empty());
-    assert!(first.set(ListKind::Tools, vec![tool("a", "a", &other)]).is_empty());
+    assert!(second.set_items(ListKind::Tools, vec![tool("b", "b", &other)]).is_empty());
+    assert!(first.set_items(ListKind::Tools, vec![tool("a", "a", &other)]).is_empty());
     registry.add_tool(Tool::new("late", "", own));
     assert_eq!(tools(registry).await, ["own", "late", "a", "b"]);
     let refused =
-        first.set(ListKind::Tools, vec![tool("own", "x", &other), tool("c", "c", &other)]);
+        first.set_items(ListKind::Tools, vec![tool("own", "x", &other), tool("c", "c", &other)]);
     assert_eq!(refused.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["own"]);
     assert_eq!(tools(registry).await, ["own", "late", "c", "b"]);
     registry.add_tool(Tool::new("b", "", own));
@@ -139,14 +139,14 @@ async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
 async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
     let service = Server::new("t").tool(Tool::new("read", "", own)).start();
     let registry = &service.registry();
-    let (bank, thief) = (registry.source(), registry.source());
+    let (bank, thief) = (registry.add_source(), registry.add_source());
     bank.set_name("bank");
     thief.set_name("thief");
     let other = Arc::new(Other::default());
-    assert!(bank.set(ListKind::Tools, vec![tool("pay", "pay", &other)]).is_empty());
+    assert!(bank.set_items(ListKind::Tools, vec![tool("pay", "pay", &other)]).is_empty());
     let alike = ["p\u{430}y", "Read", "steal", "Steal"].map(|name| tool(name, name, &other));
     let left_out: Vec<_> =
-        thief.set(ListKind::Tools, alike.to_vec()).iter().map(ToString::to_string).collect();
+        thief.set_items(ListKind::Tools, alike.to_vec()).iter().map(ToString::to_string).collect();
     assert_eq!(left_out.len(), 3);
     assert!(left_out[0].contains("looks like \"pay\" of `bank`"), "{left_out:?}");
     assert!(left_out[1].contains("looks like \"read\" of this server itself"), "{left_out:?}");
@@ -157,7 +157,7 @@ async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
     assert_eq!(tools(registry).await, ["read", "Steal", "pay"]);
     drop(bank);
     registry.remove_tool("Steal");
-    assert_eq!(thief.set(ListKind::Tools, alike.to_vec()).len(), 2);
+    assert_eq!(thief.set_items(ListKind::Tools, alike.to_vec()).len(), 2);
     assert_eq!(tools(registry).await, ["read", "p\u{430}y", "steal"]);
 }
 
@@ -168,21 +168,21 @@ async fn uris_that_look_alike_are_two_resources() {
     let resource = |uri: &str| {
         let text = format!(r#"{{"uri":"{uri}","name":"n"}}"#);
         let definition = Definition::from_upstream(ListKind::Resources, &text, None).unwrap();
-        Remote { definition, ..tool("n", uri, &other) }
+        RemoteItem { definition, ..tool("n", uri, &other) }
     };
-    let source = registry.source();
+    let source = registry.add_source();
     let two = vec![resource("file:///README.md"), resource("file:///readme.md")];
-    assert!(source.set(ListKind::Resources, two).is_empty());
-    let again = source.set(ListKind::Resources, vec![resource("x://a"), resource("x://a")]);
+    assert!(source.set_items(ListKind::Resources, two).is_empty());
+    let again = source.set_items(ListKind::Resources, vec![resource("x://a"), resource("x://a")]);
     assert_eq!(again.len(), 1, "but one uri is one resource");
 }
 
 #[tokio::test]
 async fn a_call_reaches_the_other_server_under_the_name_it_has_there() {
     let service = Server::new("t").start();
-    let source = service.registry().source();
+    let source = service.registry().add_source();
     let other = Arc::new(Other { knows: vec!["echo"], ..Other::default() });
-    source.set(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
+    source.set_items(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
     let operation = Operation::CallTool { name: "far__echo".to_owned(), arguments: None };
     assert_eq!(call(&service.registry(), operation).await, Outcome::Complete(Payload::Empty));
     assert_eq!(*other.asked.lock().unwrap(), ["tools/call echo"]);
@@ -197,7 +197,7 @@ async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     let read = |uri: &str| call(registry, Operation::ReadResource { uri: uri.to_owned() });
     assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
     assert!(matches!(read("x://b").await, Outcome::Fail(_)));
-    registry.release("x://a", context().connection_id());
+    registry.subscription_ended("x://a", context().connection_id());
     let asked = ["resources/read x://a", "resources/read x://b", "release x://a"];
     assert_eq!(others.map(|other| other.asked.lock().unwrap().clone()), [asked, asked]);
 }
@@ -215,11 +215,11 @@ impl Endpoint for Away {
 }
 
 /// The place of a server that has resources and lists none.
-fn offered(registry: &Registry, endpoint: Arc<dyn Endpoint>) -> Source {
+fn offered(registry: &Registry, endpoint: Arc<dyn Endpoint>) -> ItemSource {
     let capabilities = ServerCapabilities { resources: true, ..Default::default() };
-    let source = registry.source();
+    let source = registry.add_source();
     let (identity, instructions, sessions) = (None, None, None);
-    source.offer(Offer { capabilities, identity, instructions, endpoint, sessions });
+    source.set_server(RemoteServer { capabilities, identity, instructions, endpoint, sessions });
     source
 }
 
@@ -254,14 +254,14 @@ async fn a_server_that_is_away_or_silent_hides_no_resource_of_the_others() {
 async fn what_is_known_is_known_by_the_names_of_clients() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
     let registry = &service.registry();
-    let (source, other) = (registry.source(), Arc::new(Other::default()));
-    source.set(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
+    let (source, other) = (registry.add_source(), Arc::new(Other::default()));
+    source.set_items(ListKind::Tools, vec![tool("far__echo", "echo", &other)]);
     let tool = |name: &str| Operation::CallTool { name: name.to_owned(), arguments: None };
     let prompt = |name: &str| Operation::GetPrompt { name: name.to_owned(), arguments: None };
-    assert!(registry.knows(&tool("own")) && registry.knows(&tool("far__echo")));
-    assert!(!registry.knows(&tool("echo")) && !registry.knows(&prompt("own")));
-    assert!(!registry.knows(&Operation::ReadResource { uri: "x://a".to_owned() }));
-    assert!(registry.knows(&Operation::Discover), "it names nothing");
+    assert!(registry.has_target(&tool("own")) && registry.has_target(&tool("far__echo")));
+    assert!(!registry.has_target(&tool("echo")) && !registry.has_target(&prompt("own")));
+    assert!(!registry.has_target(&Operation::ReadResource { uri: "x://a".to_owned() }));
+    assert!(registry.has_target(&Operation::Discover), "it names nothing");
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
 
     let service = Server::new("front").start();
     let registry = service.registry();
-    let (first, last) = (registry.source(), registry.source());
+    let (first, last) = (registry.add_source(), registry.add_source());
     let text = |uri: &str| Resource::text(uri, uri, "text/plain", uri);
     last.set_resources(vec![text("z://1")]);
     let refused =
@@ -304,7 +304,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
         page.iter().map(|item| item.name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["a://1", "a://2", "z://1"]);
-    assert!(registry.reader("a://2").is_some() && registry.capabilities().resources);
+    assert!(registry.find_reader("a://2").is_some() && registry.capabilities().resources);
     first.set_resources(vec![text("a://3")]);
     assert_eq!(names(), ["a://3", "z://1"]);
     assert!(!registry.capabilities().prompts);
@@ -318,7 +318,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
 async fn tools_of_a_source_come_and_go_together_and_take_no_name_away() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
     let registry = &service.registry();
-    let source = registry.source();
+    let source = registry.add_source();
     let named = |name: &str| Tool::new(name, "", own);
     assert_eq!(source.set_tools(vec![named("a"), named("own"), named("b")]), ["own"]);
     assert_eq!(tools(registry).await, ["own", "a", "b"]);
@@ -334,7 +334,7 @@ async fn tools_of_a_source_come_and_go_together_and_take_no_name_away() {
 fn what_is_kept_ends_with_the_registry() {
     let kept = Arc::new(());
     let service = Server::new("front").start();
-    service.registry().keep(Arc::clone(&kept));
+    service.registry().attach(Arc::clone(&kept));
     assert_eq!(Arc::strong_count(&kept), 2);
     drop(service);
     assert_eq!(Arc::strong_count(&kept), 1);
@@ -352,10 +352,10 @@ impl SessionLists for ForForms {
         (kind == ListKind::Tools && is_able).then(|| Arc::clone(&self.list))
     }
 
-    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<Unlisted> {
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem> {
         let there = name.strip_prefix(self.prefix)?;
         let is_listed = self.list(kind, context)?.iter().any(|item| item.name() == name);
-        Some(Unlisted { name: there.to_owned(), is_listed, is_refused: false })
+        Some(UnlistedItem { name: there.to_owned(), is_listed, is_refused: false })
     }
 }
 
@@ -366,17 +366,17 @@ fn with_sessions(
     shared: &str,
     prefix: &'static str,
     names: &[&str],
-) -> Source {
-    let source = registry.source();
+) -> ItemSource {
+    let source = registry.add_source();
     let list = names.iter().map(|name| Arc::new(tool(name, name, other).definition)).collect();
-    source.offer(Offer {
+    source.set_server(RemoteServer {
         capabilities: ServerCapabilities { tools: true, ..Default::default() },
         identity: None,
         instructions: None,
         endpoint: Arc::clone(other) as _,
         sessions: Some(Arc::new(ForForms { prefix, list })),
     });
-    source.set(ListKind::Tools, vec![tool(shared, shared, other)]);
+    source.set_items(ListKind::Tools, vec![tool(shared, shared, other)]);
     source
 }
 
@@ -427,13 +427,13 @@ async fn a_caller_sees_the_lists_of_its_own_sessions_in_the_order_of_the_servers
 async fn a_tool_that_names_a_header_wrongly_is_not_listed_for_who_would_repeat_it() {
     let service = Server::new("front").start();
     let (registry, other) = (service.registry(), Arc::new(Other::default()));
-    let source = registry.source();
+    let source = registry.add_source();
     let text = r#"{"name":"wrong","inputSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}}"#;
     let mut wrong = tool("wrong", "wrong", &other);
     wrong.definition = Definition::from_upstream(ListKind::Tools, text, None).unwrap();
-    source.set(ListKind::Tools, vec![wrong, tool("echo", "echo", &other)]);
+    source.set_items(ListKind::Tools, vec![wrong, tool("echo", "echo", &other)]);
     let nothing = ClientCapabilities::default;
-    let over_http = context_of(Era::Stateless, nothing(), Origin::alone("ada".into()));
+    let over_http = context_of(Era::Stateless, nothing(), Origin::sessionless("ada".into()));
     assert_eq!(tools_for(&registry, over_http).await, ["echo"]);
     let on_a_pipe = context_of(Era::Stateless, nothing(), Origin::new("ada".into()));
     assert_eq!(tools_for(&registry, on_a_pipe).await, ["wrong", "echo"]);

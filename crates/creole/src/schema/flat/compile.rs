@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Rule;
+use super::FlatRule;
 
 /// The rule that decides like `schema`, if there is one.
-pub(super) fn exact(schema: &Value) -> Option<Rule> {
+pub(super) fn exact(schema: &Value) -> Option<FlatRule> {
     let mut map = schema.as_object()?.clone();
     map.remove("$schema");
     rule(&map)
 }
 
 /// A rule that refuses nothing that `schema` accepts.
-pub(super) fn sketch(schema: &Value) -> Rule {
-    let mut sketch = Rule::default();
+pub(super) fn sketch(schema: &Value) -> FlatRule {
+    let mut sketch = FlatRule::default();
     // Next to a reference, draft-07 ignores all other keywords.
     let Some(map) = schema.as_object().filter(|map| !map.contains_key("$ref")) else {
         return sketch;
@@ -38,14 +38,14 @@ pub(super) fn sketch(schema: &Value) -> Rule {
     sketch
 }
 
-fn rule(schema: &Map<String, Value>) -> Option<Rule> {
-    let mut rule = Rule::default();
+fn rule(schema: &Map<String, Value>) -> Option<FlatRule> {
+    let mut rule = FlatRule::default();
     schema.iter().try_for_each(|(name, value)| keyword(&mut rule, name, value))?;
     Some(rule)
 }
 
 /// Adds one keyword to a rule; `None` if rules do not have it.
-fn keyword(rule: &mut Rule, name: &str, value: &Value) -> Option<()> {
+fn keyword(rule: &mut FlatRule, name: &str, value: &Value) -> Option<()> {
     match name {
         "type" => rule.types = types(value)?,
         "enum" => rule.options = Some(options(value)?),
@@ -96,14 +96,14 @@ fn distinct(value: &Value) -> Option<Vec<String>> {
     Some(names)
 }
 
-fn properties(value: &Value) -> Option<Vec<(String, Rule)>> {
+fn properties(value: &Value) -> Option<Vec<(String, FlatRule)>> {
     let compile =
         |(name, schema): (&String, &Value)| Some((name.clone(), rule(schema.as_object()?)?));
     let properties: Option<Vec<_>> = value.as_object()?.iter().map(compile).collect();
     Some(sorted(properties?.into_iter()))
 }
 
-fn sorted(properties: impl Iterator<Item = (String, Rule)>) -> Vec<(String, Rule)> {
+fn sorted(properties: impl Iterator<Item = (String, FlatRule)>) -> Vec<(String, FlatRule)> {
     let mut properties: Vec<_> = properties.collect();
     properties.sort_by(|a, b| a.0.cmp(&b.0));
     properties

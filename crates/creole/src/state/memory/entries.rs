@@ -6,43 +6,43 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Entry, Limits, Room, Space};
+use super::{ByteQuota, Namespace, StateEntry, StateLimits};
 
 #[derive(Debug, Default)]
-pub(super) struct Entries {
-    values: HashMap<Arc<str>, Slot>,
-    leases: HashMap<Arc<str>, Slot>,
+pub(super) struct MemoryEntries {
+    values: HashMap<Arc<str>, StoredValue>,
+    leases: HashMap<Arc<str>, StoredValue>,
     /// What has an age, the oldest first. Versions keep those of the same moment apart.
-    by_age: BTreeMap<(Instant, u64), (Space, Arc<str>)>,
+    by_age: BTreeMap<(Instant, u64), (Namespace, Arc<str>)>,
     /// The version that was given out last; one for all keys, so that none has to be remembered when its
     /// value is gone.
-    last: u64,
+    last_version: u64,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct StoredValue {
     value: Bytes,
     version: u64,
     expires: Option<Instant>,
 }
 
-impl Slot {
+impl StoredValue {
     fn is_live(&self, now: Instant) -> bool {
         self.expires.is_none_or(|expires| expires > now)
     }
 }
 
-impl Entries {
-    pub(super) fn get(&self, space: Space, key: &str, now: Instant) -> Option<Entry> {
+impl MemoryEntries {
+    pub(super) fn get(&self, space: Namespace, key: &str, now: Instant) -> Option<StateEntry> {
         let slot = self.slots(space).get(key).filter(|slot| slot.is_live(now))?;
-        Some(Entry { value: slot.value.clone(), version: slot.version })
+        Some(StateEntry { value: slot.value.clone(), version: slot.version })
     }
 
-    pub(super) fn version(&self, space: Space, key: &str, now: Instant) -> Option<u64> {
+    pub(super) fn version(&self, space: Namespace, key: &str, now: Instant) -> Option<u64> {
         self.slots(space).get(key).filter(|slot| slot.is_live(now)).map(|slot| slot.version)
     }
 
-    pub(super) fn contains(&self, space: Space, key: &str) -> bool {
+    pub(super) fn contains(&self, space: Namespace, key: &str) -> bool {
         self.slots(space).contains_key(key)
     }
 
@@ -53,40 +53,40 @@ impl Entries {
     /// Whether a value of that length can be written to the key.
     pub(super) fn has_room(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         length: usize,
         most: usize,
-        room: &Room,
+        room: &ByteQuota,
     ) -> bool {
         match self.slots(space).get(key) {
-            Some(slot) => room.has(length.saturating_sub(slot.value.len())),
-            None => self.len() < most && room.has(cost(key, length)),
+            Some(slot) => room.has_room(length.saturating_sub(slot.value.len())),
+            None => self.len() < most && room.has_room(cost(key, length)),
         }
     }
 
     /// Writes a value and gives its version.
     pub(super) fn insert(
         &mut self,
-        space: Space,
+        space: Namespace,
         key: &str,
         value: Bytes,
         expires: Option<Instant>,
-        room: &mut Room,
+        room: &mut ByteQuota,
     ) -> u64 {
         self.remove(space, key, room);
-        self.last += 1;
-        let version = self.last;
+        self.last_version += 1;
+        let version = self.last_version;
         let key: Arc<str> = key.into();
         room.take(cost(&key, value.len()));
         if let Some(expires) = expires {
             self.by_age.insert((expires, version), (space, Arc::clone(&key)));
         }
-        self.slots_mut(space).insert(key, Slot { value, version, expires });
+        self.slots_mut(space).insert(key, StoredValue { value, version, expires });
         version
     }
 
-    pub(super) fn prolong(&mut self, space: Space, key: &str, expires: Option<Instant>) {
+    pub(super) fn prolong(&mut self, space: Namespace, key: &str, expires: Option<Instant>) {
         let Some(slot) = self.slots_mut(space).get_mut(key) else { return };
         let version = slot.version;
         let before = std::mem::replace(&mut slot.expires, expires);
@@ -97,16 +97,16 @@ impl Entries {
         }
     }
 
-    pub(super) fn remove(&mut self, space: Space, key: &str, room: &mut Room) {
+    pub(super) fn remove(&mut self, space: Namespace, key: &str, room: &mut ByteQuota) {
         let Some(slot) = self.slots_mut(space).remove(key) else { return };
-        room.give_back(cost(key, slot.value.len()));
+        room.release(cost(key, slot.value.len()));
         if let Some(expires) = slot.expires {
             self.by_age.remove(&(expires, slot.version));
         }
     }
 
     /// Throws away at most so many of those that are too old.
-    pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut Room) {
+    pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut ByteQuota) {
         for _ in 0..most {
             let Some(oldest) = self.by_age.first_entry() else { return };
             if oldest.key().0 > now {
@@ -114,26 +114,26 @@ impl Entries {
             }
             let (space, key) = oldest.remove();
             if let Some(slot) = self.slots_mut(space).remove(&key) {
-                room.give_back(cost(&key, slot.value.len()));
+                room.release(cost(&key, slot.value.len()));
             }
         }
     }
 
-    fn slots(&self, space: Space) -> &HashMap<Arc<str>, Slot> {
+    fn slots(&self, space: Namespace) -> &HashMap<Arc<str>, StoredValue> {
         match space {
-            Space::Entries => &self.values,
-            Space::Leases => &self.leases,
+            Namespace::Entries => &self.values,
+            Namespace::Leases => &self.leases,
         }
     }
 
-    fn slots_mut(&mut self, space: Space) -> &mut HashMap<Arc<str>, Slot> {
+    fn slots_mut(&mut self, space: Namespace) -> &mut HashMap<Arc<str>, StoredValue> {
         match space {
-            Space::Entries => &mut self.values,
-            Space::Leases => &mut self.leases,
+            Namespace::Entries => &mut self.values,
+            Namespace::Leases => &mut self.leases,
         }
     }
 }
 
 fn cost(key: &str, length: usize) -> usize {
-    key.len() + length + Limits::OVERHEAD
+    key.len() + length + StateLimits::OVERHEAD
 }

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::topics::Topics;
-use super::{Condition, Entry, Keep, Limits, Result, Space, StateError};
-use entries::Entries;
+use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
+use entries::MemoryEntries;
 use logs::Logs;
 
 /// How many values, and how many logs, that are too old are looked for with every write. More than one,
@@ -25,85 +25,86 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// Everything, in memory.
 #[derive(Debug)]
-pub(super) struct Memory {
-    limits: Limits,
-    kept: Mutex<Kept>,
+pub(super) struct MemoryState {
+    limits: StateLimits,
+    data: Mutex<MemoryData>,
     topics: Arc<Topics>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    entries: Entries,
+struct MemoryData {
+    entries: MemoryEntries,
     logs: Logs,
-    room: Room,
+    quota: ByteQuota,
 }
 
 /// The bytes that are taken, and how many may be.
 #[derive(Debug)]
-struct Room {
-    taken: usize,
-    most: usize,
+struct ByteQuota {
+    used: usize,
+    max: usize,
 }
 
-impl Room {
-    fn has(&self, bytes: usize) -> bool {
-        self.taken.saturating_add(bytes) <= self.most
+impl ByteQuota {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.used.saturating_add(bytes) <= self.max
     }
 
     fn take(&mut self, bytes: usize) {
-        self.taken = self.taken.saturating_add(bytes);
+        self.used = self.used.saturating_add(bytes);
     }
 
-    fn give_back(&mut self, bytes: usize) {
-        self.taken = self.taken.saturating_sub(bytes);
+    fn release(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
     }
 
-    fn full(&self) -> StateError {
-        StateError::Full { what: "bytes", most: self.most }
+    fn full_error(&self) -> StateError {
+        StateError::Full { kind: "bytes", max: self.max }
     }
 }
 
-impl Memory {
-    pub(super) fn new(limits: Limits) -> Self {
-        let room = Room { taken: 0, most: limits.bytes };
-        let kept = Kept { entries: Entries::default(), logs: Logs::default(), room };
-        Self { limits, kept: Mutex::new(kept), topics: Arc::new(Topics::new(limits)) }
+impl MemoryState {
+    pub(super) fn new(limits: StateLimits) -> Self {
+        let room = ByteQuota { used: 0, max: limits.bytes };
+        let kept =
+            MemoryData { entries: MemoryEntries::default(), logs: Logs::default(), quota: room };
+        Self { limits, data: Mutex::new(kept), topics: Arc::new(Topics::new(limits)) }
     }
 
     pub(super) fn topics(&self) -> &Arc<Topics> {
         &self.topics
     }
 
-    pub(super) fn get(&self, space: Space, key: &str) -> Option<Entry> {
+    pub(super) fn get(&self, space: Namespace, key: &str) -> Option<StateEntry> {
         let now = Instant::now();
-        self.kept().entries.get(space, key, now)
+        self.data().entries.get(space, key, now)
     }
 
     pub(super) fn write(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         value: &Bytes,
         ttl: Option<Duration>,
     ) -> Result<Option<u64>> {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.data();
         kept.sweep(now, SWEPT_PER_WRITE);
         let found = kept.entries.version(space, key, now);
         if !condition.holds(found) {
             return Ok(None);
         }
         let most = self.limits.entries;
-        if !kept.entries.has_room(space, key, value.len(), most, &kept.room) {
+        if !kept.entries.has_room(space, key, value.len(), most, &kept.quota) {
             kept.sweep(now, SWEPT_WHEN_FULL);
         }
-        let Kept { entries, room, .. } = &mut *kept;
+        let MemoryData { entries, quota: room, .. } = &mut *kept;
         if !entries.contains(space, key) && entries.len() >= most {
-            return Err(StateError::Full { what: "values and leases", most });
+            return Err(StateError::Full { kind: "values and leases", max: most });
         }
         if !entries.has_room(space, key, value.len(), most, room) {
-            return Err(room.full());
+            return Err(room.full_error());
         }
         let expires = ttl.map(|ttl| deadline(now, ttl));
         // Copied, since it may be a small part of a large buffer that would be kept with it.
@@ -113,13 +114,13 @@ impl Memory {
 
     pub(super) fn touch(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         ttl: Option<Duration>,
     ) -> bool {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.data();
         kept.sweep(now, SWEPT_PER_WRITE);
         let found = kept.entries.version(space, key, now);
         let is_there = found.is_some() && condition.holds(found);
@@ -129,33 +130,33 @@ impl Memory {
         is_there
     }
 
-    pub(super) fn remove(&self, space: Space, key: &str, condition: Condition) -> bool {
+    pub(super) fn remove(&self, space: Namespace, key: &str, condition: Condition) -> bool {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.data();
         kept.sweep(now, SWEPT_PER_WRITE);
         let found = kept.entries.version(space, key, now);
         let is_there = found.is_some() && condition.holds(found);
         if is_there {
-            let Kept { entries, room, .. } = &mut *kept;
+            let MemoryData { entries, quota: room, .. } = &mut *kept;
             entries.remove(space, key, room);
         }
         is_there
     }
 
-    pub(super) fn append(&self, log: &str, entry: &Bytes, keep: Keep) -> Result<u64> {
+    pub(super) fn append(&self, log: &str, entry: &Bytes, keep: LogRetention) -> Result<u64> {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.data();
         kept.sweep(now, SWEPT_PER_WRITE);
         let cost = logs::cost(entry.len());
-        if !kept.room.has(cost) {
+        if !kept.quota.has_room(cost) {
             kept.sweep(now, SWEPT_WHEN_FULL);
         }
-        let Kept { logs, room, .. } = &mut *kept;
-        if !room.has(cost) {
-            return Err(room.full());
+        let MemoryData { logs, quota: room, .. } = &mut *kept;
+        if !room.has_room(cost) {
+            return Err(room.full_error());
         }
-        if !logs.make(log, now, self.limits.logs) {
-            return Err(StateError::Full { what: "logs", most: self.limits.logs });
+        if !logs.ensure(log, now, self.limits.logs) {
+            return Err(StateError::Full { kind: "logs", max: self.limits.logs });
         }
         let entry = Bytes::copy_from_slice(entry);
         Ok(logs.append(log, entry, keep.entries, (now, deadline(now, keep.ttl)), room))
@@ -168,31 +169,31 @@ impl Memory {
         most: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         let now = Instant::now();
-        self.kept().logs.read_after(log, after, most, now)
+        self.data().logs.read_after(log, after, most, now)
     }
 
     pub(super) fn remove_log(&self, log: &str) -> bool {
         let now = Instant::now();
-        let Kept { logs, room, .. } = &mut *self.kept();
+        let MemoryData { logs, quota: room, .. } = &mut *self.data();
         logs.remove(log, now, room)
     }
 
     /// How many values and leases are kept, also those that are too old, and the bytes of everything.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> (usize, usize) {
-        let kept = self.kept();
-        (kept.entries.len(), kept.room.taken)
+        let kept = self.data();
+        (kept.entries.len(), kept.quota.used)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn data(&self) -> MutexGuard<'_, MemoryData> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl MemoryData {
     fn sweep(&mut self, now: Instant, most: usize) {
-        self.entries.sweep(now, most, &mut self.room);
-        self.logs.sweep(now, most, &mut self.room);
+        self.entries.sweep(now, most, &mut self.quota);
+        self.logs.sweep(now, most, &mut self.quota);
     }
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::{Condition, Entry, Limits, Space, StateError};
-use super::{Outcome, logs, messages, signed};
+use super::super::{Condition, Namespace, StateEntry, StateError, StateLimits};
+use super::{SqliteResult, logs, messages, signed};
 
 /// How many rows of each table that are too old are thrown away with every write. More than one, so that
 /// they go faster than they come.
@@ -13,8 +13,8 @@ const SWEPT_PER_WRITE: usize = 8;
 const SWEPT_WHEN_FULL: usize = 1024;
 
 /// A value to be written.
-pub(super) struct Writing {
-    pub(super) space: Space,
+pub(super) struct PendingWrite {
+    pub(super) space: Namespace,
     pub(super) key: String,
     pub(super) condition: Condition,
     pub(super) value: Bytes,
@@ -22,7 +22,7 @@ pub(super) struct Writing {
 }
 
 /// A row, also when it is too old.
-struct Found {
+struct StoredRow {
     version: u64,
     length: usize,
     is_live: bool,
@@ -37,25 +37,25 @@ pub(super) struct Totals {
 
 pub(super) fn get(
     connection: &Connection,
-    space: Space,
+    space: Namespace,
     key: &str,
     now: i64,
-) -> Outcome<Option<Entry>> {
+) -> SqliteResult<Option<StateEntry>> {
     let sql = "SELECT value, version FROM entries
                WHERE space = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)";
     let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row(params![number(space), key, now], |row| {
-        Ok(Entry { value: row.get::<_, Vec<u8>>(0)?.into(), version: unsigned(row.get(1)?) })
+    let found = statement.query_row(params![namespace_number(space), key, now], |row| {
+        Ok(StateEntry { value: row.get::<_, Vec<u8>>(0)?.into(), version: unsigned(row.get(1)?) })
     });
     Ok(found.optional()?)
 }
 
 pub(super) fn write(
     connection: &Connection,
-    writing: &Writing,
+    writing: &PendingWrite,
     now: i64,
-    limits: &Limits,
-) -> Outcome<Option<u64>> {
+    limits: &StateLimits,
+) -> SqliteResult<Option<u64>> {
     sweep(connection, now, SWEPT_PER_WRITE)?;
     let mut found = find(connection, writing.space, &writing.key, now)?;
     let live = found.as_ref().filter(|found| found.is_live).map(|found| found.version);
@@ -72,9 +72,9 @@ pub(super) fn write(
         "INSERT INTO entries (space, key, value, version, expires) VALUES (?1, ?2, ?3, ?4, ?5)
                ON CONFLICT (space, key) DO UPDATE SET
                    value = excluded.value, version = excluded.version, expires = excluded.expires";
-    let Writing { space, key, value, expires, .. } = writing;
+    let PendingWrite { space, key, value, expires, .. } = writing;
     connection.prepare_cached(sql)?.execute(params![
-        number(*space),
+        namespace_number(*space),
         key,
         &value[..],
         version,
@@ -85,32 +85,32 @@ pub(super) fn write(
 
 pub(super) fn touch(
     connection: &Connection,
-    (space, key): (Space, &str),
+    (space, key): (Namespace, &str),
     condition: Condition,
     now: i64,
     expires: Option<i64>,
-) -> Outcome<bool> {
+) -> SqliteResult<bool> {
     sweep(connection, now, SWEPT_PER_WRITE)?;
-    if !is_there(connection, space, key, condition, now)? {
+    if !is_live(connection, space, key, condition, now)? {
         return Ok(false);
     }
     let sql = "UPDATE entries SET expires = ?3 WHERE space = ?1 AND key = ?2";
-    connection.prepare_cached(sql)?.execute(params![number(space), key, expires])?;
+    connection.prepare_cached(sql)?.execute(params![namespace_number(space), key, expires])?;
     Ok(true)
 }
 
 pub(super) fn remove(
     connection: &Connection,
-    (space, key): (Space, &str),
+    (space, key): (Namespace, &str),
     condition: Condition,
     now: i64,
-) -> Outcome<bool> {
+) -> SqliteResult<bool> {
     sweep(connection, now, SWEPT_PER_WRITE)?;
-    if !is_there(connection, space, key, condition, now)? {
+    if !is_live(connection, space, key, condition, now)? {
         return Ok(false);
     }
     let sql = "DELETE FROM entries WHERE space = ?1 AND key = ?2";
-    connection.prepare_cached(sql)?.execute(params![number(space), key])?;
+    connection.prepare_cached(sql)?.execute(params![namespace_number(space), key])?;
     Ok(true)
 }
 
@@ -119,18 +119,18 @@ pub(super) fn make_room(
     connection: &Connection,
     bytes: usize,
     now: i64,
-    limits: &Limits,
-) -> Outcome<()> {
+    limits: &StateLimits,
+) -> SqliteResult<()> {
     sweep(connection, now, SWEPT_PER_WRITE)?;
     let fits = |totals: Totals| totals.bytes.saturating_add(bytes) <= limits.bytes;
     if fits(totals(connection)?) {
         return Ok(());
     }
     sweep(connection, now, SWEPT_WHEN_FULL)?;
-    if fits(totals(connection)?) { Ok(()) } else { Err(no_bytes(limits).into()) }
+    if fits(totals(connection)?) { Ok(()) } else { Err(full_error(limits).into()) }
 }
 
-pub(super) fn totals(connection: &Connection) -> Outcome<Totals> {
+pub(super) fn totals(connection: &Connection) -> SqliteResult<Totals> {
     let sql = "SELECT entries, logs, bytes FROM totals";
     let count = |number: i64| usize::try_from(number).unwrap_or(0);
     let totals = connection.prepare_cached(sql)?.query_row([], |row| {
@@ -144,7 +144,7 @@ pub(super) fn totals(connection: &Connection) -> Outcome<Totals> {
 }
 
 /// Throws away at most so many rows of each table that are too old.
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> Outcome<()> {
+pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM entries WHERE rowid IN
                (SELECT rowid FROM entries WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
     connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
@@ -152,12 +152,17 @@ pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> Outcome<(
     messages::sweep(connection, now, most)
 }
 
-fn find(connection: &Connection, space: Space, key: &str, now: i64) -> Outcome<Option<Found>> {
+fn find(
+    connection: &Connection,
+    space: Namespace,
+    key: &str,
+    now: i64,
+) -> SqliteResult<Option<StoredRow>> {
     let sql = "SELECT version, length(value), expires IS NULL OR expires > ?3 FROM entries
                WHERE space = ?1 AND key = ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row(params![number(space), key, now], |row| {
-        Ok(Found {
+    let found = statement.query_row(params![namespace_number(space), key, now], |row| {
+        Ok(StoredRow {
             version: unsigned(row.get(0)?),
             length: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
             is_live: row.get(2)?,
@@ -166,13 +171,13 @@ fn find(connection: &Connection, space: Space, key: &str, now: i64) -> Outcome<O
     Ok(found.optional()?)
 }
 
-fn is_there(
+fn is_live(
     connection: &Connection,
-    space: Space,
+    space: Namespace,
     key: &str,
     condition: Condition,
     now: i64,
-) -> Outcome<bool> {
+) -> SqliteResult<bool> {
     let found = find(connection, space, key, now)?.filter(|found| found.is_live);
     Ok(found.is_some_and(|found| condition.holds(Some(found.version))))
 }
@@ -180,37 +185,37 @@ fn is_there(
 /// The outer failure is one of the file, the inner one says of what there is too much.
 fn has_room(
     connection: &Connection,
-    writing: &Writing,
-    found: Option<&Found>,
-    limits: &Limits,
-) -> Outcome<Result<(), StateError>> {
+    writing: &PendingWrite,
+    found: Option<&StoredRow>,
+    limits: &StateLimits,
+) -> SqliteResult<Result<(), StateError>> {
     let totals = totals(connection)?;
     let length = writing.value.len();
     let added = match found {
         Some(found) => length.saturating_sub(found.length),
-        None => writing.key.len() + length + Limits::OVERHEAD,
+        None => writing.key.len() + length + StateLimits::OVERHEAD,
     };
     if found.is_none() && totals.entries >= limits.entries {
-        let full = StateError::Full { what: "values and leases", most: limits.entries };
+        let full = StateError::Full { kind: "values and leases", max: limits.entries };
         return Ok(Err(full));
     }
     let fits = totals.bytes.saturating_add(added) <= limits.bytes;
-    Ok(if fits { Ok(()) } else { Err(no_bytes(limits)) })
+    Ok(if fits { Ok(()) } else { Err(full_error(limits)) })
 }
 
-fn no_bytes(limits: &Limits) -> StateError {
-    StateError::Full { what: "bytes", most: limits.bytes }
+fn full_error(limits: &StateLimits) -> StateError {
+    StateError::Full { kind: "bytes", max: limits.bytes }
 }
 
-fn next_version(connection: &Connection) -> Outcome<i64> {
+fn next_version(connection: &Connection) -> SqliteResult<i64> {
     let sql = "UPDATE totals SET version = version + 1 RETURNING version";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-fn number(space: Space) -> i64 {
+fn namespace_number(space: Namespace) -> i64 {
     match space {
-        Space::Entries => 0,
-        Space::Leases => 1,
+        Namespace::Entries => 0,
+        Namespace::Leases => 1,
     }
 }
 

@@ -9,19 +9,19 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::super::StateError;
-use super::super::error::Problem;
-use super::Outcome;
-use super::worker::Failure;
+use super::super::error::StateFileError;
+use super::SqliteResult;
+use super::worker::SqliteFailure;
 
 /// How long a process waits for another one's write.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Marks our files among all SQLite databases: "CrSt".
 const APPLICATION_ID: i32 = 0x4372_5374;
 
 /// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
 /// write over it.
-const SMALLEST: u64 = 512;
+const MIN_DATABASE_BYTES: u64 = 512;
 
 /// What brings a file from one version to the next; the version is how many were applied. Never edit one
 /// that was released: add another.
@@ -99,18 +99,19 @@ const MIGRATIONS: &[&str] = &["
 "];
 
 /// Opens a state file, or makes one. A file that is not understood is left as it is.
-pub(super) fn open(path: &Path) -> Outcome<Connection> {
-    let refused = |problem| Failure::State(StateError::File { path: path.into(), problem });
-    make(path).map_err(|error| refused(Problem::Inaccessible(error.to_string().into())))?;
-    if fs::metadata(path).is_ok_and(|file| (1..SMALLEST).contains(&file.len())) {
-        return Err(refused(Problem::Foreign));
+pub(super) fn open(path: &Path) -> SqliteResult<Connection> {
+    let refused =
+        |problem| SqliteFailure::State(StateError::File { path: path.into(), error: problem });
+    make(path).map_err(|error| refused(StateFileError::Inaccessible(error.to_string().into())))?;
+    if fs::metadata(path).is_ok_and(|file| (1..MIN_DATABASE_BYTES).contains(&file.len())) {
+        return Err(refused(StateFileError::Foreign));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // Should the file be refused, closing it must not move what waits beside it into it either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    if let Some(problem) = unknown(&mut connection)? {
+    if let Some(problem) = find_incompatibility(&mut connection)? {
         return Err(refused(problem));
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -134,7 +135,7 @@ fn make(path: &Path) -> std::io::Result<()> {
 
 /// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
 /// just be making the file.
-fn unknown(connection: &mut Connection) -> Outcome<Option<Problem>> {
+fn find_incompatibility(connection: &mut Connection) -> SqliteResult<Option<StateFileError>> {
     let moment = connection.transaction()?;
     let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let count = "SELECT count(*) FROM sqlite_schema";
@@ -142,15 +143,15 @@ fn unknown(connection: &mut Connection) -> Outcome<Option<Problem>> {
     let (application, version) = (number("application_id")?, number("user_version")?);
     let is_new = application == 0 && version == 0 && tables == 0;
     if application != APPLICATION_ID && !is_new {
-        return Ok(Some(Problem::Foreign));
+        return Ok(Some(StateFileError::Foreign));
     }
-    let (found, known) = (u32::try_from(version).unwrap_or(u32::MAX), newest());
+    let (found, known) = (u32::try_from(version).unwrap_or(u32::MAX), newest_version());
     if found > known {
-        return Ok(Some(Problem::Newer { found, known }));
+        return Ok(Some(StateFileError::Newer { found, known }));
     }
     // Reads the whole file, which the limits keep small: better here than in the middle of the work.
     let sound: String = moment.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    Ok((sound != "ok").then(|| Problem::Damaged(sound.into())))
+    Ok((sound != "ok").then(|| StateFileError::Damaged(sound.into())))
 }
 
 /// Readers do not wait for writers, and what was acknowledged survives a crash *and* a loss of power.
@@ -158,9 +159,9 @@ fn unknown(connection: &mut Connection) -> Outcome<Option<Problem>> {
 /// With WAL, `NORMAL` would do for `kill -9`, but a loss of power could take back the last commits, and
 /// with them versions and fencing numbers that were given out already: they would be given out again.
 /// So `FULL` it is; that writes which wait are committed together makes up for it.
-fn make_durable(connection: &Connection) -> Outcome<()> {
+fn make_durable(connection: &Connection) -> SqliteResult<()> {
     // SQLite does not wait by itself while another process changes the journal's mode.
-    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // Only on macOS a plain fsync does not reach the disk.
     connection.pragma_update(None, "fullfsync", true)?;
@@ -168,11 +169,11 @@ fn make_durable(connection: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection) -> Outcome<()> {
+fn migrate(connection: &mut Connection) -> SqliteResult<()> {
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
     };
-    if version(connection)? >= newest() {
+    if version(connection)? >= newest_version() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -182,16 +183,16 @@ fn migrate(connection: &mut Connection) -> Outcome<()> {
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", newest().max(applied))?;
+    transaction.pragma_update(None, "user_version", newest_version().max(applied))?;
     Ok(transaction.commit()?)
 }
 
-fn newest() -> u32 {
+fn newest_version() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
-fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let end = Instant::now() + PATIENCE;
+fn retry_while_busy<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let end = Instant::now() + BUSY_TIMEOUT;
     loop {
         match attempt() {
             Err(error) if is_busy(&error) && Instant::now() < end => {

@@ -10,8 +10,8 @@ use rusqlite::config::DbConfig;
 use tempfile::TempDir;
 
 use super::super::conformance::count_to;
-use super::super::error::Problem;
-use super::super::{Backend, Keep, Limits, State, StateError, Told};
+use super::super::error::StateFileError;
+use super::super::{Backend, LogRetention, State, StateError, StateLimits, TopicEvent};
 use super::file;
 
 fn place() -> (TempDir, PathBuf) {
@@ -21,16 +21,16 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 async fn open(file: &Path) -> State {
-    State::sqlite(file, Limits::default()).await.unwrap()
+    State::sqlite(file, StateLimits::default()).await.unwrap()
 }
 
-async fn refusal(file: &Path) -> Problem {
+async fn refusal(file: &Path) -> StateFileError {
     let before = fs::read(file).unwrap();
-    let error = State::sqlite(file, Limits::default()).await.unwrap_err();
+    let error = State::sqlite(file, StateLimits::default()).await.unwrap_err();
     assert_eq!(fs::read(file).unwrap(), before, "the file was touched");
     assert!(error.to_string().contains("state.sqlite3"), "{error}");
     match error {
-        StateError::File { problem, .. } => problem,
+        StateError::File { error: problem, .. } => problem,
         other => panic!("{other}"),
     }
 }
@@ -38,7 +38,7 @@ async fn refusal(file: &Path) -> Problem {
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
     let (_folder, file) = place();
-    let keep = Keep { entries: 9, ttl: Duration::from_secs(600) };
+    let keep = LogRetention { entries: 9, ttl: Duration::from_secs(600) };
     let state = open(&file).await;
     let version = state.put("a", Bytes::from("x"), None).await.unwrap();
     state.append("l", Bytes::from("y"), keep).await.unwrap();
@@ -59,25 +59,25 @@ async fn a_file_of_a_newer_version_is_left_alone() {
     let connection = file::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
-    assert_eq!(refusal(&file).await, Problem::Newer { found: 7, known: 1 });
+    assert_eq!(refusal(&file).await, StateFileError::Newer { found: 7, known: 1 });
 
     // The same when the newer version was killed and its last commits wait beside the file.
     let connection = Connection::open(&file).unwrap();
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     connection.pragma_update(None, "user_version", 8).unwrap();
     drop(connection);
-    assert_eq!(refusal(&file).await, Problem::Newer { found: 8, known: 1 });
+    assert_eq!(refusal(&file).await, StateFileError::Newer { found: 8, known: 1 });
 }
 
 #[tokio::test]
 async fn a_file_of_another_program_is_left_alone() {
     let (_folder, file) = place();
     Connection::open(&file).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
-    assert_eq!(refusal(&file).await, Problem::Foreign);
+    assert_eq!(refusal(&file).await, StateFileError::Foreign);
     fs::write(&file, "x").unwrap();
-    assert_eq!(refusal(&file).await, Problem::Foreign);
+    assert_eq!(refusal(&file).await, StateFileError::Foreign);
     fs::write(&file, "no database at all\n".repeat(100)).unwrap();
-    assert!(matches!(refusal(&file).await, Problem::Damaged(_)));
+    assert!(matches!(refusal(&file).await, StateFileError::Damaged(_)));
 }
 
 #[tokio::test]
@@ -93,14 +93,14 @@ async fn a_damaged_file_is_refused() {
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 4096].fill(0xff);
     fs::write(&file, bytes).unwrap();
-    assert!(matches!(refusal(&file).await, Problem::Damaged(_)));
+    assert!(matches!(refusal(&file).await, StateFileError::Damaged(_)));
 }
 
 #[tokio::test]
 async fn a_place_that_cannot_be_written_is_named() {
     let (folder, _) = place();
     let file = folder.path().join("missing").join("state.sqlite3");
-    let error = State::sqlite(&file, Limits::default()).await.unwrap_err();
+    let error = State::sqlite(&file, StateLimits::default()).await.unwrap_err();
     assert!(error.to_string().contains("cannot be opened or written"), "{error}");
 }
 
@@ -138,7 +138,7 @@ async fn two_connections_who_count_lose_nothing() {
 #[tokio::test]
 async fn a_message_reaches_the_listeners_of_another_connection() {
     let (_folder, file) = place();
-    let limits = Limits { backlog: 256, ..Limits::default() };
+    let limits = StateLimits { backlog: 256, ..StateLimits::default() };
     let one = State::sqlite(&file, limits).await.unwrap();
     let two = State::sqlite(&file, limits).await.unwrap();
     one.publish("t", Bytes::from("before")).await.unwrap();
@@ -148,21 +148,21 @@ async fn a_message_reaches_the_listeners_of_another_connection() {
     for number in 0..150 {
         let message = Bytes::from(number.to_string());
         one.publish("t", message.clone()).await.unwrap();
-        assert_eq!(here.next().await, Some(Told::Message(message.clone())));
+        assert_eq!(here.next().await, Some(TopicEvent::Message(message.clone())));
         if number % 30 == 0 {
             two.publish("t", Bytes::from("from there")).await.unwrap();
-            assert_eq!(here.next().await, Some(Told::Message(Bytes::from("from there"))));
+            assert_eq!(here.next().await, Some(TopicEvent::Message(Bytes::from("from there"))));
         }
     }
     let (mut foreign, mut own) = (0, 0);
     while foreign < 150 || own < 5 {
         match there.next().await.unwrap() {
-            Told::Message(message) if message == "from there" => own += 1,
-            Told::Message(message) => {
+            TopicEvent::Message(message) if message == "from there" => own += 1,
+            TopicEvent::Message(message) => {
                 assert_eq!(message, foreign.to_string());
                 foreign += 1;
             }
-            Told::Missed => panic!("after {foreign}"),
+            TopicEvent::Missed => panic!("after {foreign}"),
         }
     }
 }
@@ -180,9 +180,9 @@ async fn who_looks_too_late_for_messages_of_others_is_told() {
                DELETE FROM messages;
                COMMIT;";
     other.execute_batch(sql).unwrap();
-    assert_eq!(there.next().await, Some(Told::Missed));
+    assert_eq!(there.next().await, Some(TopicEvent::Missed));
     one.publish("t", Bytes::from("x")).await.unwrap();
-    assert_eq!(there.next().await, Some(Told::Message(Bytes::from("x"))));
+    assert_eq!(there.next().await, Some(TopicEvent::Message(Bytes::from("x"))));
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn messages_do_not_pile_up_in_the_file() {
 async fn old_values_and_entries_do_not_pile_up_in_the_file() {
     let (_folder, file) = place();
     let state = open(&file).await;
-    let keep = Keep { entries: 5, ttl: Duration::ZERO };
+    let keep = LogRetention { entries: 5, ttl: Duration::ZERO };
     for number in 0..100 {
         let key = number.to_string();
         state.put(&key, Bytes::from("x"), Some(Duration::ZERO)).await.unwrap();
@@ -235,7 +235,7 @@ async fn old_values_and_entries_do_not_pile_up_in_the_file() {
 #[tokio::test]
 async fn one_write_that_is_refused_takes_none_of_its_neighbours_along() {
     let (_folder, file) = place();
-    let limits = Limits { entries: 40, ..Limits::default() };
+    let limits = StateLimits { entries: 40, ..StateLimits::default() };
     let state = State::sqlite(&file, limits).await.unwrap();
     let all: Vec<_> = (0..60)
         .map(|number| {

@@ -4,11 +4,11 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::{Limits, StateError};
-use super::{Outcome, entries, signed};
+use super::super::{StateError, StateLimits};
+use super::{SqliteResult, entries, signed};
 
 /// The row of a log.
-struct Head {
+struct LogRow {
     id: i64,
     last: i64,
     expires: i64,
@@ -20,12 +20,12 @@ pub(super) fn append(
     entry: &Bytes,
     keep: usize,
     (now, expires): (i64, i64),
-    limits: &Limits,
-) -> Outcome<u64> {
-    entries::make_room(connection, entry.len() + Limits::OVERHEAD, now, limits)?;
+    limits: &StateLimits,
+) -> SqliteResult<u64> {
+    entries::make_room(connection, entry.len() + StateLimits::OVERHEAD, now, limits)?;
     let head = match find(connection, name)? {
         Some(head) => head,
-        None => make(connection, name, now, limits)?,
+        None => ensure(connection, name, now, limits)?,
     };
     let sequence = head.last.saturating_add(1);
     // An entry never goes before an earlier one, so what is left of a log has no holes.
@@ -46,7 +46,7 @@ pub(super) fn read_after(
     after: u64,
     most: usize,
     now: i64,
-) -> Outcome<Vec<(u64, Bytes)>> {
+) -> SqliteResult<Vec<(u64, Bytes)>> {
     let Some(head) = find(connection, name)? else {
         let trimmed = StateError::Trimmed { resume_after: 0 };
         return if after == 0 { Ok(vec![]) } else { Err(trimmed.into()) };
@@ -71,40 +71,45 @@ pub(super) fn read_after(
 }
 
 /// Whether there was such a log.
-pub(super) fn remove(connection: &Connection, name: &str, now: i64) -> Outcome<bool> {
+pub(super) fn remove(connection: &Connection, name: &str, now: i64) -> SqliteResult<bool> {
     let sql = "DELETE FROM logs WHERE name = ?1 RETURNING expires";
     let mut statement = connection.prepare_cached(sql)?;
     let expires = statement.query_row([name], |row| row.get::<_, i64>(0)).optional()?;
     Ok(expires.is_some_and(|expires| expires > now))
 }
 
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> Outcome<()> {
+pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM log_entries WHERE rowid IN
                (SELECT rowid FROM log_entries WHERE expires <= ?1 ORDER BY expires, sequence LIMIT ?2)";
     connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
     Ok(())
 }
 
-fn find(connection: &Connection, name: &str) -> Outcome<Option<Head>> {
+fn find(connection: &Connection, name: &str) -> SqliteResult<Option<LogRow>> {
     let sql = "SELECT id, last, expires FROM logs WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let head = statement.query_row([name], |row| {
-        Ok(Head { id: row.get(0)?, last: row.get(1)?, expires: row.get(2)? })
+        Ok(LogRow { id: row.get(0)?, last: row.get(1)?, expires: row.get(2)? })
     });
     Ok(head.optional()?)
 }
 
-fn make(connection: &Connection, name: &str, now: i64, limits: &Limits) -> Outcome<Head> {
+fn ensure(
+    connection: &Connection,
+    name: &str,
+    now: i64,
+    limits: &StateLimits,
+) -> SqliteResult<LogRow> {
     if entries::totals(connection)?.logs >= limits.logs {
         let sql = "DELETE FROM logs WHERE id =
                    (SELECT id FROM logs WHERE expires <= ?1 ORDER BY expires LIMIT 1)";
         if connection.prepare_cached(sql)?.execute([now])? == 0 {
-            return Err(StateError::Full { what: "logs", most: limits.logs }.into());
+            return Err(StateError::Full { kind: "logs", max: limits.logs }.into());
         }
     }
     let sql = "INSERT INTO logs (name, last, expires) VALUES (?1, 0, ?2)";
     connection.prepare_cached(sql)?.execute(params![name, now])?;
-    Ok(Head { id: connection.last_insert_rowid(), last: 0, expires: now })
+    Ok(LogRow { id: connection.last_insert_rowid(), last: 0, expires: now })
 }
 
 /// Numbers begin with 1.

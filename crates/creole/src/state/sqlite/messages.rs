@@ -8,28 +8,28 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::topics::Topics;
 use super::super::{Result, StateError};
-use super::worker::at_one_moment;
-use super::{Outcome, signed};
+use super::worker::in_read_transaction;
+use super::{SqliteResult, signed};
 use crate::random;
 
 /// The most messages in the table, and how long they stay, in milliseconds. A process that looks for them
 /// later than that tells its listeners that something was missed.
-const MOST: i64 = 1024;
-const AGE: i64 = 10_000;
+const MAX_MESSAGES: i64 = 1024;
+const MAX_AGE_MS: i64 = 10_000;
 
 /// The most messages that are read at once.
-const READ_AT_ONCE: usize = 64;
-const MOST_PAGES: usize = 16;
+const READ_BATCH: usize = 64;
+const MAX_PAGES: usize = 16;
 
 /// How far this process has read.
-pub(super) struct Feed {
+pub(super) struct MessageFeed {
     pub(super) topics: Arc<Topics>,
     /// Tells this connection's messages, which its own listeners have heard already, from those of others.
     pub(super) origin: i64,
     last: i64,
 }
 
-struct Page {
+struct MessagePage {
     messages: Vec<(String, Bytes)>,
     /// The number up to which this page goes.
     last: i64,
@@ -37,24 +37,24 @@ struct Page {
     is_last: bool,
 }
 
-impl Feed {
+impl MessageFeed {
     pub(super) fn new(topics: Arc<Topics>) -> Result<Self> {
-        let origin = random::bytes().map_err(|_| StateError::Stopped)?;
+        let origin = random::random_bytes().map_err(|_| StateError::Stopped)?;
         Ok(Self { topics, origin: i64::from_ne_bytes(origin), last: 0 })
     }
 
     /// Tells what other connections have published since the last time. Never inside of a transaction
     /// that may be undone, since numbers that are undone are given out again.
-    pub(super) fn poll(&mut self, connection: &Connection) -> Outcome<()> {
-        if self.topics.listening() == 0 {
-            self.last = head(connection)?;
+    pub(super) fn poll(&mut self, connection: &Connection) -> SqliteResult<()> {
+        if self.topics.listener_count() == 0 {
+            self.last = last_number(connection)?;
             return Ok(());
         }
         // As many as the table holds; who publishes without end cannot keep the thread here.
-        for _ in 0..=MOST_PAGES {
-            let page = at_one_moment(connection, |moment| self.page(moment))?;
+        for _ in 0..=MAX_PAGES {
+            let page = in_read_transaction(connection, |moment| self.page(moment))?;
             if page.has_gap {
-                self.topics.tell_missed();
+                self.topics.notify_missed();
             }
             for (topic, message) in page.messages {
                 self.topics.publish(&topic, &message);
@@ -67,10 +67,10 @@ impl Feed {
         Ok(())
     }
 
-    fn page(&self, connection: &Connection) -> Outcome<Page> {
-        let head = head(connection)?;
+    fn page(&self, connection: &Connection) -> SqliteResult<MessagePage> {
+        let head = last_number(connection)?;
         if head == self.last {
-            return Ok(Page { messages: vec![], last: head, has_gap: false, is_last: true });
+            return Ok(MessagePage { messages: vec![], last: head, has_gap: false, is_last: true });
         }
         let sql = "SELECT min(number) FROM messages WHERE number > ?1";
         let mut statement = connection.prepare_cached(sql)?;
@@ -78,7 +78,7 @@ impl Feed {
         let sql = "SELECT number, origin, topic, message FROM messages WHERE number > ?1
                    ORDER BY number LIMIT ?2";
         let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![self.last, signed(READ_AT_ONCE)])?;
+        let mut rows = statement.query(params![self.last, signed(READ_BATCH)])?;
         let (mut messages, mut count, mut last) = (vec![], 0, self.last);
         while let Some(row) = rows.next()? {
             count += 1;
@@ -87,11 +87,11 @@ impl Feed {
                 messages.push((row.get(2)?, row.get::<_, Vec<u8>>(3)?.into()));
             }
         }
-        let is_last = count < READ_AT_ONCE;
+        let is_last = count < READ_BATCH;
         let last = if is_last { head } else { last };
         // A number that went back is that of a file which was put in this one's place.
         let has_gap = first != Some(self.last + 1);
-        Ok(Page { messages, last, has_gap, is_last })
+        Ok(MessagePage { messages, last, has_gap, is_last })
     }
 }
 
@@ -101,24 +101,26 @@ pub(super) fn publish(
     topic: &str,
     message: &Bytes,
     now: i64,
-) -> Outcome<()> {
+) -> SqliteResult<()> {
     sweep(connection, now, 8)?;
     let sql = "INSERT INTO messages (origin, topic, message, sent) VALUES (?1, ?2, ?3, ?4)";
     connection.prepare_cached(sql)?.execute(params![origin, topic, &message[..], now])?;
     let sql = "DELETE FROM messages WHERE number <= ?1";
-    connection.prepare_cached(sql)?.execute([connection.last_insert_rowid() - MOST])?;
+    connection.prepare_cached(sql)?.execute([connection.last_insert_rowid() - MAX_MESSAGES])?;
     Ok(())
 }
 
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> Outcome<()> {
+pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM messages WHERE sent <= ?1 AND number IN
                (SELECT number FROM messages ORDER BY number LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute(params![now.saturating_sub(AGE), signed(most)])?;
+    connection
+        .prepare_cached(sql)?
+        .execute(params![now.saturating_sub(MAX_AGE_MS), signed(most)])?;
     Ok(())
 }
 
 /// The number that was given out last.
-fn head(connection: &Connection) -> Outcome<i64> {
+fn last_number(connection: &Connection) -> SqliteResult<i64> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'";
     let seq = connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
     Ok(seq.unwrap_or(0))

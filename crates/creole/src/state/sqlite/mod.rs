@@ -21,41 +21,41 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::topics::{Subscription, Topics};
-use super::{Condition, Entry, Keep, Limits, Result, Space, StateError};
-use entries::Writing;
-use worker::{Done, Failure, Job, Work, Worker};
+use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
+use entries::PendingWrite;
+use worker::{CommitCallback, JobKind, SqliteFailure, SqliteWorker, WorkerJob};
 
 /// The most calls that wait for the thread; further ones wait for a place.
-const MOST_WAITING: usize = 256;
+const MAX_QUEUED_JOBS: usize = 256;
 
 /// A handle to the thread; it ends with the last of them.
 #[derive(Clone, Debug)]
-pub(super) struct Sqlite {
-    shared: Arc<Shared>,
+pub(super) struct SqliteState {
+    shared: Arc<SqliteShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SqliteShared {
     path: Arc<Path>,
-    limits: Limits,
+    limits: StateLimits,
     clock: Clock,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<WorkerJob>,
     /// Bounds the channel without ever blocking who sends.
-    places: Arc<Semaphore>,
+    queue_slots: Arc<Semaphore>,
 }
 
-impl Sqlite {
-    pub(super) async fn open(path: PathBuf, limits: Limits) -> Result<Self> {
+impl SqliteState {
+    pub(super) async fn open(path: PathBuf, limits: StateLimits) -> Result<Self> {
         Self::open_with(path, limits, Clock::System).await
     }
 
-    async fn open_with(path: PathBuf, limits: Limits, clock: Clock) -> Result<Self> {
+    async fn open_with(path: PathBuf, limits: StateLimits, clock: Clock) -> Result<Self> {
         let path: Arc<Path> = path.into();
         let (jobs, waiting) = mpsc::channel();
         let (ready, opened) = oneshot::channel();
         let topics = Arc::new(Topics::new(limits));
         let file = Arc::clone(&path);
-        let life = move || match Worker::open(file, waiting, topics) {
+        let life = move || match SqliteWorker::open(file, waiting, topics) {
             Ok(worker) => {
                 // Who asked may have left; then there is nothing to do either.
                 let _ = ready.send(Ok(()));
@@ -68,46 +68,48 @@ impl Sqlite {
         let thread = std::thread::Builder::new().name("creole-state".to_owned());
         thread.spawn(life).map_err(|_| StateError::Stopped)?;
         opened.await.map_err(|_| StateError::Stopped)??;
-        let places = Arc::new(Semaphore::new(MOST_WAITING));
-        Ok(Self { shared: Arc::new(Shared { path, limits, clock, jobs, places }) })
+        let places = Arc::new(Semaphore::new(MAX_QUEUED_JOBS));
+        Ok(Self {
+            shared: Arc::new(SqliteShared { path, limits, clock, jobs, queue_slots: places }),
+        })
     }
 
     /// A state whose clock is that of tokio, so that tests can move it.
     #[cfg(test)]
-    pub(super) async fn open_for_tests(path: PathBuf, limits: Limits) -> Result<Self> {
+    pub(super) async fn open_for_tests(path: PathBuf, limits: StateLimits) -> Result<Self> {
         let clock =
-            Clock::Moved { start: tokio::time::Instant::now(), at_start: Clock::System.now() };
+            Clock::Manual { start: tokio::time::Instant::now(), at_start: Clock::System.now() };
         Self::open_with(path, limits, clock).await
     }
 
-    pub(super) async fn get(&self, space: Space, key: &str) -> Result<Option<Entry>> {
+    pub(super) async fn get(&self, space: Namespace, key: &str) -> Result<Option<StateEntry>> {
         let (key, now) = (key.to_owned(), self.now());
         self.read(move |connection| entries::get(connection, space, &key, now)).await
     }
 
     pub(super) async fn write(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         value: Bytes,
         ttl: Option<Duration>,
     ) -> Result<Option<u64>> {
         let (limits, now) = (self.shared.limits, self.now());
-        let expires = ttl.map(|ttl| after(now, ttl));
-        let writing = Writing { space, key: key.to_owned(), condition, value, expires };
+        let expires = ttl.map(|ttl| expiry_time(now, ttl));
+        let writing = PendingWrite { space, key: key.to_owned(), condition, value, expires };
         self.change(move |connection| entries::write(connection, &writing, now, &limits)).await
     }
 
     pub(super) async fn touch(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
         ttl: Option<Duration>,
     ) -> Result<bool> {
         let (key, now) = (key.to_owned(), self.now());
-        let expires = ttl.map(|ttl| after(now, ttl));
+        let expires = ttl.map(|ttl| expiry_time(now, ttl));
         self.change(move |connection| {
             entries::touch(connection, (space, &key), condition, now, expires)
         })
@@ -116,7 +118,7 @@ impl Sqlite {
 
     pub(super) async fn remove(
         &self,
-        space: Space,
+        space: Namespace,
         key: &str,
         condition: Condition,
     ) -> Result<bool> {
@@ -125,9 +127,9 @@ impl Sqlite {
             .await
     }
 
-    pub(super) async fn append(&self, log: &str, entry: Bytes, keep: Keep) -> Result<u64> {
+    pub(super) async fn append(&self, log: &str, entry: Bytes, keep: LogRetention) -> Result<u64> {
         let (log, limits, now) = (log.to_owned(), self.shared.limits, self.now());
-        let expires = after(now, keep.ttl);
+        let expires = expiry_time(now, keep.ttl);
         self.change(move |connection| {
             logs::append(connection, &log, &entry, keep.entries, (now, expires), &limits)
         })
@@ -151,14 +153,14 @@ impl Sqlite {
 
     pub(super) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
         let (topic, now) = (topic.to_owned(), self.now());
-        self.hand_over(|answer| {
-            Work::Write(Box::new(move |connection, feed| {
+        self.run_on_worker(|answer| {
+            JobKind::Write(Box::new(move |connection, feed| {
                 let written = connection.and_then(|connection| {
                     messages::publish(connection, feed.origin, &topic, &message, now)
                 });
                 let topics = Arc::clone(&feed.topics);
                 let is_done = written.is_ok();
-                let done: Done = Box::new(move |committed| {
+                let done: CommitCallback = Box::new(move |committed| {
                     let result = committed.and(written);
                     if result.is_ok() {
                         topics.publish(&topic, &message);
@@ -173,8 +175,8 @@ impl Sqlite {
 
     pub(super) async fn subscribe(&self, topic: &str) -> Result<Subscription> {
         let topic = topic.to_owned();
-        self.hand_over(|answer| {
-            Work::Read(Box::new(move |connection, feed| {
+        self.run_on_worker(|answer| {
+            JobKind::Read(Box::new(move |connection, feed| {
                 // What was published before is told to those who listened before.
                 let caught_up = feed.poll(connection);
                 answer(caught_up.and_then(|()| Ok(feed.topics.subscribe(&topic)?)));
@@ -185,11 +187,11 @@ impl Sqlite {
 
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T> {
-        self.hand_over(|answer| {
-            Work::Read(Box::new(move |connection, _| {
-                answer(worker::at_one_moment(connection, work))
+        self.run_on_worker(|answer| {
+            JobKind::Read(Box::new(move |connection, _| {
+                answer(worker::in_read_transaction(connection, work))
             }))
         })
         .await
@@ -197,13 +199,14 @@ impl Sqlite {
 
     async fn change<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T> {
-        self.hand_over(|answer| {
-            Work::Write(Box::new(move |connection, _| {
+        self.run_on_worker(|answer| {
+            JobKind::Write(Box::new(move |connection, _| {
                 let written = connection.and_then(work);
                 let is_done = written.is_ok();
-                let done: Done = Box::new(move |committed| answer(committed.and(written)));
+                let done: CommitCallback =
+                    Box::new(move |committed| answer(committed.and(written)));
                 (is_done, done)
             }))
         })
@@ -211,21 +214,21 @@ impl Sqlite {
     }
 
     /// Gives work to the thread and waits for what it answers.
-    async fn hand_over<T: Send + 'static>(
+    async fn run_on_worker<T: Send + 'static>(
         &self,
-        work: impl FnOnce(Box<dyn FnOnce(Outcome<T>) + Send>) -> Work,
+        work: impl FnOnce(Box<dyn FnOnce(SqliteResult<T>) + Send>) -> JobKind,
     ) -> Result<T> {
-        let places = Arc::clone(&self.shared.places);
+        let places = Arc::clone(&self.shared.queue_slots);
         let place = places.acquire_owned().await.map_err(|_| StateError::Stopped)?;
         let (sender, answer) = oneshot::channel();
         let work = work(Box::new(move |result| {
             // Who asked may have left.
             let _ = sender.send(result);
         }));
-        let job = Job { work, place };
+        let job = WorkerJob { work, permit: place };
         self.shared.jobs.send(job).map_err(|_| StateError::Stopped)?;
         let result = answer.await.map_err(|_| StateError::Stopped)?;
-        result.map_err(|failure| failure.at(&self.shared.path))
+        result.map_err(|failure| failure.into_state_error(&self.shared.path))
     }
 
     fn now(&self) -> i64 {
@@ -233,14 +236,14 @@ impl Sqlite {
     }
 }
 
-type Outcome<T> = std::result::Result<T, Failure>;
+type SqliteResult<T> = std::result::Result<T, SqliteFailure>;
 
 /// What tells the time, in milliseconds since 1970: it has to hold for other processes too.
 #[derive(Debug, Clone, Copy)]
 enum Clock {
     System,
     #[cfg(test)]
-    Moved {
+    Manual {
         start: tokio::time::Instant,
         at_start: i64,
     },
@@ -254,13 +257,13 @@ impl Clock {
                 milliseconds(time)
             }
             #[cfg(test)]
-            Self::Moved { start, at_start } => at_start + milliseconds(start.elapsed()),
+            Self::Manual { start, at_start } => at_start + milliseconds(start.elapsed()),
         }
     }
 }
 
 /// Rounded up, so that nothing goes before its time.
-fn after(now: i64, ttl: Duration) -> i64 {
+fn expiry_time(now: i64, ttl: Duration) -> i64 {
     let partial = i64::from(!ttl.subsec_nanos().is_multiple_of(1_000_000));
     now.saturating_add(milliseconds(ttl)).saturating_add(partial)
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::super::conformance::count_to;
-use super::super::{Limits, State};
+use super::super::{State, StateLimits};
 
 const FILE: &str = "CREOLE_STATE_TEST_FILE";
 const COUNTER: &str = "state::sqlite::process_tests::child_that_counts";
@@ -29,7 +29,7 @@ fn child(name: &str, file: &Path) -> Child {
 }
 
 async fn open(file: impl AsRef<Path>) -> State {
-    State::sqlite(file.as_ref(), Limits::default()).await.unwrap()
+    State::sqlite(file.as_ref(), StateLimits::default()).await.unwrap()
 }
 
 #[tokio::test]

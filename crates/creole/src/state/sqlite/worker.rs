@@ -9,94 +9,101 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::error::Problem;
+use super::super::error::StateFileError;
 use super::super::topics::Topics;
 use super::super::{Result, StateError};
-use super::messages::Feed;
-use super::{Outcome, file};
+use super::messages::MessageFeed;
+use super::{SqliteResult, file};
 
 /// The most writes of one commit. Every commit waits for the disk, so under load this is what makes the
 /// difference.
-const MOST_TOGETHER: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// How often messages of other processes are looked for.
-const POLLED_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Something to do, with its place in the queue.
-pub(super) struct Job {
-    pub(super) work: Work,
-    pub(super) place: OwnedSemaphorePermit,
+pub(super) struct WorkerJob {
+    pub(super) work: JobKind,
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
-pub(super) enum Work {
+pub(super) enum JobKind {
     /// Changes nothing and answers by itself.
-    Read(Read),
+    Read(ReadJob),
     /// Is answered after the commit.
-    Write(Write),
+    Write(WriteJob),
 }
 
-pub(super) type Read = Box<dyn FnOnce(&Connection, &mut Feed) + Send>;
+pub(super) type ReadJob = Box<dyn FnOnce(&Connection, &mut MessageFeed) + Send>;
 
 /// Writes, if a transaction could be begun, and tells whether it went well; it is undone if not.
-pub(super) type Write = Box<dyn FnOnce(Outcome<&Connection>, &Feed) -> (bool, Done) + Send>;
+pub(super) type WriteJob =
+    Box<dyn FnOnce(SqliteResult<&Connection>, &MessageFeed) -> (bool, CommitCallback) + Send>;
 
 /// Answers, given whether the commit went well.
-pub(super) type Done = Box<dyn FnOnce(Outcome<()>) + Send>;
+pub(super) type CommitCallback = Box<dyn FnOnce(SqliteResult<()>) + Send>;
 
 /// Why something was not done.
 #[derive(Debug, Clone)]
-pub(super) enum Failure {
+pub(super) enum SqliteFailure {
     State(StateError),
     Sqlite(Arc<rusqlite::Error>),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(Arc::new(error))
     }
 }
 
-impl From<StateError> for Failure {
+impl From<StateError> for SqliteFailure {
     fn from(error: StateError) -> Self {
         Self::State(error)
     }
 }
 
-impl Failure {
-    pub(super) fn at(self, path: &Arc<Path>) -> StateError {
+impl SqliteFailure {
+    pub(super) fn into_state_error(self, path: &Arc<Path>) -> StateError {
         let error = match self {
             Self::State(error) => return error,
             Self::Sqlite(error) => error,
         };
         let why = error.to_string().into();
         let problem = match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Problem::Damaged(why),
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                Problem::Inaccessible(why)
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                StateFileError::Damaged(why)
             }
-            Some(ErrorCode::DiskFull) => Problem::DiskFull(why),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Problem::Busy(why),
-            _ => Problem::Other(why),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                StateFileError::Inaccessible(why)
+            }
+            Some(ErrorCode::DiskFull) => StateFileError::DiskFull(why),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StateFileError::Busy(why),
+            _ => StateFileError::Other(why),
         };
-        StateError::File { path: Arc::clone(path), problem }
+        StateError::File { path: Arc::clone(path), error: problem }
     }
 }
 
 /// What the thread has.
-pub(super) struct Worker {
+pub(super) struct SqliteWorker {
     path: Arc<Path>,
     connection: Connection,
-    jobs: Receiver<Job>,
-    feed: Feed,
-    polled: Instant,
+    jobs: Receiver<WorkerJob>,
+    feed: MessageFeed,
+    last_poll: Instant,
     poll_failed: bool,
 }
 
-impl Worker {
-    pub(super) fn open(path: Arc<Path>, jobs: Receiver<Job>, topics: Arc<Topics>) -> Result<Self> {
-        let connection = file::open(&path).map_err(|failure| failure.at(&path))?;
-        let feed = Feed::new(topics)?;
-        Ok(Self { path, connection, jobs, feed, polled: Instant::now(), poll_failed: false })
+impl SqliteWorker {
+    pub(super) fn open(
+        path: Arc<Path>,
+        jobs: Receiver<WorkerJob>,
+        topics: Arc<Topics>,
+    ) -> Result<Self> {
+        let connection = file::open(&path).map_err(|failure| failure.into_state_error(&path))?;
+        let feed = MessageFeed::new(topics)?;
+        Ok(Self { path, connection, jobs, feed, last_poll: Instant::now(), poll_failed: false })
     }
 
     /// Works until nobody is left who could ask for anything.
@@ -108,11 +115,11 @@ impl Worker {
                 None => self.wait(),
             };
             match waited {
-                Ok(Job { work: Work::Read(read), place }) => {
+                Ok(WorkerJob { work: JobKind::Read(read), permit: place }) => {
                     read(&self.connection, &mut self.feed);
                     drop(place);
                 }
-                Ok(first) => next = self.write_together(first),
+                Ok(first) => next = self.write_batch(first),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -121,15 +128,15 @@ impl Worker {
     }
 
     /// Sleeps for as long as there is nothing to do: without listeners nothing wakes the thread.
-    fn wait(&self) -> std::result::Result<Job, RecvTimeoutError> {
-        if self.feed.topics.listening() == 0 {
+    fn wait(&self) -> std::result::Result<WorkerJob, RecvTimeoutError> {
+        if self.feed.topics.listener_count() == 0 {
             return self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected);
         }
-        self.jobs.recv_timeout(POLLED_EVERY.saturating_sub(self.polled.elapsed()))
+        self.jobs.recv_timeout(POLL_INTERVAL.saturating_sub(self.last_poll.elapsed()))
     }
 
     fn poll_if_due(&mut self) {
-        if self.feed.topics.listening() == 0 || self.polled.elapsed() < POLLED_EVERY {
+        if self.feed.topics.listener_count() == 0 || self.last_poll.elapsed() < POLL_INTERVAL {
             return;
         }
         let read = self.feed.poll(&self.connection);
@@ -137,34 +144,34 @@ impl Worker {
         if let Err(failure) = &read
             && !self.poll_failed
         {
-            let error = failure.clone().at(&self.path);
+            let error = failure.clone().into_state_error(&self.path);
             tracing::warn!(%error, "messages of other processes cannot be read");
         }
         self.poll_failed = read.is_err();
-        self.polled = Instant::now();
+        self.last_poll = Instant::now();
     }
 
     /// Commits a write together with those that wait behind it. Gives the first job that was not one.
-    fn write_together(&mut self, first: Job) -> Option<Job> {
+    fn write_batch(&mut self, first: WorkerJob) -> Option<WorkerJob> {
         let mut open = execute(&self.connection, "BEGIN IMMEDIATE");
         let (mut answers, mut next) = (Vec::new(), Some(first));
-        while let Some(Job { work, place }) = next.take() {
+        while let Some(WorkerJob { work, permit: place }) = next.take() {
             let write = match work {
-                Work::Write(write) => write,
-                read @ Work::Read(_) => {
-                    next = Some(Job { work: read, place });
+                JobKind::Write(write) => write,
+                read @ JobKind::Read(_) => {
+                    next = Some(WorkerJob { work: read, permit: place });
                     break;
                 }
             };
             let (settled, done) = self.attempt(open, write);
             open = settled;
             answers.push((done, place));
-            if open.is_err() || answers.len() >= MOST_TOGETHER {
+            if open.is_err() || answers.len() >= MAX_BATCH {
                 break;
             }
             next = self.jobs.try_recv().ok();
         }
-        let committed = self.end(open);
+        let committed = self.commit_or_roll_back(open);
         for (done, place) in answers {
             done(committed.clone());
             drop(place);
@@ -173,7 +180,11 @@ impl Worker {
     }
 
     /// Does one write of several, or undoes all of it. Fails when the others are lost with it.
-    fn attempt(&self, open: Outcome<()>, write: Write) -> (Outcome<()>, Done) {
+    fn attempt(
+        &self,
+        open: SqliteResult<()>,
+        write: WriteJob,
+    ) -> (SqliteResult<()>, CommitCallback) {
         let saved = open.and_then(|()| execute(&self.connection, "SAVEPOINT one"));
         let (is_done, done) = write(saved.clone().map(|()| &self.connection), &self.feed);
         let settled = saved.and_then(|()| {
@@ -186,7 +197,7 @@ impl Worker {
     }
 
     /// Commits, or lets nothing have happened: neither a half nor an open transaction stays behind.
-    fn end(&self, open: Outcome<()>) -> Outcome<()> {
+    fn commit_or_roll_back(&self, open: SqliteResult<()>) -> SqliteResult<()> {
         let committed = open.and_then(|()| execute(&self.connection, "COMMIT"));
         if committed.is_err() && !self.connection.is_autocommit() {
             execute(&self.connection, "ROLLBACK")?;
@@ -196,15 +207,15 @@ impl Worker {
 }
 
 /// Reads all of it at one moment, whatever other processes write meanwhile.
-pub(super) fn at_one_moment<T>(
+pub(super) fn in_read_transaction<T>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> Outcome<T>,
-) -> Outcome<T> {
+    work: impl FnOnce(&Connection) -> SqliteResult<T>,
+) -> SqliteResult<T> {
     let moment = connection.unchecked_transaction()?;
     work(&moment)
 }
 
-fn execute(connection: &Connection, sql: &str) -> Outcome<()> {
+fn execute(connection: &Connection, sql: &str) -> SqliteResult<()> {
     connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::Refusal;
-use crate::budget::{Budget, Held, NoRoom, Room};
+use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
 
 /// How large a body may be, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub async fn read<B>(body: B, limits: &BodyLimits) -> Result<Bytes, Unread>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let hold = || Budget::of_process().hold(());
+    let hold = || Budget::of_process().reserve_for(());
     read_held(body, limits, hold).await.map(|(bytes, _)| bytes)
 }
 
@@ -107,8 +107,8 @@ where
 pub(crate) async fn read_held<B>(
     mut body: B,
     limits: &BodyLimits,
-    hold: impl FnOnce() -> Held,
-) -> Result<(Bytes, Option<Held>), Unread>
+    hold: impl FnOnce() -> Reservation,
+) -> Result<(Bytes, Option<Reservation>), Unread>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -116,7 +116,7 @@ where
         return Err(Unread::TooLarge(limits.size));
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
-    let mut room = Room::new(hold);
+    let mut room = BufferReservation::new(hold);
     let mut start = None;
     let mut first = Bytes::new();
     let mut whole = Vec::new();
@@ -127,7 +127,7 @@ where
             return Err(Unread::TooLarge(limits.size));
         }
         if received == 0 {
-            room.grow_to(piece.len()).map_err(|NoRoom| Unread::NoRoom)?;
+            room.grow_to(piece.len()).map_err(|BudgetExhausted| Unread::NoRoom)?;
             first = piece;
             continue;
         }
@@ -135,13 +135,13 @@ where
         if whole.capacity() < needed {
             // Room is made for what came, never for what was only announced.
             let capacity = needed.max((received * 2).min(announced));
-            room.grow_to(capacity).map_err(|NoRoom| Unread::NoRoom)?;
+            room.grow_to(capacity).map_err(|BudgetExhausted| Unread::NoRoom)?;
             whole.reserve_exact(capacity - whole.len());
         }
         whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
-    Ok((if whole.is_empty() { first } else { whole.into() }, room.into_held()))
+    Ok((if whole.is_empty() { first } else { whole.into() }, room.into_reservation()))
 }
 
 /// The next piece of data; nothing at the end.

@@ -26,8 +26,8 @@ use super::router::Router;
 use super::speaker::Overseer;
 use super::versions::{One, Protocol, Two};
 use super::wire::Wire;
+use crate::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::BoxFuture;
-use crate::guard::{CatchPanic, Panic};
 
 /// What a connection needs to be served.
 pub(super) struct Served<A> {
@@ -130,7 +130,7 @@ fn whole<V, E: Display>(ended: Result<V, E>) -> Option<V> {
 }
 
 /// What is answered in place of an answer that could not be made.
-fn broken_down<B>(panic: Panic) -> Response<Outgoing<B>> {
+fn broken_down<B>(panic: CaughtPanic) -> Response<Outgoing<B>> {
     tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     Refusal::new(status, "the server broke down on this request").into_response()

@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::stream::{Event, Next, Reader, Stream};
-use crate::call::{ConnectionId, Origin, Outlet};
+use crate::call::{ClientChannel, ConnectionId, Origin};
 use crate::chain::BoxFuture;
 use crate::registry::Announcement;
 use crate::server::Service;
@@ -194,8 +194,8 @@ impl Conversation {
         context: &mut Context<'_>,
     ) -> Option<Pending> {
         let key = call.key;
-        let outlet = Arc::clone(self) as Arc<dyn Outlet>;
-        let (mut future, canceller) = self.service.run(call, outlet, self.origin.clone());
+        let outlet = Arc::clone(self) as Arc<dyn ClientChannel>;
+        let (mut future, canceller) = self.service.start_call(call, outlet, self.origin.clone());
         // Before the first poll: another request of the session may cancel the call while its handler computes.
         self.lock().open(key)?.canceller = Some(canceller);
         match future.as_mut().poll(context) {
@@ -427,19 +427,22 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         let id = self.id();
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        inner.machine.subscribed_uris().for_each(|uri| self.service.registry().release(uri, id));
+        inner
+            .machine
+            .subscribed_uris()
+            .for_each(|uri| self.service.registry().subscription_ended(uri, id));
     }
 }
 
-impl Outlet for Conversation {
-    fn event(&self, call: CallKey, event: CallEvent) -> BoxFuture<'_, ()> {
+impl ClientChannel for Conversation {
+    fn send_event(&self, call: CallKey, event: CallEvent) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.has_room(call).await;
             self.with(COMMON, |machine, now, out| machine.send_event(call, &event, now, out));
         })
     }
 
-    fn ask(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let waiting =
                 self.ask_by(|machine, now, out| machine.request_input(call, &question, now, out));
@@ -447,20 +450,20 @@ impl Outlet for Conversation {
         })
     }
 
-    fn ask_session(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         self.ask_by(|machine, now, out| machine.request_session_input(&question, now, out))
     }
 
-    fn roots_changes(&self) -> Option<watch::Receiver<()>> {
+    fn watch_roots(&self) -> Option<watch::Receiver<()>> {
         let mut inner = self.lock();
         Some(inner.roots.get_or_insert_with(|| Box::new(watch::Sender::new(()))).subscribe())
     }
 
-    fn log(&self, event: CallEvent) {
+    fn send_log(&self, event: CallEvent) {
         self.with(COMMON, |machine, _, out| machine.send_session_log(&event, out));
     }
 
-    fn release(&self, call: CallKey, retry: Duration) {
+    fn release_connection(&self, call: CallKey, retry: Duration) {
         let mut inner = self.lock();
         let key = inner.stream_of(call);
         if let Some(stream) = inner.stream(key).filter(|_| key != COMMON) {

@@ -34,10 +34,10 @@ use super::request::{Head, Headers};
 use super::session::{Place, Session};
 use super::sessions::{Holder, Sessions};
 use super::stream::Stream;
-use crate::auth::{LOCAL, Principal};
+use crate::auth::{LOCAL_PRINCIPAL, Principal};
 use crate::budget::Budget;
 use crate::call::Origin;
-use crate::peers::Peers;
+use crate::peers::Replicas;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -57,7 +57,7 @@ pub struct Settings {
     /// Where sessions are written down, so that they outlive the process.
     pub state: State,
     /// The processes that share the state, where there may be several: messages may come to any of them.
-    pub peers: Option<Peers>,
+    pub peers: Option<Replicas>,
 }
 
 impl Default for Settings {
@@ -122,7 +122,7 @@ impl Endpoint {
         let (most, idle) = (settings.max_sessions, settings.session_idle);
         let (state, peers) = (settings.state.clone(), settings.peers.clone());
         let sessions = Sessions::new(service.clone(), state, peers, most, idle);
-        let unnamed = LOCAL.into();
+        let unnamed = LOCAL_PRINCIPAL.into();
         let draining = watch::Sender::new(false);
         Self { shared: Arc::new(Shared { service, settings, hub, sessions, unnamed, draining }) }
     }
@@ -181,7 +181,7 @@ impl Endpoint {
     }
 
     /// The processes that share the state, where there may be several.
-    pub(super) fn peers(&self) -> Option<&Peers> {
+    pub(super) fn peers(&self) -> Option<&Replicas> {
         self.shared.settings.peers.as_ref()
     }
 
@@ -313,7 +313,7 @@ impl Endpoint {
         status: u16,
     ) -> Response<Body> {
         let service = self.shared.service.clone();
-        let unnamed = Origin::alone(Arc::clone(&self.shared.unnamed));
+        let unnamed = Origin::sessionless(Arc::clone(&self.shared.unnamed));
         let conversation = Conversation::new(service, unnamed, Stream::passing());
         conversation.refuse(fields, fault, rules);
         let reader = conversation.attach(COMMON, None);

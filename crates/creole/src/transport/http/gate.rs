@@ -4,13 +4,13 @@ use http::header::AUTHORIZATION;
 
 use super::answer::{Admission, Gate, Peer, Refusal};
 use super::request::Head;
-use crate::auth::{Authenticator, Principal, Verdict};
+use crate::auth::{AuthDecision, Authenticator, Principal};
 
 impl Gate for Authenticator {
     fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
         let address = Some(peer.0.ip());
         let proof = head.headers.only(AUTHORIZATION.as_str());
-        match self.authenticate_now(proof.as_ref(), address) {
+        match self.try_authenticate(proof.as_ref(), address) {
             Some(verdict) => Admission::Now(pass(head, verdict)),
             None => Admission::Later(Box::pin(async move {
                 let verdict = self.authenticate(proof.as_ref(), address).await;
@@ -20,14 +20,14 @@ impl Gate for Authenticator {
     }
 }
 
-fn pass(head: &mut Head, verdict: Verdict) -> Result<Principal, Refusal> {
+fn pass(head: &mut Head, verdict: AuthDecision) -> Result<Principal, Refusal> {
     match verdict {
-        Verdict::Granted(principal) => {
+        AuthDecision::Granted(principal) => {
             // Nobody behind this needs the secret.
             head.headers.remove(AUTHORIZATION.as_str());
             Ok(principal)
         }
-        Verdict::Refused(challenge) => {
+        AuthDecision::Refused(challenge) => {
             let headers = challenge.headers.iter();
             let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
             let (status, text) = (challenge.status, challenge.body.to_owned());

@@ -24,7 +24,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let connections = budget::connections();
+        let connections = budget::max_connections();
         Self {
             connections,
             connections_per_address: connections.div_ceil(2),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::limits::Limits;
-use crate::auth::network;
+use crate::auth::network_prefix;
 
 /// The places for connections.
 pub(super) struct Places {
@@ -53,7 +53,7 @@ impl Places {
         if is_shared || address.to_canonical().is_loopback() {
             return Some(place);
         }
-        let network = network(Some(address));
+        let network = network_prefix(Some(address));
         let mut counts = self.addresses.lock();
         let count = counts.entry(network).or_default();
         if *count >= self.addresses.most {

@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 
 use super::handover::Lasts;
 use super::request::Headers;
-use crate::budget::Held;
+use crate::budget::Reservation;
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -127,7 +127,7 @@ pub(super) fn empty(status: u16) -> Response<Body> {
 }
 
 /// The same response, which holds this for as long as it streams.
-pub(super) fn holding(response: Response<Body>, held: Held) -> Response<Body> {
+pub(super) fn holding(response: Response<Body>, held: Reservation) -> Response<Body> {
     response.map(|body| match body.0 {
         Kind::Events(events) => Body(Kind::Events(Box::pin(Holding { events, _held: held }))),
         whole => Body(whole),
@@ -137,7 +137,7 @@ pub(super) fn holding(response: Response<Body>, held: Held) -> Response<Body> {
 /// Events that hold memory of what they answer.
 struct Holding {
     events: Pin<Box<dyn Events>>,
-    _held: Held,
+    _held: Reservation,
 }
 
 impl Events for Holding {

@@ -30,9 +30,9 @@ use super::hub::{Hub, Listening};
 use super::reply::{self, Body, Events};
 use super::sessions::Holder;
 use super::stream::{Next, Reader, Stream};
-use crate::auth::LOCAL;
+use crate::auth::LOCAL_PRINCIPAL;
 use crate::call::Origin;
-use crate::peers::{Keeping, Peers};
+use crate::peers::{Registration, Replicas};
 use crate::random;
 use crate::server::Service;
 
@@ -58,9 +58,9 @@ pub(super) struct Session {
     closed: AtomicBool,
     listening: OnceLock<Listening>,
     /// The processes that share the state, where there may be several.
-    peers: Option<Peers>,
+    peers: Option<Replicas>,
     /// Has other processes find its streams.
-    shown: Mutex<Option<Keeping>>,
+    shown: Mutex<Option<Registration>>,
 }
 
 /// How a session is written down.
@@ -77,7 +77,7 @@ impl Session {
         owner: Arc<str>,
         holder: Holder,
         single: bool,
-        peers: Option<Peers>,
+        peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
         let common = if single { Stream::endless() } else { Stream::kept() };
         let id = new_id()?;
@@ -93,7 +93,7 @@ impl Session {
         principal: &Arc<str>,
         holder: Holder,
         record: &[u8],
-        peers: Option<Peers>,
+        peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
         let record: Record<'_> = serde_json::from_slice(record).ok()?;
         if *record.principal != **principal {
@@ -110,7 +110,7 @@ impl Session {
         (owner, holder): (Arc<str>, Holder),
         conversation: Arc<Conversation>,
         single: bool,
-        peers: Option<Peers>,
+        peers: Option<Replicas>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
@@ -248,7 +248,7 @@ impl Session {
 
     /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
     pub(super) fn get(self: &Arc<Self>, last: Option<Place<'_>>) -> Response<Body> {
-        let own = self.peers.as_ref().map(Peers::name);
+        let own = self.peers.as_ref().map(Replicas::name);
         let last = last.filter(|last| last.home == own).map(|last| last.event);
         let resumed = last.and_then(|last| {
             let reader = self.conversation.attach(last.stream, Some(last.event))?;
@@ -409,7 +409,7 @@ impl Drop for Reading {
 /// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
 /// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
 fn responsible(owner: &str, id: &str) -> Arc<str> {
-    match owner == LOCAL {
+    match owner == LOCAL_PRINCIPAL {
         true => format!("session:{id}").into(),
         false => owner.into(),
     }
@@ -417,5 +417,5 @@ fn responsible(owner: &str, id: &str) -> Arc<str> {
 
 /// 144 bits that nobody can guess, in visible ASCII; `None` when the system has no randomness.
 fn new_id() -> Option<String> {
-    random::bytes::<18>().ok().map(|bytes| hex(&bytes))
+    random::random_bytes::<18>().ok().map(|bytes| hex(&bytes))
 }

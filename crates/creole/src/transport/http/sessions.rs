@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use self::table::{Full, Table};
 use super::endpoint::Refused;
 use super::session::Session;
-use crate::peers::Peers;
+use crate::peers::Replicas;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -33,7 +33,7 @@ pub(super) struct Sessions {
     service: Service,
     state: State,
     /// The processes that share it, where there may be several.
-    peers: Option<Peers>,
+    peers: Option<Replicas>,
     idle: Duration,
     table: RwLock<Table>,
     /// When they were last looked through for room.
@@ -46,7 +46,7 @@ impl Sessions {
     pub(super) fn new(
         service: Service,
         state: State,
-        peers: Option<Peers>,
+        peers: Option<Replicas>,
         most: usize,
         idle: Duration,
     ) -> Arc<Self> {

@@ -83,6 +83,6 @@ async fn what_was_read_is_forgotten_when_it_is_told_to_have_changed() {
     for (key, uri) in keys.into_iter().zip(["file:///a", "file:///b"]) {
         cache.keep(key, uri.to_owned(), &relayed(r#"{"contents":[]}"#));
     }
-    cache.updated("file:///a");
+    cache.resource_updated("file:///a");
     assert_eq!(keys.map(|key| cache.kept().find(&key).is_some()), [false, true]);
 }

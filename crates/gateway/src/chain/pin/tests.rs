@@ -44,7 +44,7 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
     assert!(approve(&path, "files", Some("same")).unwrap().is_empty());
     assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
     assert_eq!(text(&call(&second, "a", "read", "{}").await), "done");
-    second.registry().show_again();
+    second.registry().reapply_layers();
     assert_eq!(listed(&second, ListKind::Tools).await, ["read", "same"]);
     assert!(changes(&path).unwrap().is_empty());
 }
@@ -58,18 +58,18 @@ async fn what_is_approved_is_noticed_once_by_lists() {
     let layers: Vec<Arc<dyn Middleware>> = vec![Arc::clone(&pin) as _];
     let service = Server::new("t").tool(tool("read", "Writes")).with_all(layers).start();
     assert!(listed(&service, ListKind::Tools).await.is_empty());
-    assert!(!pin.has_changed());
+    assert!(!pin.definitions_changed());
     assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
-    service.registry().look_again();
+    service.registry().reapply_layers_if_changed();
     assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
-    assert!(!pin.has_changed(), "told once");
+    assert!(!pin.definitions_changed(), "told once");
     // A call that notices first keeps nothing from the lists.
     service.registry().add_tool(tool("read", "Burns"));
-    assert!(!pin.has_changed() && listed(&service, ListKind::Tools).await.is_empty());
+    assert!(!pin.definitions_changed() && listed(&service, ListKind::Tools).await.is_empty());
     pin.0.save();
     assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
     assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-    assert!(pin.has_changed());
+    assert!(pin.definitions_changed());
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn servers_share_a_file() {
         meta: None,
     }));
     for pin in [&one, &two] {
-        assert!(pin.shape(ListKind::Tools, Arc::clone(&definition)).is_some());
+        assert!(pin.rewrite_definition(ListKind::Tools, Arc::clone(&definition)).is_some());
     }
     drop((one, two));
     let remembered = file::read(&path).unwrap();
@@ -116,7 +116,7 @@ fn a_tool_that_there_is_no_room_for_is_neither_listed_nor_called() {
     for number in 0..=memory::MOST_TOOLS {
         let text = format!(r#"{{"name":"t{number}","inputSchema":{{"type":"object"}}}}"#);
         let tool = Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap());
-        let is_shown = pin.shape(ListKind::Tools, tool).is_some();
+        let is_shown = pin.rewrite_definition(ListKind::Tools, tool).is_some();
         assert_eq!(is_shown, number < memory::MOST_TOOLS);
         assert_ne!(is_shown, pin.0.withholds(&format!("t{number}")));
     }

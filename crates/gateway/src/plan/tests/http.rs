@@ -25,7 +25,7 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     );
     assert!(usual.is_private() && usual.tls.is_none());
     assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
-    let connections = creole::budget::connections();
+    let connections = creole::budget::max_connections();
     assert_eq!((usual.limits.connections, usual.limits.sessions), (connections, 10_000));
     let half = connections.div_ceil(2);
     assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (half, None));

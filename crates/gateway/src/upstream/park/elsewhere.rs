@@ -6,7 +6,7 @@
 use std::sync::Weak;
 
 use creole::call::{Call, CancelReason, Context};
-use creole::peers::{Desk, Errand, Peers, Unreached};
+use creole::peers::{ReplicaError, ReplicaRequest, ReplicaResponder, Replicas};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{KeyedInputRequest, Level, TaskOutcome};
 use creole::proto::operation::{Event, Outcome, Payload};
@@ -61,13 +61,13 @@ pub(super) fn target(id: &str) -> String {
 
 /// Goes on with a call that waits in the process `home`.
 pub(super) async fn resume(
-    peers: &Peers,
+    peers: &Replicas,
     home: &str,
     parked: &Parked,
     call: &Call,
-) -> Result<Outcome, Unreached> {
+) -> Result<Outcome, ReplicaError> {
     let context = &call.context;
-    let answers = context.answers().map(|(key, answer)| (key.to_owned(), answer.clone()));
+    let answers = context.input_responses().map(|(key, answer)| (key.to_owned(), answer.clone()));
     let principal = context.principal().to_owned();
     let back = Return { principal, round: parked.round, answers: answers.collect() };
     // Plain data cannot fail to serialise.
@@ -89,10 +89,10 @@ pub(super) async fn resume(
 }
 
 /// The fault of a call that could not be handed on, though its process is there.
-pub(super) fn unreached(unreached: &Unreached) -> Fault {
+pub(super) fn unreached(unreached: &ReplicaError) -> Fault {
     let kind = match unreached {
-        Unreached::Busy => FaultKind::Busy,
-        Unreached::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,
+        ReplicaError::Busy => FaultKind::Busy,
+        ReplicaError::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,
         _ => FaultKind::BackendUnavailable,
     };
     let detail = format!("the call waits in another process: {unreached}");
@@ -109,12 +109,12 @@ async fn tell(said: Said, context: &Context) {
         }
         Said::Asks { .. } | Said::Ends(_) | Said::Lost => return,
     };
-    context.event(event).await;
+    context.send_event(event).await;
 }
 
 /// Serves somebody who came back to another process; being left is noticed by the call.
-pub(super) async fn serve(parking: Weak<Parking>, id: String, errand: Errand) {
-    let Errand { payload, desk, sender } = errand;
+pub(super) async fn serve(parking: Weak<Parking>, id: String, errand: ReplicaRequest) {
+    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
     let Ok(back) = serde_json::from_slice::<Return>(&payload) else { return };
     let Some(parking) = parking.upgrade() else { return say(&desk, &Said::Lost).await };
     let found = parking.lock().find(&id, &back.principal);
@@ -137,11 +137,11 @@ pub(super) async fn serve(parking: Weak<Parking>, id: String, errand: Errand) {
     }
     tokio::select! {
         () = pass_on(news, &desk) => {}
-        () = sender.left() => {}
+        () = sender.disconnected() => {}
     }
 }
 
-async fn pass_on(mut news: mpsc::Receiver<ToCaller>, desk: &Desk) {
+async fn pass_on(mut news: mpsc::Receiver<ToCaller>, desk: &ReplicaResponder) {
     let mut events = 0;
     while let Some(told) = news.recv().await {
         let said = match told {
@@ -160,15 +160,15 @@ async fn pass_on(mut news: mpsc::Receiver<ToCaller>, desk: &Desk) {
     say(desk, &Said::Lost).await;
 }
 
-async fn say(desk: &Desk, said: &Said) {
+async fn say(desk: &ReplicaResponder, said: &Said) {
     let text = serde_json::to_vec(said).unwrap_or_default();
-    let Err(error) = desk.say(&text).await else { return };
+    let Err(error) = desk.send(&text).await else { return };
     if let Said::Ends(_) | Said::Asks { .. } = said {
         let detail = format!("what came of the call cannot be handed on: {error}");
         let fault =
             Said::Ends(TaskOutcome::Fault(Fault::new(FaultKind::BackendUnavailable, detail)));
         // Whoever waits notices by itself that the state fails.
-        _ = desk.say(&serde_json::to_vec(&fault).unwrap_or_default()).await;
+        _ = desk.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
 }
 

@@ -65,7 +65,7 @@ impl Trace {
     /// The answers that the caller came back with, by what tells the questions apart. What is no answer is asked again.
     pub(in super::super) fn answers(&self, context: &Context) -> Vec<(String, Raw)> {
         let answered = self.questions.iter().filter_map(|asked| {
-            let (_, answer) = context.answers().find(|(key, _)| *key == asked.key)?;
+            let (_, answer) = context.input_responses().find(|(key, _)| *key == asked.key)?;
             is_answer(&asked.question, answer).ok()?;
             Some((digest(&asked.question), answer.clone()))
         });

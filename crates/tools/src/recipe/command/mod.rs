@@ -5,7 +5,7 @@ mod run;
 
 use std::path::{Path, PathBuf};
 
-use creole::process::{Guardian, Patience, Program};
+use creole::process::{GracePeriods, Program, Reaper};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -15,8 +15,8 @@ use super::template::Template;
 use super::tool_result::ResultFormat;
 
 /// How patiently a program is ended whose call is over.
-const GRACE_PERIODS: Patience =
-    Patience { closed: Duration::from_millis(0), asked: Duration::from_secs(2) };
+const GRACE_PERIODS: GracePeriods =
+    GracePeriods { after_close: Duration::from_millis(0), after_signal: Duration::from_secs(2) };
 
 /// A tool that runs a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,7 @@ impl CommandRunner {
     pub(super) fn new(
         name: &str,
         recipe: &CommandRecipe,
-        guardian: Option<Guardian>,
+        guardian: Option<Reaper>,
     ) -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -74,9 +74,9 @@ impl CommandRunner {
         })?;
         let program = Program {
             folder: recipe.directory.clone(),
-            guardian,
-            patience: GRACE_PERIODS,
-            logs: false,
+            reaper: guardian,
+            grace_periods: GRACE_PERIODS,
+            log_stderr: false,
             ..Program::new(name, found)
         };
         let places = Semaphore::new(recipe.max_concurrent);

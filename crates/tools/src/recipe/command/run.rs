@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
-use creole::process::{Child, ChildInput, ChildOutput, Exit, Program, Tail};
+use creole::process::{Child, ChildInput, ChildOutput, Exit, Program, StderrTail};
 use creole::schema::Schema;
 use creole::{Context, ToolError, ToolResult};
 use tokio::time::timeout;
@@ -46,7 +46,7 @@ impl CommandRunner {
             done = work => done?,
             never = report_progress(&tail, context, &secrets), if self.recipe.progress => match never {},
         };
-        tail.settled(STDERR_TIMEOUT).await;
+        tail.wait_complete(STDERR_TIMEOUT).await;
         // Nobody whom it started outlives the call.
         child.stop().await;
         match exit {
@@ -88,7 +88,7 @@ async fn communicate(
         let mut talk = pin!(talk);
         tokio::select! {
             is_whole = &mut talk => is_whole,
-            _ = child.exited() => timeout(OUTPUT_TIMEOUT, talk).await.unwrap_or(true),
+            _ = child.wait_for_exit() => timeout(OUTPUT_TIMEOUT, talk).await.unwrap_or(true),
         }
     };
     if !is_whole {
@@ -96,7 +96,7 @@ async fn communicate(
         let what = format!("it wrote more than {longest} bytes and was ended; they begin:\n{text}");
         return Err(ToolError::failed(what));
     }
-    Ok((bytes, child.exited().await))
+    Ok((bytes, child.wait_for_exit().await))
 }
 
 /// Gives the program its input. One that does not want it has its reasons.
@@ -126,12 +126,12 @@ async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> b
 
 /// Tells the lines on stderr as progress; several that come at once are told by the last of them.
 async fn report_progress(
-    tail: &Tail,
+    tail: &StderrTail,
     context: &Context,
     secrets: &[Secret],
 ) -> std::convert::Infallible {
     let mut seen = 0;
-    while let Some(lines) = tail.lines_after(seen).await {
+    while let Some(lines) = tail.wait_lines_after(seen).await {
         seen = lines;
         let line = redact(&tail.last_line().unwrap_or_default(), secrets);
         let line = &line[..line.floor_char_boundary(MAX_LINE_BYTES)];
@@ -141,7 +141,7 @@ async fn report_progress(
 }
 
 /// What the model is told of a program that failed.
-fn failure(exit: Exit, tail: &Tail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
+fn failure(exit: Exit, tail: &StderrTail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
     let how = match exit {
         Exit::Code(code) => format!("it ended with code {code}"),
         Exit::Signal(signal) => format!("it was ended by signal {signal}"),

@@ -9,7 +9,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{self, Annotations, ListKind, format_timestamp};
 use creole::proto::operation::Change;
 use creole::proto::wire::Raw;
-use creole::{Contents, Registry, Resource, Source, Template, ToolError, media};
+use creole::{Contents, ItemSource, Registry, Resource, Template, ToolError, media};
 use serde_json::json;
 
 use super::FolderRecipe;
@@ -67,8 +67,8 @@ impl FolderService {
     /// Lists what was found, and from now on what changes.
     pub(super) fn start(self: Arc<Self>, first: ScanResult, registry: &Registry) {
         // Kept here too, so that what is listed stays if it cannot be watched.
-        let source = Arc::new(registry.source());
-        registry.keep(Arc::clone(&source));
+        let source = Arc::new(registry.add_source());
+        registry.attach(Arc::clone(&source));
         source.set_templates(vec![self.template()]);
         self.log_truncation(&first);
         self.list(&first, &source);
@@ -78,18 +78,20 @@ impl FolderService {
         let (name, keeper) =
             (self.recipe.name.clone(), FolderServiceWatch { served: self, source, last: first });
         match FolderWatch::start(keeper) {
-            Ok(watch) => registry.keep(watch),
+            Ok(watch) => registry.attach(watch),
             Err(error) => tracing::warn!("folder `{name}`: changes will not be noticed: {error}"),
         }
     }
 
     /// Lists these files in place of those before.
-    fn list(self: &Arc<Self>, found: &ScanResult, source: &Source) {
+    fn list(self: &Arc<Self>, found: &ScanResult, source: &ItemSource) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found.files.clone());
         let folder = Arc::clone(self);
         let reader = Resource::new("", "", move |uri, _| Arc::clone(&folder).read(uri));
-        let resources =
-            found.files.iter().map(|(path, facts)| reader.announced(self.definition(path, facts)));
+        let resources = found
+            .files
+            .iter()
+            .map(|(path, facts)| reader.with_definition(self.definition(path, facts)));
         for uri in source.set_resources(resources.collect()) {
             tracing::warn!("folder `{}`: somebody else has {uri} already", self.recipe.name);
         }
@@ -102,7 +104,7 @@ impl FolderService {
             uri: self.uris.uri_of(path),
             name: name.to_owned(),
             title: Some(path.to_owned()),
-            mime_type: media::by_name(name).map(str::to_owned),
+            mime_type: media::from_file_name(name).map(str::to_owned),
             size: Some(facts.size),
             annotations: Some(Annotations { last_modified: modified, ..Annotations::default() }),
             ..model::Resource::default()
@@ -139,8 +141,8 @@ impl FolderService {
         let Some(path) = path else { return Err(not_found(&uri)) };
         match self.root.read(&path, self.recipe.max_file_bytes) {
             Ok(bytes) => {
-                let kind = media::of(&path, &bytes);
-                Ok(vec![media::contents(uri, kind, bytes)])
+                let kind = media::detect(&path, &bytes);
+                Ok(vec![media::resource_contents(uri, kind, bytes)])
             }
             Err(ReadError::NotFound) => Err(not_found(&uri)),
             Err(ReadError::TooLarge) => {
@@ -189,7 +191,7 @@ impl FolderService {
 /// Looks at the folder again when it changed.
 struct FolderServiceWatch {
     served: Arc<FolderService>,
-    source: Arc<Source>,
+    source: Arc<ItemSource>,
     last: ScanResult,
 }
 

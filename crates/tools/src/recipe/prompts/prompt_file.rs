@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use creole::front_matter::Document;
+use creole::front_matter::FrontMatterDocument;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{Content, Prompt, PromptMessage, PromptResult, Role, ToolError};
 
@@ -54,7 +54,8 @@ impl PromptFile {
             wrong(line, "the file is not UTF-8 text", "save it as UTF-8")
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let document = Document::read(text).map_err(|it| wrong(it.line, &it.what, &it.help))?;
+        let document =
+            FrontMatterDocument::read(text).map_err(|it| wrong(it.line, &it.message, &it.help))?;
         let front = prompt_front_matter::read_front_matter(&document.members, text)?;
         let names: Vec<&str> = front.arguments.iter().map(|argument| &*argument.name).collect();
         let mut said = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use creole::proto::model::ListKind;
 use creole::proto::operation::Change;
-use creole::{Registry, Source};
+use creole::{ItemSource, Registry};
 
 use super::prompt_file::PromptFile;
 use super::{PromptsRecipe, stem};
@@ -28,7 +28,7 @@ pub(super) struct PromptFolder {
     last_scan: ScanResult,
     /// The prompts as they last were right, by the names of their files.
     files: BTreeMap<String, Arc<PromptFile>>,
-    source: Option<Arc<Source>>,
+    source: Option<Arc<ItemSource>>,
 }
 
 impl PromptFolder {
@@ -119,15 +119,15 @@ impl PromptFolder {
     pub(super) fn start(mut self, registry: &Registry) {
         let name = self.recipe.name.clone();
         // Kept here too, so that what is listed stays if it cannot be watched.
-        let source = Arc::new(registry.source());
-        registry.keep(Arc::clone(&source));
+        let source = Arc::new(registry.add_source());
+        registry.attach(Arc::clone(&source));
         self.source = Some(source);
         self.publish();
         if !self.recipe.watch {
             return;
         }
         match FolderWatch::start(self) {
-            Ok(watch) => registry.keep(watch),
+            Ok(watch) => registry.attach(watch),
             Err(error) => tracing::warn!("prompts `{name}`: changes will not be noticed: {error}"),
         }
     }

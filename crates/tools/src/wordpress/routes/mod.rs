@@ -17,7 +17,7 @@ use creole::proto::model::ListKind;
 use creole::proto::operation::{Change, Operation};
 use creole::proto::wire::Raw;
 use creole::{
-    BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Source, Tool, ToolError,
+    BoxFuture, Call, Context, ItemSource, Middleware, Next, Outcome, Server, Tool, ToolError,
     ToolResult,
 };
 use http::Method;
@@ -47,11 +47,11 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
     let (told, ready) = watch::channel(false);
     let site = site.clone();
     server.with(WaitForIndex(ready)).setup(move |registry| {
-        let source = Arc::new(registry.source());
+        let source = Arc::new(registry.add_source());
         // That there are tools is told before it is known which.
         source.set_tools(Vec::new());
         let kept = Arc::downgrade(&source);
-        registry.keep(source);
+        registry.attach(source);
         // Without a runtime nobody will ever call.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(refresh_tools(site, kept, told));
@@ -81,7 +81,7 @@ impl Middleware for WaitForIndex {
 }
 
 /// Keeps the tools as the index has them, for as long as the server lives.
-async fn refresh_tools(site: Site, source: Weak<Source>, told: watch::Sender<bool>) {
+async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender<bool>) {
     let mut known: Option<Vec<RouteEndpoint>> = None;
     let mut retry = RETRY_DELAY;
     loop {
@@ -110,7 +110,7 @@ async fn refresh_tools(site: Site, source: Weak<Source>, told: watch::Sender<boo
 }
 
 /// Offers these in place of those before. A tool of the same name that was there already, such as a curated one, stays.
-fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &Source) {
+fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &ItemSource) {
     let names = names::tool_names(endpoints);
     let tools =
         names.iter().zip(endpoints).map(|(name, endpoint)| build_tool(name, endpoint, site));

@@ -7,7 +7,7 @@ use creole_proto::operation::{Event, Operation};
 use creole_proto::server::{Call as Started, CallKey, InputResponse};
 
 use super::Conversation;
-use crate::call::{ConnectionId, Outlet};
+use crate::call::{ClientChannel, ConnectionId};
 use crate::chain::BoxFuture;
 
 /// Watches again what the session's client watched. Within a tokio runtime.
@@ -27,9 +27,9 @@ pub(super) fn watch(conversation: &Arc<Conversation>) {
             let operation = Operation::Subscribe { uri: uri.clone() };
             let started = Started { key: CallKey(0), operation, caller: caller.clone() };
             // A server that is not there any more has nothing to tell.
-            service.run(started, Arc::new(Nobody(id)), origin.clone()).0.await;
+            service.start_call(started, Arc::new(Nobody(id)), origin.clone()).0.await;
             if !is_watched(&watching, &uri) {
-                service.registry().release(&uri, id);
+                service.registry().subscription_ended(&uri, id);
             }
         }
     });
@@ -44,12 +44,12 @@ fn is_watched(conversation: &Weak<Conversation>, uri: &str) -> bool {
 /// Nobody waits for what is done again in the name of a connection.
 struct Nobody(ConnectionId);
 
-impl Outlet for Nobody {
-    fn event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+impl ClientChannel for Nobody {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
     }
 

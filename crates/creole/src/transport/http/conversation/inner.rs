@@ -93,14 +93,14 @@ impl Inner {
                 Action::Cancel(call, reason) => self.cancel(call, &reason),
                 Action::InputResponse(ask, answer) => self.answer(ask, answer),
                 Action::ReleaseSubscriptions(uris) => {
-                    uris.iter().for_each(|uri| service.registry().release(uri, id));
+                    uris.iter().for_each(|uri| service.registry().subscription_ended(uri, id));
                 }
                 Action::RootsChanged => {
                     if let Some(roots) = &self.roots {
                         roots.send_replace(());
                     }
                 }
-                Action::Observe(observation) => telemetry::observe(&observation),
+                Action::Observe(observation) => telemetry::record_observation(&observation),
             }
         }
         // Until the next one comes, somebody else has use for the room.
@@ -159,7 +159,7 @@ impl Inner {
 
     fn deliver(&mut self, route: FrameRoute, current: StreamKey, event: Event) {
         if self.logs_payloads {
-            telemetry::payload("sent", &event.text);
+            telemetry::log_payload("sent", &event.text);
         }
         let key = match route {
             FrameRoute::Reply => current,
@@ -202,7 +202,7 @@ impl Inner {
 impl Open {
     fn stop_because(self, reason: &str) {
         if let Some(canceller) = &self.canceller {
-            canceller.cancel_because(reason);
+            canceller.cancel_with_reason(reason);
         }
         self.stop();
     }

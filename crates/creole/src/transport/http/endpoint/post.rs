@@ -76,13 +76,13 @@ impl Endpoint {
         }
         accepted.events &= self.dialect().event_streams;
         let Settings { body: limits, budget, .. } = &self.shared.settings;
-        let hold = || budget.hold(Holder::new(&principal, head.client));
+        let hold = || budget.reserve_for(Holder::new(&principal, head.client));
         let (body, held) = match body::read_held(body, limits, hold).await {
             Ok(read) => read,
             Err(unread) => return Refusal::from(unread).into_response(),
         };
         if self.shared.service.logs_payloads() {
-            telemetry::payload("received", &body);
+            telemetry::log_payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.scan);
         let post = Post { headers, accepted, principal, client: head.client, scanned };
@@ -187,7 +187,9 @@ impl Endpoint {
             return Ok(());
         }
         let tool = fields.param_members.name.and_then(unquote).unwrap_or_default();
-        let Some(mirrors) = self.shared.service.registry().mirrors(&tool) else { return Ok(()) };
+        let Some(mirrors) = self.shared.service.registry().mirrored_headers(&tool) else {
+            return Ok(());
+        };
         let arguments =
             fields.param_members.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
@@ -206,7 +208,7 @@ impl Endpoint {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
         let origin = match rules.era {
-            Era::Stateless => Origin::alone(principal),
+            Era::Stateless => Origin::sessionless(principal),
             Era::Handshake => Origin::new(principal),
         };
         let conversation = Conversation::new(service, origin, Stream::passing());

@@ -11,13 +11,13 @@ use http::Response;
 use super::super::reply::{self, Body, Events};
 use super::super::session::{Reading, Session};
 use super::unknown;
-use crate::peers::{Errand, Keeping, Peers, Unreached};
+use crate::peers::{Registration, ReplicaError, ReplicaRequest, Replicas};
 use crate::state::StateError;
 
 /// A stream that other processes find for as long as somebody reads it.
 pub(super) struct Found {
     reading: Reading,
-    _keeping: Keeping,
+    _keeping: Registration,
 }
 
 impl Events for Found {
@@ -28,19 +28,19 @@ impl Events for Found {
 
 /// Has other processes find the stream of a session.
 pub(super) async fn found(
-    peers: &Peers,
+    peers: &Replicas,
     session: &Arc<Session>,
     reading: Reading,
     limits: ScanLimits,
 ) -> Found {
     let theirs = Arc::clone(session);
     let take = move |errand| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, errand)));
-    Found { reading, _keeping: peers.keep(&target(session.id()), take).await }
+    Found { reading, _keeping: peers.register(&target(session.id()), take).await }
 }
 
 /// Hands a message on to the process that has the stream, and answers with what that one did.
 pub(super) async fn hand_on(
-    peers: &Peers,
+    peers: &Replicas,
     home: &str,
     id: &str,
     principal: &str,
@@ -53,8 +53,8 @@ pub(super) async fn hand_on(
     };
     match status.await {
         Ok(taken) if &taken[..] == TAKEN => reply::empty(202),
-        Ok(_) | Err(Unreached::Gone | Unreached::Unknown) => unknown(),
-        Err(Unreached::State(StateError::TooLong { most, .. })) => {
+        Ok(_) | Err(ReplicaError::Gone | ReplicaError::Unknown) => unknown(),
+        Err(ReplicaError::State(StateError::TooLong { max: most, .. })) => {
             let why = format!("the stream is in another process, which takes {most} bytes at most");
             reply::refusal(413, &why)
         }
@@ -71,8 +71,8 @@ pub(super) async fn hand_on(
 const TAKEN: &[u8] = b"taken";
 
 /// Takes a message for the session, if it is from its owner.
-async fn serve(session: Arc<Session>, limits: ScanLimits, errand: Errand) {
-    let Errand { payload, desk, .. } = errand;
+async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest) {
+    let ReplicaRequest { payload, responder: desk, .. } = errand;
     let from_owner = read(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
     let taken = from_owner.filter(|_| !session.is_closed());
     if let Some((_, message)) = taken {
@@ -82,7 +82,7 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, errand: Errand) {
         drop(session.post(scanned.as_ref(), false).await);
     }
     let said = if taken.is_some() { TAKEN } else { b"unknown" };
-    if let Err(error) = desk.say(said).await {
+    if let Err(error) = desk.send(said).await {
         tracing::warn!(%error, "another process was not told that its message was taken");
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::super::reply::{self, Body, Events};
 use super::{Reading, Session};
 use crate::chain::BoxFuture;
-use crate::peers::{Desk, Errand, Peers, Replies, Unreached};
+use crate::peers::{ReplicaError, ReplicaRequest, ReplicaResponder, ReplicaResponses, Replicas};
 
 /// What is said first if there is such a stream; if there is none, nothing is.
 const FOUND: &[u8] = b"found";
@@ -56,7 +56,7 @@ impl Session {
         if shown.is_none() {
             let session = Arc::downgrade(self);
             let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
-            *shown = Some(peers.keep(&target(&self.id), take).await);
+            *shown = Some(peers.register(&target(&self.id), take).await);
         }
     }
 
@@ -90,36 +90,36 @@ impl Session {
 }
 
 async fn fetch(
-    peers: &Peers,
+    peers: &Replicas,
     home: &str,
     session: &Session,
     event: EventId,
-) -> Result<Replies, Unreached> {
+) -> Result<ReplicaResponses, ReplicaError> {
     let errand = format!("{event} {}", session.owner()).into();
     let mut replies = peers.send(home, &target(&session.id), errand).await?;
     match replies.next().await? {
         said if said == FOUND => Ok(replies),
-        _ => Err(Unreached::Unknown),
+        _ => Err(ReplicaError::Unknown),
     }
 }
 
 /// What comes of a stream that another process reads.
 struct Relayed {
-    next: BoxFuture<'static, Option<(Bytes, Replies)>>,
+    next: BoxFuture<'static, Option<(Bytes, ReplicaResponses)>>,
     draining: watch::Receiver<bool>,
 }
 
 impl Relayed {
-    fn new(replies: Replies, draining: watch::Receiver<bool>) -> Self {
+    fn new(replies: ReplicaResponses, draining: watch::Receiver<bool>) -> Self {
         Self { next: next(replies, draining.clone()), draining }
     }
 }
 
 /// What is said next; nothing at the end, whatever it is. The client may ask again then.
 fn next(
-    mut replies: Replies,
+    mut replies: ReplicaResponses,
     mut draining: watch::Receiver<bool>,
-) -> BoxFuture<'static, Option<(Bytes, Replies)>> {
+) -> BoxFuture<'static, Option<(Bytes, ReplicaResponses)>> {
     Box::pin(async move {
         let said = tokio::select! {
             said = replies.next() => said.ok()?,
@@ -142,13 +142,13 @@ impl Events for Relayed {
 }
 
 /// Reads a stream for a client of another process, if the session is its own.
-async fn serve(session: Weak<Session>, errand: Errand) {
-    let Errand { payload, desk, sender } = errand;
+async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
+    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
     let reading = session.upgrade().and_then(|session| reading(&session, &payload));
     let passed = async {
         match reading {
             Some(reading) => pass_on(reading, &desk).await,
-            None => desk.say(&[]).await,
+            None => desk.send(&[]).await,
         }
     };
     tokio::select! {
@@ -157,7 +157,7 @@ async fn serve(session: Weak<Session>, errand: Errand) {
                 tracing::warn!(%error, "a stream is not passed on to another process");
             }
         }
-        () = sender.left() => {}
+        () = sender.disconnected() => {}
     }
 }
 
@@ -172,12 +172,15 @@ fn reading(session: &Arc<Session>, errand: &[u8]) -> Option<Reading> {
     Some(Reading::resumed(session, event.stream, reader))
 }
 
-async fn pass_on(mut reading: Reading, desk: &Desk) -> Result<(), crate::state::StateError> {
-    desk.say(FOUND).await?;
+async fn pass_on(
+    mut reading: Reading,
+    desk: &ReplicaResponder,
+) -> Result<(), crate::state::StateError> {
+    desk.send(FOUND).await?;
     while let Some(bytes) = poll_fn(|context| Pin::new(&mut reading).poll_bytes(context)).await {
-        desk.say(&bytes).await?;
+        desk.send(&bytes).await?;
     }
-    desk.say(&[]).await
+    desk.send(&[]).await
 }
 
 fn target(id: &str) -> String {

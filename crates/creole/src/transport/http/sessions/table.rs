@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::session::Session;
-use crate::auth::{LOCAL, network};
+use crate::auth::{LOCAL_PRINCIPAL, network_prefix};
 
 /// How long a session may be unused from its beginning before somebody else may take its place, who has as many.
 const GRACE: Duration = Duration::from_secs(120);
@@ -29,8 +29,8 @@ pub(in super::super) enum Holder {
 impl Holder {
     /// Whom a session of this principal counts for that is opened from this address.
     pub(in super::super) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
-        match **principal == *LOCAL {
-            true => Self::Network(network(client)),
+        match **principal == *LOCAL_PRINCIPAL {
+            true => Self::Network(network_prefix(client)),
             false => Self::Principal(Arc::clone(principal)),
         }
     }

@@ -54,7 +54,7 @@ impl Answer for Echo {
         _: Option<Principal>,
     ) -> Response<Pieces> {
         let todo = head.headers.get("x-do").map(|value| String::from_utf8(value.to_vec()).unwrap());
-        let hold = || self.budget.hold(());
+        let hold = || self.budget.reserve_for(());
         let (bytes, _held) = match body::read_held(body, &self.limits, hold).await {
             Ok(read) => read,
             Err(unread) => return Refusal::from(unread).into_response(),

@@ -9,20 +9,20 @@ use creole_proto::revision::TaskModel as Kind;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use super::claims::Claim;
-use super::record::{Answers, Record};
-use super::store::{Changed, TaskKey, unknown_task};
-use super::{Shared, Tasks, check_declared};
-use crate::ask::{lowered, together};
+use super::claims::InputClaim;
+use super::record::{ResponsesByKey, TaskRecord};
+use super::store::{TaskChange, TaskKey, unknown_task};
+use super::{TaskShared, Tasks, check_declared};
 use crate::call::Context;
 use crate::cursor::Position;
+use crate::input::{lower_input_request, try_join_all};
 
 /// What positions in the list of tasks are sealed for.
 const LIST: &str = "tasks";
 
 impl Tasks {
     /// Answers a request about tasks.
-    pub(crate) async fn answer(
+    pub(crate) async fn handle_request(
         &self,
         operation: &Operation,
         context: &Context,
@@ -30,7 +30,7 @@ impl Tasks {
         check_declared(context.caller())?;
         let key = |id: &str| TaskKey::new(context.principal(), id);
         let payload = match operation {
-            Operation::GetTask { id } => self.stands(&key(id)).await?,
+            Operation::GetTask { id } => self.status(&key(id)).await?,
             Operation::TaskResult { id } => return self.result(&key(id), context).await,
             Operation::ListTasks(cursor) => self.list(cursor.as_deref(), context).await?,
             Operation::UpdateTask { id, responses: answers } => {
@@ -45,7 +45,7 @@ impl Tasks {
     }
 
     /// The tasks among these that the caller may follow; their news are told from now on.
-    pub(crate) async fn followed(
+    pub(crate) async fn follow_tasks(
         &self,
         ids: Vec<String>,
         context: &Context,
@@ -63,30 +63,33 @@ impl Tasks {
         Ok(followed)
     }
 
-    async fn stands(&self, key: &TaskKey) -> Result<Payload, Fault> {
-        let record = self.shared.look(key).await?.ok_or_else(unknown_task)?;
+    async fn status(&self, key: &TaskKey) -> Result<Payload, Fault> {
+        let record = self.shared.read_record(key).await?.ok_or_else(unknown_task)?;
         Ok(Payload::Task(Arc::new(record.task)))
     }
 
     async fn update(&self, key: &TaskKey, answers: &Raw) -> Result<Payload, Fault> {
-        let given: Answers = answers.decode().map_err(|error| {
+        let given: ResponsesByKey = answers.decode().map_err(|error| {
             Fault::new(FaultKind::InvalidParams, format!("`inputResponses`: {error}"))
         })?;
-        let changed =
-            self.shared.store.change(key, |record, now| record.answer(given.clone(), now)).await?;
-        if changed == Changed::Gone { Err(unknown_task()) } else { Ok(Payload::Empty) }
+        let changed = self
+            .shared
+            .store
+            .change(key, |record, now| record.accept_responses(given.clone(), now))
+            .await?;
+        if changed == TaskChange::NotFound { Err(unknown_task()) } else { Ok(Payload::Empty) }
     }
 
     /// Cancels a task. The extension acknowledges that also when the task is over; before it that is an error,
     /// and the answer is the task (2025-11-25 basic/utilities/tasks, task cancellation).
     async fn cancel(&self, key: &TaskKey, context: &Context) -> Result<Payload, Fault> {
-        let changed = self.shared.store.change(key, Record::cancel).await?;
+        let changed = self.shared.store.change(key, TaskRecord::cancel).await?;
         let acknowledged = context.caller().rules.tasks == Kind::Extension;
         match changed {
-            Changed::Gone => Err(unknown_task()),
-            Changed::Not(_) | Changed::To(_) if acknowledged => Ok(Payload::Empty),
-            Changed::To(record) => Ok(Payload::Task(Arc::new(record.task))),
-            Changed::Not(_) => Err(Fault::new(FaultKind::TaskOver, "it is over already")),
+            TaskChange::NotFound => Err(unknown_task()),
+            TaskChange::Unchanged(_) | TaskChange::Updated(_) if acknowledged => Ok(Payload::Empty),
+            TaskChange::Updated(record) => Ok(Payload::Task(Arc::new(record.task))),
+            TaskChange::Unchanged(_) => Err(Fault::new(FaultKind::TaskOver, "it is over already")),
         }
     }
 
@@ -110,7 +113,7 @@ impl Tasks {
                 next = Some(Position { index, after }.seal(sealer, principal, LIST));
                 break;
             }
-            if let Some(record) = shared.look(&TaskKey::new(principal, id)).await? {
+            if let Some(record) = shared.read_record(&TaskKey::new(principal, id)).await? {
                 tasks.push(Arc::new(record.task));
             }
         }
@@ -123,8 +126,8 @@ impl Tasks {
         let mut news = self.shared.store.watch(key).await?;
         loop {
             // Registered before the record is read, so that a claim that ends in between is noticed.
-            let freed = self.shared.claims.freed();
-            let record = self.shared.look(key).await?.ok_or_else(unknown_task)?;
+            let freed = self.shared.claims.released();
+            let record = self.shared.read_record(key).await?.ok_or_else(unknown_task)?;
             match record.task.state {
                 TaskState::Ended(TaskOutcome::Result(result)) => {
                     return Ok(Outcome::Complete(Payload::Tool(result)));
@@ -133,11 +136,11 @@ impl Tasks {
                     return Ok(Outcome::Complete(Payload::Relayed(relayed)));
                 }
                 TaskState::Ended(TaskOutcome::Fault(fault)) => return Err(fault),
-                TaskState::Cancelled => return Err(cancelled()),
+                TaskState::Cancelled => return Err(cancelled_fault()),
                 TaskState::InputRequired(asks) => {
-                    let claimed = self.shared.claimed(key, asks, context);
+                    let claimed = self.shared.claim_requests(key, asks, context);
                     if !claimed.is_empty() {
-                        self.shared.ask_all(key, claimed, context).await?;
+                        self.shared.request_inputs(key, claimed, context).await?;
                         continue;
                     }
                 }
@@ -151,14 +154,14 @@ impl Tasks {
     }
 }
 
-impl Shared {
+impl TaskShared {
     /// The questions that this client can be asked and nobody else asks.
-    fn claimed(
+    fn claim_requests(
         &self,
         key: &TaskKey,
         asks: Vec<KeyedInputRequest>,
         context: &Context,
-    ) -> Vec<(Claim<'_>, KeyedInputRequest)> {
+    ) -> Vec<(InputClaim<'_>, KeyedInputRequest)> {
         let caller = context.caller();
         let can = |ask: &KeyedInputRequest| {
             ask.question.is_allowed_by(&caller.capabilities)
@@ -169,56 +172,58 @@ impl Shared {
     }
 
     /// Asks all of these together, in their order, until each is answered or one is refused.
-    async fn ask_all(
+    async fn request_inputs(
         &self,
         key: &TaskKey,
-        claimed: Vec<(Claim<'_>, KeyedInputRequest)>,
+        claimed: Vec<(InputClaim<'_>, KeyedInputRequest)>,
         context: &Context,
     ) -> Result<(), Fault> {
         let asking = claimed.into_iter().map(|(claim, ask)| {
             Box::pin(async move {
-                let asked = self.ask(key, ask, context).await;
+                let asked = self.request_input(key, ask, context).await;
                 drop(claim);
                 asked
             })
         });
-        match together(asking.collect()).await {
-            Ok(_) | Err(Stopped::Refused) => Ok(()),
-            Err(Stopped::Broken(fault)) => Err(fault),
+        match try_join_all(asking.collect()).await {
+            Ok(_) | Err(InputFailure::Refused) => Ok(()),
+            Err(InputFailure::Broken(fault)) => Err(fault),
         }
     }
 
-    async fn ask(
+    async fn request_input(
         &self,
         key: &TaskKey,
         ask: KeyedInputRequest,
         context: &Context,
-    ) -> Result<(), Stopped> {
-        let (question, form) = lowered(ask.question, context.caller().rules);
-        let answered = context.ask_now(question).await;
+    ) -> Result<(), InputFailure> {
+        let (question, form) = lower_input_request(ask.question, context.caller().rules);
+        let answered = context.send_input_request(question).await;
         match answered {
             Ok(answer) => {
                 let answer =
                     form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer));
-                let given = Answers::from([(ask.key, answer)]);
-                self.store.change(key, |record, now| record.answer(given.clone(), now)).await?;
+                let given = ResponsesByKey::from([(ask.key, answer)]);
+                self.store
+                    .change(key, |record, now| record.accept_responses(given.clone(), now))
+                    .await?;
                 Ok(())
             }
             Err(reason) => {
-                self.store.change(key, |record, now| record.refuse(&reason, now)).await?;
-                Err(Stopped::Refused)
+                self.store.change(key, |record, now| record.decline_input(&reason, now)).await?;
+                Err(InputFailure::Refused)
             }
         }
     }
 }
 
 /// Why no more is asked.
-enum Stopped {
+enum InputFailure {
     Refused,
     Broken(Fault),
 }
 
-impl From<Fault> for Stopped {
+impl From<Fault> for InputFailure {
     fn from(fault: Fault) -> Self {
         Self::Broken(fault)
     }
@@ -230,7 +235,7 @@ fn resume(ids: &[String], position: &Position) -> usize {
     place.unwrap_or_else(|| position.index.saturating_sub(1)).min(ids.len())
 }
 
-fn cancelled() -> Fault {
+fn cancelled_fault() -> Fault {
     let data = Raw::from_value(&json!({"reason": "cancelled"}));
     Fault::new(FaultKind::TaskCancelled, "there is no result").with_data(data)
 }

@@ -9,53 +9,53 @@ use creole_proto::model::{InputRequest, KeyedInputRequest};
 use creole_proto::operation::Event;
 use creole_proto::wire::Raw;
 
-use super::{Answers, random_name};
+use super::{ResponsesByKey, random_uuid};
 use crate::call::Context;
 use crate::random::NoRandomBytes;
 
 /// The pages of one call.
 #[derive(Default)]
-pub(super) struct Visits {
+pub(super) struct UrlElicitations {
     /// The visits that were agreed to, by page.
-    agreed: BTreeMap<String, Visit>,
+    accepted: BTreeMap<String, AcceptedUrl>,
     /// The pages of the questions that are being asked and the names of the visits, by key.
-    asked: BTreeMap<String, (String, String)>,
+    pending: BTreeMap<String, (String, String)>,
 }
 
 /// A visit that was agreed to.
-struct Visit {
+struct AcceptedUrl {
     id: String,
-    answer: Raw,
+    response: Raw,
     /// Whether the server said that it was not over.
     is_awaited: bool,
 }
 
-impl Visits {
+impl UrlElicitations {
     /// Takes the questions out that were agreed to before, and gives their answers. The others get a name for the
     /// visit where the server has none.
     ///
     /// # Errors
     /// When there is no random name for a visit.
-    pub(super) fn take_known(
+    pub(super) fn take_accepted(
         &mut self,
         asks: &mut Vec<KeyedInputRequest>,
-    ) -> Result<Answers, NoRandomBytes> {
-        let (mut known, mut named) = (Answers::new(), Ok(()));
-        self.asked.clear();
+    ) -> Result<ResponsesByKey, NoRandomBytes> {
+        let (mut known, mut named) = (ResponsesByKey::new(), Ok(()));
+        self.pending.clear();
         asks.retain_mut(|KeyedInputRequest { key, question }| {
             let InputRequest::Url { url, id, .. } = question else { return true };
-            if let Some(visit) = self.agreed.get_mut(url) {
+            if let Some(visit) = self.accepted.get_mut(url) {
                 visit.is_awaited = true;
-                known.insert(key.clone(), visit.answer.clone());
+                known.insert(key.clone(), visit.response.clone());
                 return false;
             }
             if id.is_empty() {
-                match random_name() {
+                match random_uuid() {
                     Ok(name) => *id = name,
                     Err(error) => named = Err(error),
                 }
             }
-            self.asked.insert(key.clone(), (url.clone(), id.clone()));
+            self.pending.insert(key.clone(), (url.clone(), id.clone()));
             true
         });
         named.map(|()| known)
@@ -63,21 +63,21 @@ impl Visits {
 
     /// Tells the client which visits are over, when the call is: those that the server had waited for. To agree to
     /// a visit is not to make it, so nothing is known of the others.
-    pub(super) async fn tell_over(self, context: &Context) {
-        for visit in self.agreed.into_values().filter(|visit| visit.is_awaited) {
-            context.event(Event::ElicitationCompleted(visit.id)).await;
+    pub(super) async fn notify_completed(self, context: &Context) {
+        for visit in self.accepted.into_values().filter(|visit| visit.is_awaited) {
+            context.send_event(Event::ElicitationCompleted(visit.id)).await;
         }
     }
 
     /// Notes which of the pages were agreed to.
-    pub(super) fn note(&mut self, answers: &Answers) {
+    pub(super) fn record_accepted(&mut self, answers: &ResponsesByKey) {
         for (key, answer) in answers {
             let is_agreed = answer.as_object().and_then(|it| it.string("action").ok().flatten());
             if is_agreed.is_some_and(|action| action == "accept")
-                && let Some((url, id)) = self.asked.remove(key)
+                && let Some((url, id)) = self.pending.remove(key)
             {
-                let visit = Visit { id, answer: answer.clone(), is_awaited: false };
-                self.agreed.insert(url, visit);
+                let visit = AcceptedUrl { id, response: answer.clone(), is_awaited: false };
+                self.accepted.insert(url, visit);
             }
         }
     }
@@ -88,13 +88,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ask::page;
+    use crate::input::url_elicitation;
     use crate::random::failure;
 
     fn asks() -> Vec<KeyedInputRequest> {
         vec![KeyedInputRequest {
             key: "k".to_owned(),
-            question: page("Sign in", "https://a.example/"),
+            question: url_elicitation("Sign in", "https://a.example/"),
         }]
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn without_random_bytes_no_client_is_sent_a_constant_id() {
         let (mut asked, known) = failure::during(|| {
             let mut asked = asks();
-            let known = Visits::default().take_known(&mut asked);
+            let known = UrlElicitations::default().take_accepted(&mut asked);
             (asked, known)
         });
         assert_eq!(known, Err(NoRandomBytes));
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn a_page_is_asked_for_until_somebody_agrees() {
-        let mut visits = Visits::default();
+        let mut visits = UrlElicitations::default();
         for (action, is_asked_again) in [("decline", true), ("accept", false)] {
             let mut asked = asks();
-            assert!(visits.take_known(&mut asked).unwrap().is_empty());
+            assert!(visits.take_accepted(&mut asked).unwrap().is_empty());
             let answer = Raw::from_value(&json!({"action": action}));
-            visits.note(&Answers::from([("k".to_owned(), answer.clone())]));
+            visits.record_accepted(&ResponsesByKey::from([("k".to_owned(), answer.clone())]));
             let mut again = asks();
-            let known = visits.take_known(&mut again).unwrap();
+            let known = visits.take_accepted(&mut again).unwrap();
             assert_eq!(again.is_empty(), !is_asked_again, "{action}");
             assert_eq!(known.get("k"), (!is_asked_again).then_some(&answer));
         }

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use super::error::AuthError;
 use super::expiry::Expiry;
-use super::file::{self, Entry, Kind};
+use super::file::{self, CredentialEntry, CredentialKind};
 use super::keys::{self, NewKey};
 
 /// The text of a file of users or keys, to be changed and written back.
 #[derive(Clone, Debug)]
 pub struct CredentialText {
-    kind: Kind,
+    kind: CredentialKind,
     lines: Vec<String>,
-    entries: Vec<Entry>,
+    entries: Vec<CredentialEntry>,
 }
 
 impl CredentialText {
     /// A new file, with a line that explains it.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: CredentialKind) -> Self {
         let opening = match kind {
-            Kind::Users => "# Users: name:hash of the password:role,role",
-            Kind::Keys => "# Keys: name:hash of the key:role,role:end",
+            CredentialKind::Users => "# Users: name:hash of the password:role,role",
+            CredentialKind::Keys => "# Keys: name:hash of the key:role,role:end",
         };
         Self { kind, lines: vec![opening.to_owned()], entries: Vec::new() }
     }
@@ -31,9 +31,9 @@ impl CredentialText {
     ///
     /// # Errors
     /// When a line is wrong: a file with mistakes is not changed.
-    pub fn parse(text: &str, kind: Kind, path: &Path) -> Result<Self, AuthError> {
+    pub fn parse(text: &str, kind: CredentialKind, path: &Path) -> Result<Self, AuthError> {
         let entries =
-            file::parse(text, kind).map_err(|error| file::explained(error, kind, path))?;
+            file::parse(text, kind).map_err(|error| file::explain_error(error, kind, path))?;
         Ok(Self { kind, lines: text.lines().map(str::to_owned).collect(), entries })
     }
 
@@ -49,7 +49,7 @@ impl CredentialText {
         roles: Option<&[String]>,
     ) -> Result<bool, AuthError> {
         let roles = self.roles(name, roles)?;
-        self.put(name, format!("{name}:{hash}{}", tail(&roles, None)))
+        self.put(name, format!("{name}:{hash}{}", roles_and_expiry(&roles, None)))
     }
 
     /// Adds a key, or replaces the one of that name. Without `roles` the roles stay as they are. Tells
@@ -65,8 +65,8 @@ impl CredentialText {
         expires: Option<Expiry>,
     ) -> Result<bool, AuthError> {
         let roles = self.roles(name, roles)?;
-        let hash = format!("{}{}", keys::PREFIX, key.sha256);
-        self.put(name, format!("{name}:{hash}{}", tail(&roles, expires)))
+        let hash = format!("{}{}", keys::KEY_HASH_PREFIX, key.sha256);
+        self.put(name, format!("{name}:{hash}{}", roles_and_expiry(&roles, expires)))
     }
 
     /// Whether a name and roles can be put in.
@@ -135,7 +135,7 @@ impl CredentialText {
     }
 }
 
-fn tail(roles: &[Arc<str>], expires: Option<Expiry>) -> String {
+fn roles_and_expiry(roles: &[Arc<str>], expires: Option<Expiry>) -> String {
     let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
     match expires {
         Some(end) => format!(":{}:{end}", roles.join(",")),

@@ -13,70 +13,70 @@ use super::Digest;
 use super::principal::Principal;
 
 /// How long a password need not be checked again.
-pub(super) const KEPT: Duration = Duration::from_secs(60);
+pub(super) const CACHE_TTL: Duration = Duration::from_secs(60);
 /// How many are remembered.
-const MOST: usize = 1024;
+const MAX_CACHED: usize = 1024;
 
 /// What is remembered, by the fingerprint of header and address. No password is.
 #[derive(Debug)]
-pub(super) struct Recent<T> {
-    right: Mutex<HashMap<Digest, (Instant, Principal)>>,
-    checked: Mutex<HashMap<Digest, Arc<OnceCell<T>>>>,
+pub(super) struct PasswordCache<T> {
+    verified: Mutex<HashMap<Digest, (Instant, Principal)>>,
+    in_progress: Mutex<HashMap<Digest, Arc<OnceCell<T>>>>,
 }
 
-impl<T> Recent<T> {
+impl<T> PasswordCache<T> {
     pub(super) fn new() -> Self {
-        Self { right: Mutex::default(), checked: Mutex::default() }
+        Self { verified: Mutex::default(), in_progress: Mutex::default() }
     }
 
     /// Who it was, if it was right a moment ago.
     pub(super) fn find(&self, fingerprint: &Digest) -> Option<Principal> {
-        let right = lock(&self.right);
+        let right = lock(&self.verified);
         let (until, principal) = right.get(fingerprint)?;
         (Instant::now() < *until).then(|| principal.clone())
     }
 
     /// Remembers that it was right.
-    pub(super) fn keep(&self, fingerprint: Digest, principal: &Principal) {
+    pub(super) fn insert(&self, fingerprint: Digest, principal: &Principal) {
         let now = Instant::now();
-        let mut right = lock(&self.right);
-        if right.len() >= MOST {
+        let mut right = lock(&self.verified);
+        if right.len() >= MAX_CACHED {
             right.retain(|_, (until, _)| now < *until);
         }
-        if right.len() >= MOST {
+        if right.len() >= MAX_CACHED {
             let oldest = right.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key);
             oldest.and_then(|key| right.remove(&key));
         }
-        right.insert(fingerprint, (now + KEPT, principal.clone()));
+        right.insert(fingerprint, (now + CACHE_TTL, principal.clone()));
     }
 
     /// A place at the one check of this fingerprint: whoever comes while it runs shares its outcome.
-    pub(super) fn join(&self, fingerprint: Digest) -> Seat<'_, T> {
-        let cell = Arc::clone(lock(&self.checked).entry(fingerprint).or_default());
-        Seat { recent: self, fingerprint, cell }
+    pub(super) fn join_check(&self, fingerprint: Digest) -> SharedCheck<'_, T> {
+        let cell = Arc::clone(lock(&self.in_progress).entry(fingerprint).or_default());
+        SharedCheck { recent: self, fingerprint, cell }
     }
 }
 
 #[cfg(test)]
-impl<T> Recent<T> {
+impl<T> PasswordCache<T> {
     /// How many wait for a check.
-    pub(super) fn seats(&self) -> usize {
-        lock(&self.checked).values().map(|cell| Arc::strong_count(cell) - 1).sum()
+    pub(super) fn waiting_count(&self) -> usize {
+        lock(&self.in_progress).values().map(|cell| Arc::strong_count(cell) - 1).sum()
     }
 }
 
 /// A place at a check that others may share.
 #[derive(Debug)]
-pub(super) struct Seat<'a, T> {
-    recent: &'a Recent<T>,
+pub(super) struct SharedCheck<'a, T> {
+    recent: &'a PasswordCache<T>,
     fingerprint: Digest,
     pub(super) cell: Arc<OnceCell<T>>,
 }
 
-impl<T> Drop for Seat<'_, T> {
+impl<T> Drop for SharedCheck<'_, T> {
     /// A check that is done, or that nobody waits for, is not joined any more.
     fn drop(&mut self) {
-        let mut checked = lock(&self.recent.checked);
+        let mut checked = lock(&self.recent.in_progress);
         let is_mine = checked.get(&self.fingerprint).is_some_and(|it| Arc::ptr_eq(it, &self.cell));
         // Two: the table and this seat.
         if is_mine && (self.cell.initialized() || Arc::strong_count(&self.cell) == 2) {
@@ -95,36 +95,36 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_right_is_kept_for_a_minute_and_in_bounds() {
-        let recent = Recent::<()>::new();
+        let recent = PasswordCache::<()>::new();
         let numbered = |number: u32| {
             let mut fingerprint = [0; 32];
             fingerprint[..4].copy_from_slice(&number.to_be_bytes());
             fingerprint
         };
         for number in 0..2000 {
-            recent.keep(numbered(number), &Principal::local());
+            recent.insert(numbered(number), &Principal::local());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert_eq!(lock(&recent.right).len(), MOST);
+        assert_eq!(lock(&recent.verified).len(), MAX_CACHED);
         assert!(recent.find(&numbered(0)).is_none() && recent.find(&numbered(1999)).is_some());
-        tokio::time::advance(KEPT).await;
+        tokio::time::advance(CACHE_TTL).await;
         assert!(recent.find(&numbered(1999)).is_none());
     }
 
     #[tokio::test]
     async fn a_seat_that_is_left_leaves_nothing_behind() {
-        let recent = Recent::<u8>::new();
-        let (first, second) = (recent.join([1; 32]), recent.join([1; 32]));
+        let recent = PasswordCache::<u8>::new();
+        let (first, second) = (recent.join_check([1; 32]), recent.join_check([1; 32]));
         assert!(Arc::ptr_eq(&first.cell, &second.cell));
         drop(first);
-        assert_eq!(lock(&recent.checked).len(), 1, "somebody still waits");
+        assert_eq!(lock(&recent.in_progress).len(), 1, "somebody still waits");
         second.cell.get_or_init(async || 7).await;
-        let late = recent.join([1; 32]);
+        let late = recent.join_check([1; 32]);
         assert_eq!(late.cell.get(), Some(&7));
         drop(second);
-        assert!(lock(&recent.checked).is_empty(), "what is done is not joined any more");
+        assert!(lock(&recent.in_progress).is_empty(), "what is done is not joined any more");
         drop(late);
-        assert!(recent.join([1; 32]).cell.get().is_none());
-        assert!(lock(&recent.checked).is_empty());
+        assert!(recent.join_check([1; 32]).cell.get().is_none());
+        assert!(lock(&recent.in_progress).is_empty());
     }
 }

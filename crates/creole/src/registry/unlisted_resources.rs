@@ -20,12 +20,12 @@ const HEAD_START: Duration = Duration::from_millis(500);
 impl Registry {
     /// Asks other servers for a resource that nobody lists; `None` if nobody has it. One that cannot be asked does
     /// not keep the others from answering: its fault is told only if nobody else has the resource.
-    pub(super) async fn unlisted(
+    pub(super) async fn read_unlisted(
         &self,
         operation: &Operation,
         context: &Context,
     ) -> Option<Outcome> {
-        let mut next = self.with_resources().into_iter().peekable();
+        let mut next = self.resource_endpoints().into_iter().peekable();
         let (mut asked, mut fault) = (JoinSet::new(), None);
         loop {
             if let Some(endpoint) = next.next() {
@@ -39,7 +39,7 @@ impl Registry {
                 None => asked.join_next().await,
             };
             match answer {
-                Some(Ok(Outcome::Fail(it))) if is_nothing(it.kind) => {}
+                Some(Ok(Outcome::Fail(it))) if is_not_found(it.kind) => {}
                 Some(Ok(Outcome::Fail(it))) => _ = fault.get_or_insert(Outcome::Fail(it)),
                 Some(Ok(outcome)) => return Some(outcome),
                 Some(Err(broken)) => _ = broken.try_into_panic().map(resume_unwind),
@@ -50,14 +50,15 @@ impl Registry {
     }
 
     /// What answers for the servers that have resources, in the order of their lists.
-    fn with_resources(&self) -> Vec<Arc<dyn Endpoint>> {
+    fn resource_endpoints(&self) -> Vec<Arc<dyn Endpoint>> {
         let state = self.read();
-        let with_resources = state.offers.values().filter(|offer| offer.capabilities.resources);
+        let with_resources =
+            state.remote_servers.values().filter(|offer| offer.capabilities.resources);
         with_resources.map(|offer| Arc::clone(&offer.endpoint)).collect()
     }
 }
 
 /// Whether a server says that it has nothing there. One that knows no such method has nothing either.
-fn is_nothing(kind: FaultKind) -> bool {
+fn is_not_found(kind: FaultKind) -> bool {
     matches!(kind, FaultKind::ResourceNotFound | FaultKind::MethodNotFound)
 }

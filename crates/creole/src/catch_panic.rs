@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 /// What is known of a panic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Panic {
+pub struct CaughtPanic {
     /// What it said.
     pub message: String,
     /// Where it happened, if panics are traced.
@@ -39,14 +39,14 @@ pub fn install_hook(traced: bool) {
 pub(crate) struct CatchPanic<F>(pub(crate) F);
 
 impl<F: Future + Unpin> Future for CatchPanic<F> {
-    type Output = Result<F::Output, Panic>;
+    type Output = Result<F::Output, CaughtPanic>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let inner = Pin::new(&mut self.0);
         // The future is not polled again after a panic, so nobody sees what it left half-done.
         match catch_unwind(AssertUnwindSafe(|| inner.poll(context))) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(Panic {
+            Err(payload) => Poll::Ready(Err(CaughtPanic {
                 message: message_of(&*payload),
                 trace: TRACE.with_borrow_mut(Option::take),
             })),

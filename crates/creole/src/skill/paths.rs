@@ -4,11 +4,11 @@
 pub(crate) const SCHEME: &str = "skill://";
 
 /// The longest path, in bytes.
-const LONGEST: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 
 /// Refuses a path that is not a plain way down.
-pub(super) fn check(path: &str) -> Result<(), &'static str> {
-    if path.len() > LONGEST {
+pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.len() > MAX_PATH_BYTES {
         return Err("is longer than 1024 bytes");
     }
     match path.split('/').find(|part| matches!(*part, "" | "." | "..")) {
@@ -19,7 +19,7 @@ pub(super) fn check(path: &str) -> Result<(), &'static str> {
 }
 
 /// The uri at a path: what a uri cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
-pub(super) fn uri(path: &str) -> String {
+pub(super) fn uri_for_path(path: &str) -> String {
     let mut uri = String::with_capacity(SCHEME.len() + path.len());
     uri.push_str(SCHEME);
     for (position, part) in path.split('/').enumerate() {
@@ -49,17 +49,17 @@ mod tests {
     #[test]
     fn a_path_leads_down() {
         for wrong in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"] {
-            assert!(check(wrong).is_err(), "{wrong}");
+            assert!(check_path(wrong).is_err(), "{wrong}");
         }
         for right in ["a", "a/b.md", "..a/b..", "a b/ü"] {
-            assert_eq!(check(right), Ok(()), "{right}");
+            assert_eq!(check_path(right), Ok(()), "{right}");
         }
-        assert!(check(&"a".repeat(LONGEST + 1)).is_err());
+        assert!(check_path(&"a".repeat(MAX_PATH_BYTES + 1)).is_err());
     }
 
     #[test]
     fn what_a_uri_cannot_hold_is_escaped() {
-        assert_eq!(uri("a b/c@d:e/ü%?#.md"), "skill://a%20b/c@d:e/%C3%BC%25%3F%23.md");
-        assert_eq!(uri("a:b/SKILL.md"), "skill://a%3Ab/SKILL.md");
+        assert_eq!(uri_for_path("a b/c@d:e/ü%?#.md"), "skill://a%20b/c@d:e/%C3%BC%25%3F%23.md");
+        assert_eq!(uri_for_path("a:b/SKILL.md"), "skill://a%3Ab/SKILL.md");
     }
 }

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::bounds::Shape;
+use super::bounds::SchemaMeasures;
 
 /// The measures of a value that is to be validated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct ValueSize {
     /// How many values it has; long texts count as several.
     pub(super) weight: u64,
     pub(super) depth: u32,
 }
 
-impl Extent {
+impl ValueSize {
     /// Whether checking a value of this extent is affordable at all.
-    pub(super) fn fits(self, shape: Shape) -> Result<(), &'static str> {
+    pub(super) fn fits(self, shape: SchemaMeasures) -> Result<(), &'static str> {
         if self.depth > MAX_VALUE_DEPTH {
             return Err("must be nested less deeply to be checked");
         }
@@ -39,10 +39,10 @@ impl Extent {
             _ if depth > MAX_VALUE_DEPTH => {}
             Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
             Value::Object(map) => map.iter().for_each(|(name, value)| {
-                self.weight += name.len() as u64 / TEXT;
+                self.weight += name.len() as u64 / BYTES_PER_UNIT;
                 self.add(value, depth + 1);
             }),
-            Value::String(text) => self.weight += text.len() as u64 / TEXT,
+            Value::String(text) => self.weight += text.len() as u64 / BYTES_PER_UNIT,
             _ => {}
         }
     }
@@ -55,4 +55,4 @@ const MAX_VALUE_DEPTH: u32 = 128;
 const MAX_WORK: u64 = 50_000_000;
 
 /// How many bytes of text count as one value.
-const TEXT: u64 = 32;
+const BYTES_PER_UNIT: u64 = 32;

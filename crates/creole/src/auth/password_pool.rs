@@ -10,40 +10,40 @@ use tokio::sync::Semaphore;
 
 /// How many may wait while others are checked; with 20 ms each, nobody waits for much longer than a
 /// second.
-const QUEUE: usize = 64;
+const MAX_QUEUED_CHECKS: usize = 64;
 
 /// Few checks at a time, few more that wait.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct PasswordPool {
     /// One permit for each check that runs or waits.
-    places: Arc<Semaphore>,
+    queue_slots: Arc<Semaphore>,
     /// One permit for each check that runs.
     running: Arc<Semaphore>,
 }
 
 /// There was no place left to wait.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Busy;
+pub(super) struct PoolBusy;
 
-impl Pool {
+impl PasswordPool {
     /// Half of the processors check passwords, the others are left to serve.
-    pub(super) fn usual() -> Self {
+    pub(super) fn with_defaults() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
-        Self::new((cores / 2).max(1), QUEUE)
+        Self::new((cores / 2).max(1), MAX_QUEUED_CHECKS)
     }
 
     pub(super) fn new(at_once: usize, queue: usize) -> Self {
         let (places, running) = (Semaphore::new(at_once + queue), Semaphore::new(at_once));
-        Self { places: Arc::new(places), running: Arc::new(running) }
+        Self { queue_slots: Arc::new(places), running: Arc::new(running) }
     }
 
     /// Runs a check. It goes on when the caller is gone, and keeps its permit until it is done.
     pub(super) async fn run(
         &self,
         check: impl FnOnce() -> bool + Send + 'static,
-    ) -> Result<bool, Busy> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Busy)?;
-        let permit = Arc::clone(&self.running).acquire_owned().await.map_err(|_| Busy)?;
+    ) -> Result<bool, PoolBusy> {
+        let place = Arc::clone(&self.queue_slots).try_acquire_owned().map_err(|_| PoolBusy)?;
+        let permit = Arc::clone(&self.running).acquire_owned().await.map_err(|_| PoolBusy)?;
         let checked = tokio::task::spawn_blocking(move || {
             let _held = (place, permit);
             check()
@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test]
     async fn beyond_the_queue_the_answer_comes_at_once() {
-        let pool = Arc::new(Pool::new(1, 1));
+        let pool = Arc::new(PasswordPool::new(1, 1));
         let (release, gate) = mpsc::channel::<()>();
         let slow = {
             let pool = Arc::clone(&pool);
@@ -71,19 +71,19 @@ mod tests {
             let pool = Arc::clone(&pool);
             tokio::spawn(async move { pool.run(|| true).await })
         };
-        while pool.places.available_permits() > 0 {
+        while pool.queue_slots.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.run(|| true).await, Err(Busy));
+        assert_eq!(pool.run(|| true).await, Err(PoolBusy));
         release.send(()).unwrap();
         assert_eq!((slow.await.unwrap(), waiting.await.unwrap()), (Ok(true), Ok(true)));
         assert_eq!(pool.run(|| false).await, Ok(false));
-        assert_eq!(pool.places.available_permits(), 2);
+        assert_eq!(pool.queue_slots.available_permits(), 2);
     }
 
     #[tokio::test]
     async fn a_check_that_panics_does_not_let_anybody_in_and_gives_its_place_back() {
-        let pool = Pool::new(1, 0);
+        let pool = PasswordPool::new(1, 0);
         assert_eq!(pool.run(|| panic!("broken")).await, Ok(false));
         assert_eq!(pool.run(|| true).await, Ok(true));
     }

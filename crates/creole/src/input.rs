@@ -6,7 +6,7 @@
 //! question must therefore bear being done twice.
 //!
 //! ```
-//! use creole::ask::form;
+//! use creole::input::form;
 //! use creole::{Context, ToolError};
 //! use serde_json::json;
 //!
@@ -18,8 +18,8 @@
 //! }
 //! ```
 
-mod pace;
-mod visits;
+mod round_limit;
+mod url_elicitations;
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -43,11 +43,11 @@ use crate::random::{self, NoRandomBytes};
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
-use pace::Pace;
-use visits::Visits;
+use round_limit::RoundLimit;
+use url_elicitations::UrlElicitations;
 
 /// How often one call may ask a session's client before it is given up.
-pub(crate) const MOST_ROUNDS: usize = 8;
+pub(crate) const MAX_ROUNDS: usize = 8;
 
 /// A form to fill in: what is asked for and why, and its schema, one flat object.
 pub fn form(message: &str, schema: &impl Serialize) -> InputRequest {
@@ -58,14 +58,14 @@ pub fn form(message: &str, schema: &impl Serialize) -> InputRequest {
 ///
 /// The id of the elicitation is random. It is empty if the system has no random bytes; a client that needs an id is then
 /// not asked, and the call fails.
-pub fn page(message: &str, url: &str) -> InputRequest {
-    let id = random_name().unwrap_or_default();
+pub fn url_elicitation(message: &str, url: &str) -> InputRequest {
+    let id = random_uuid().unwrap_or_default();
     InputRequest::Url { message: message.to_owned(), url: url.to_owned(), id }
 }
 
 /// A version 4 UUID: a name that nobody can guess.
-fn random_name() -> Result<String, NoRandomBytes> {
-    let mut bytes = random::bytes::<16>()?;
+fn random_uuid() -> Result<String, NoRandomBytes> {
+    let mut bytes = random::random_bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = hex(&bytes);
@@ -84,7 +84,7 @@ pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
 
 /// What a person did with a form or a page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Elicited {
+pub struct ElicitResult {
     /// What was done.
     pub action: ElicitAction,
     /// What was filled in.
@@ -104,7 +104,7 @@ pub enum ElicitAction {
     Cancel,
 }
 
-impl Elicited {
+impl ElicitResult {
     /// A text that was filled in, if the question was accepted.
     pub fn text(&self, field: &str) -> Option<String> {
         let content = self.content.as_ref().filter(|_| self.action == ElicitAction::Accept)?;
@@ -114,7 +114,7 @@ impl Elicited {
 
 /// What a client's model answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Sampled {
+pub struct SamplingResult {
     /// Who speaks.
     pub role: String,
     /// One block or several.
@@ -124,7 +124,7 @@ pub struct Sampled {
     pub model: Option<String>,
 }
 
-impl Sampled {
+impl SamplingResult {
     /// The text of the answer.
     pub fn text(&self) -> String {
         let blocks = match &self.content {
@@ -148,22 +148,22 @@ pub struct Root {
 
 impl Context {
     /// Asks for a form to be filled in or a page to be visited.
-    pub fn elicit(&self, key: &str, question: InputRequest) -> Result<Elicited, ToolError> {
+    pub fn elicit(&self, key: &str, question: InputRequest) -> Result<ElicitResult, ToolError> {
         let schema = match &question {
             InputRequest::Form { schema, .. } => Some(schema.clone()),
             _ => None,
         };
-        let answer: Elicited = self.answered(key, question)?;
+        let answer: ElicitResult = self.typed_response(key, question)?;
         if let (ElicitAction::Accept, Some(schema)) = (answer.action, schema) {
             let content = answer.content.clone().unwrap_or_else(|| json!({}));
             let checked = Schema::new(schema.as_str()).validate(&content);
-            checked.map_err(|problems| self.unusable(key, &problems[0].to_string()))?;
+            checked.map_err(|problems| self.unusable_response(key, &problems[0].to_string()))?;
         }
         Ok(answer)
     }
 
     /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
-    fn unusable(&self, key: &str, why: &str) -> ToolError {
+    fn unusable_response(&self, key: &str, why: &str) -> ToolError {
         let kind = match self.caller().rules.input_request_style {
             InputRequestStyle::MultiRoundTrip if !self.is_task() => FaultKind::InvalidParams,
             // The request that brought the answer is not the one that fails.
@@ -178,8 +178,8 @@ impl Context {
     }
 
     /// Asks the client's model.
-    pub fn sample(&self, key: &str, question: InputRequest) -> Result<Sampled, ToolError> {
-        self.answered(key, question)
+    pub fn sample(&self, key: &str, question: InputRequest) -> Result<SamplingResult, ToolError> {
+        self.typed_response(key, question)
     }
 
     /// Asks for the client's roots.
@@ -188,46 +188,48 @@ impl Context {
         struct Roots {
             roots: Vec<Root>,
         }
-        self.answered::<Roots>(key, InputRequest::Roots).map(|answer| answer.roots)
+        self.typed_response::<Roots>(key, InputRequest::Roots).map(|answer| answer.roots)
     }
 
     /// Asks a client that is asked in the middle of a call, in words of its revision, and waits for the answer.
-    pub async fn ask(&self, question: InputRequest) -> InputResponse {
-        let (question, form) = lowered(question, self.caller().rules);
-        let answer = self.ask_now(question).await?;
+    pub async fn request_input(&self, question: InputRequest) -> InputResponse {
+        let (question, form) = lower_input_request(question, self.caller().rules);
+        let answer = self.send_input_request(question).await?;
         Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
     /// Asks several questions at once: those that have no answer yet go out together.
-    pub fn ask_all(&self, asks: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
+    pub fn request_inputs(&self, asks: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
         let missing: Vec<_> =
-            asks.into_iter().filter(|ask| self.answer(&ask.key).is_none()).collect();
+            asks.into_iter().filter(|ask| self.input_response(&ask.key).is_none()).collect();
         if missing.is_empty() {
             return Ok(());
         }
-        if let Some(fault) = lacking(&missing, self.caller()) {
+        if let Some(fault) = unsupported_input_fault(&missing, self.caller()) {
             return Err(ToolError::Fault(Box::new(fault)));
         }
-        Err(ToolError::Ask(missing))
+        Err(ToolError::InputRequired(missing))
     }
 
-    fn answered<T: serde::de::DeserializeOwned>(
+    fn typed_response<T: serde::de::DeserializeOwned>(
         &self,
         key: &str,
         question: InputRequest,
     ) -> Result<T, ToolError> {
-        self.ask_all(vec![KeyedInputRequest { key: key.to_owned(), question }])?;
-        let answer = self.answer(key).map(|raw| serde_json::from_str(raw.as_str()));
+        self.request_inputs(vec![KeyedInputRequest { key: key.to_owned(), question }])?;
+        let answer = self.input_response(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(_)) => Err(self.unusable(key, "it has not the form that was asked for")),
+            Some(Err(_)) => {
+                Err(self.unusable_response(key, "it has not the form that was asked for"))
+            }
             None => Err(ToolError::failed("a question has no answer")),
         }
     }
 }
 
 /// The fault of questions that the client cannot answer; it tells of all that is missing at once.
-pub fn lacking(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
+pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
     let is_missing = |question: &&InputRequest| {
         !question.is_allowed_by(&caller.capabilities) || !question.is_supported_by(caller.rules)
     };
@@ -237,13 +239,13 @@ pub fn lacking(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
     }
     let fault = missing_capability(&missing);
     Some(match caller.rules.input_request_style {
-        InputRequestStyle::Inline => with_pages(fault, &missing),
+        InputRequestStyle::Inline => with_elicitation_urls(fault, &missing),
         InputRequestStyle::MultiRoundTrip => fault,
     })
 }
 
 /// The same fault with the pages: a person whose client cannot open them can still do so by hand.
-fn with_pages(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
+fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
     for question in missing {
         if let InputRequest::Url { message, url, .. } = question {
             fault.detail.push_str(&format!("\n{message}\n{url}"));
@@ -262,7 +264,7 @@ pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
     let mut needed = json!({});
     for question in questions {
         if let Ok(capability) = serde_json::from_str(question.required_capability()) {
-            merge(&mut needed, capability);
+            merge_json(&mut needed, capability);
         }
     }
     let detail = format!("This needs a client that supports {}.", words.join(" and "));
@@ -270,43 +272,48 @@ pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
     Fault::new(FaultKind::MissingCapability, detail).with_data(data)
 }
 
-fn merge(into: &mut Value, from: Value) {
+fn merge_json(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
-                merge(into.entry(key).or_insert_with(|| json!({})), value);
+                merge_json(into.entry(key).or_insert_with(|| json!({})), value);
             }
         }
         (into, from) => *into = from,
     }
 }
 
-type Answers = BTreeMap<String, Raw>;
+type ResponsesByKey = BTreeMap<String, Raw>;
 
 /// Runs the rest of the chain until the call is answered or the client has to answer first, for which it has
 /// that much time. A call that cannot ask, as most cannot, is only passed on.
-pub(crate) fn drive<'a>(
+pub(crate) fn run_rounds<'a>(
     call: Call,
     next: Next<'a>,
     sealer: &'a Sealer,
     patience: Duration,
 ) -> BoxFuture<'a, Outcome> {
-    if call.operation.may_require_input() && may_be_asked(call.context.caller()) {
-        Box::pin(ask_in_rounds(call, next, sealer, patience))
+    if call.operation.may_require_input() && can_receive_input_requests(call.context.caller()) {
+        Box::pin(run_multi_round_trip(call, next, sealer, patience))
     } else {
         next.call(call)
     }
 }
 
-async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Duration) -> Outcome {
+async fn run_multi_round_trip(
+    call: Call,
+    next: Next<'_>,
+    sealer: &Sealer,
+    patience: Duration,
+) -> Outcome {
     let caller = call.context.caller();
-    let mut round = match opened(&call, sealer) {
+    let mut round = match open_round(&call, sealer) {
         Ok(round) => round,
         Err(fault) => return fault.into(),
     };
-    let mut pace = Pace::new(patience);
-    let mut visits = Visits::default();
-    while pace.goes_on() {
+    let mut pace = RoundLimit::new(patience);
+    let mut visits = UrlElicitations::default();
+    while pace.has_rounds_left() {
         let mut again = call.clone();
         if round != Round::default() {
             again.context = call.context.with_round(round.clone());
@@ -315,68 +322,73 @@ async fn ask_in_rounds(call: Call, next: Next<'_>, sealer: &Sealer, patience: Du
             Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
             done => {
                 if matches!(done, Outcome::Complete(_)) {
-                    visits.tell_over(&call.context).await;
+                    visits.notify_completed(&call.context).await;
                 }
                 return done;
             }
         };
-        round = round.after(state);
+        round = round.into_next_round(state);
         if caller.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
-            return sealed(&call, asks, &round, sealer, patience);
+            return seal_round(&call, asks, &round, sealer, patience);
         }
-        let known = match visits.take_known(&mut asks) {
+        let known = match visits.take_accepted(&mut asks) {
             Ok(known) => known,
             Err(error) => return Fault::from(error).into(),
         };
         let asked = match (asks.is_empty(), known.is_empty()) {
-            (false, _) => ask_each(&call.context, asks).await.inspect(|_| pace.answered()),
-            (true, false) => pace.look_again(&call.context).await.map(|()| Answers::new()),
+            (false, _) => request_each(&call.context, asks).await.inspect(|_| pace.record_input()),
+            (true, false) => {
+                pace.wait_before_url_poll(&call.context).await.map(|()| ResponsesByKey::new())
+            }
             (true, true) => {
-                pace.rest().await;
-                Ok(Answers::new())
+                pace.wait_before_retry().await;
+                Ok(ResponsesByKey::new())
             }
         };
         match asked {
             Ok(given) => {
-                visits.note(&given);
+                visits.record_accepted(&given);
                 round.answers.extend(known);
                 round.answers.extend(given);
             }
             Err(fault) => return fault.into(),
         }
     }
-    let detail = format!("it asked more than {MOST_ROUNDS} times");
+    let detail = format!("it asked more than {MAX_ROUNDS} times");
     Fault::new(FaultKind::InputRefused, detail).into()
 }
 
 impl Round {
     /// What to keep until the questions are answered: an endpoint that has state of its own needs only the
     /// answers to come, the others all that there ever were.
-    pub(crate) fn after(self, state: Option<String>) -> Self {
+    pub(crate) fn into_next_round(self, state: Option<String>) -> Self {
         match state {
             None => Self { state: None, ..self },
-            state => Self { answers: Answers::new(), state },
+            state => Self { answers: ResponsesByKey::new(), state },
         }
     }
 }
 
-fn may_be_asked(caller: &Caller) -> bool {
+fn can_receive_input_requests(caller: &Caller) -> bool {
     caller.capabilities.accepts_input_requests() || caller.input_responses.is_some()
 }
 
 /// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.
-async fn ask_each(context: &Context, asks: Vec<KeyedInputRequest>) -> Result<Answers, Fault> {
+async fn request_each(
+    context: &Context,
+    asks: Vec<KeyedInputRequest>,
+) -> Result<ResponsesByKey, Fault> {
     let asking = asks.into_iter().map(|KeyedInputRequest { key, question }| {
         Box::pin(async move {
             let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
-            Ok((key, context.ask(question).await.map_err(refused)?))
+            Ok((key, context.request_input(question).await.map_err(refused)?))
         })
     });
-    together(asking.collect()).await.map(Answers::from_iter)
+    try_join_all(asking.collect()).await.map(ResponsesByKey::from_iter)
 }
 
 /// Does all of these at the same time, begun in their order; the first that fails ends it.
-pub(crate) async fn together<F, T, E>(mut under_way: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
+pub(crate) async fn try_join_all<F, T, E>(mut under_way: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
 {
@@ -402,7 +414,7 @@ where
 }
 
 /// A question as the client's revision can ask it.
-pub(crate) fn lowered(
+pub(crate) fn lower_input_request(
     question: InputRequest,
     rules: &Rules,
 ) -> (InputRequest, Option<LoweredForm>) {
@@ -416,12 +428,12 @@ pub(crate) fn lowered(
 }
 
 /// What a client brings: what was sealed in earlier rounds, and the new answers.
-pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
+pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     let mut round = Round::default();
     let Some(reentry) = &call.context.caller().input_responses else { return Ok(round) };
     if let Some(state) = &reentry.request_state {
         let plain = with_binding(call, |binding| {
-            sealer.open(Purpose::State, binding, now_ms(), state).map_err(refused_state)
+            sealer.open(Purpose::State, binding, now_ms(), state).map_err(request_state_fault)
         })?;
         round = serde_json::from_slice(&plain).unwrap_or_default();
     }
@@ -434,7 +446,7 @@ pub(crate) fn opened(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     Ok(round)
 }
 
-fn sealed(
+fn seal_round(
     call: &Call,
     asks: Vec<KeyedInputRequest>,
     round: &Round,
@@ -451,7 +463,7 @@ fn sealed(
     Outcome::InputRequired { requests: asks, request_state: Some(state) }
 }
 
-fn refused_state(error: SealError) -> Fault {
+fn request_state_fault(error: SealError) -> Fault {
     let reason = match error {
         SealError::Invalid => "state_invalid",
         SealError::Expired => "state_expired",

@@ -14,40 +14,43 @@ use tokio::time::Instant;
 use super::Digest;
 
 /// How many subjects are remembered.
-const MOST: usize = 20_000;
+const MAX_SUBJECTS: usize = 20_000;
 /// After so long without a wrong attempt, the earlier ones are forgotten.
-const FORGOTTEN: Duration = Duration::from_secs(1800);
+const FORGET_AFTER: Duration = Duration::from_secs(1800);
 
 /// How many wrong attempts are free, and how long one waits at most after more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
-    free: u32,
-    longest: Duration,
+pub(super) struct ThrottleRule {
+    free_attempts: u32,
+    max_delay: Duration,
 }
 
 /// One account, from one address.
-pub(super) const ACCOUNT: Rule = Rule { free: 5, longest: Duration::from_secs(900) };
+pub(super) const ACCOUNT: ThrottleRule =
+    ThrottleRule { free_attempts: 5, max_delay: Duration::from_secs(900) };
 /// Passwords from one address, whoever's: many people may share it.
-pub(super) const ADDRESS: Rule = Rule { free: 50, longest: Duration::from_secs(300) };
+pub(super) const ADDRESS: ThrottleRule =
+    ThrottleRule { free_attempts: 50, max_delay: Duration::from_secs(300) };
 /// Keys from one address. They cannot be guessed: this slows down a program that has an old one.
-pub(super) const KEYS: Rule = Rule { free: 20, longest: Duration::from_secs(60) };
+pub(super) const KEYS: ThrottleRule =
+    ThrottleRule { free_attempts: 20, max_delay: Duration::from_secs(60) };
 
 /// Remembers wrong attempts.
 #[derive(Debug, Default)]
-pub(super) struct Limiter {
-    table: Mutex<HashMap<Digest, Strikes>>,
+pub(super) struct LoginThrottle {
+    table: Mutex<HashMap<Digest, FailedAttempts>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Strikes {
+struct FailedAttempts {
     failures: u32,
     /// Attempts that are being checked.
     pending: u32,
-    last: Instant,
-    until: Instant,
+    last_attempt: Instant,
+    blocked_until: Instant,
 }
 
-impl Limiter {
+impl LoginThrottle {
     /// How long this subject must still wait.
     pub(super) fn wait(&self, subject: &Digest) -> Option<Duration> {
         let now = Instant::now();
@@ -76,7 +79,11 @@ impl Limiter {
     }
 
     /// Counts a wrong attempt that is over already, or says how long to wait.
-    pub(super) fn strike(&self, subject: Digest, rule: Rule) -> Result<(), Duration> {
+    pub(super) fn record_failure(
+        &self,
+        subject: Digest,
+        rule: ThrottleRule,
+    ) -> Result<(), Duration> {
         let now = Instant::now();
         let mut table = self.table();
         let strikes = entry(&mut table, subject, now);
@@ -87,7 +94,7 @@ impl Limiter {
         Ok(())
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<Digest, Strikes>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Digest, FailedAttempts>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,7 +103,7 @@ impl Limiter {
 /// for free.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    limiter: Arc<Limiter>,
+    limiter: Arc<LoginThrottle>,
     account: Digest,
     address: Digest,
     is_open: bool,
@@ -105,24 +112,24 @@ pub(super) struct Attempt {
 impl Attempt {
     /// It was right: the account is free again. The address is not, or one account of one's own would
     /// wash away the attempts on others.
-    pub(super) fn succeeded(mut self) {
+    pub(super) fn succeed(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
-        settle(&mut table, &self.account, |strikes| strikes.failures = 0);
-        settle(&mut table, &self.address, |_| ());
+        finish_attempt(&mut table, &self.account, |strikes| strikes.failures = 0);
+        finish_attempt(&mut table, &self.address, |_| ());
     }
 
     /// It was wrong.
-    pub(super) fn failed(self) {
+    pub(super) fn fail(self) {
         drop(self);
     }
 
     /// It was not checked.
-    pub(super) fn withdrawn(mut self) {
+    pub(super) fn cancel(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
-        settle(&mut table, &self.account, |_| ());
-        settle(&mut table, &self.address, |_| ());
+        finish_attempt(&mut table, &self.account, |_| ());
+        finish_attempt(&mut table, &self.address, |_| ());
     }
 }
 
@@ -131,17 +138,17 @@ impl Drop for Attempt {
         if self.is_open {
             let now = Instant::now();
             let mut table = self.limiter.table();
-            settle(&mut table, &self.account, |strikes| strikes.fail(ACCOUNT, now));
-            settle(&mut table, &self.address, |strikes| strikes.fail(ADDRESS, now));
+            finish_attempt(&mut table, &self.account, |strikes| strikes.fail(ACCOUNT, now));
+            finish_attempt(&mut table, &self.address, |strikes| strikes.fail(ADDRESS, now));
         }
     }
 }
 
 /// Ends an attempt; who has nothing against them is not remembered.
-fn settle(
-    table: &mut HashMap<Digest, Strikes>,
+fn finish_attempt(
+    table: &mut HashMap<Digest, FailedAttempts>,
     subject: &Digest,
-    change: impl FnOnce(&mut Strikes),
+    change: impl FnOnce(&mut FailedAttempts),
 ) {
     if let Some(strikes) = table.get_mut(subject) {
         strikes.pending = strikes.pending.saturating_sub(1);
@@ -152,26 +159,30 @@ fn settle(
     }
 }
 
-fn entry(table: &mut HashMap<Digest, Strikes>, subject: Digest, now: Instant) -> &mut Strikes {
-    if table.len() >= MOST && !table.contains_key(&subject) {
-        make_room(table, now);
+fn entry(
+    table: &mut HashMap<Digest, FailedAttempts>,
+    subject: Digest,
+    now: Instant,
+) -> &mut FailedAttempts {
+    if table.len() >= MAX_SUBJECTS && !table.contains_key(&subject) {
+        evict(table, now);
     }
-    let fresh = Strikes { failures: 0, pending: 0, last: now, until: now };
+    let fresh = FailedAttempts { failures: 0, pending: 0, last_attempt: now, blocked_until: now };
     let strikes = table.entry(subject).or_insert(fresh);
-    if strikes.is_forgotten(now) {
+    if strikes.is_expired(now) {
         strikes.failures = 0;
     }
     strikes
 }
 
 /// Lets go of what is forgotten; if that is not enough, of the half that was wrong least often.
-fn make_room(table: &mut HashMap<Digest, Strikes>, now: Instant) {
-    table.retain(|_, strikes| strikes.pending > 0 || !strikes.is_forgotten(now));
-    if table.len() < MOST {
+fn evict(table: &mut HashMap<Digest, FailedAttempts>, now: Instant) {
+    table.retain(|_, strikes| strikes.pending > 0 || !strikes.is_expired(now));
+    if table.len() < MAX_SUBJECTS {
         return;
     }
     let mut ranks: Vec<_> =
-        table.iter().map(|(subject, it)| (it.failures, it.last, *subject)).collect();
+        table.iter().map(|(subject, it)| (it.failures, it.last_attempt, *subject)).collect();
     let half = ranks.len() / 2;
     let (least, ..) = ranks.select_nth_unstable(half);
     for (.., subject) in least {
@@ -179,21 +190,21 @@ fn make_room(table: &mut HashMap<Digest, Strikes>, now: Instant) {
     }
 }
 
-impl Strikes {
-    fn is_forgotten(&self, now: Instant) -> bool {
-        now.duration_since(self.last) >= FORGOTTEN
+impl FailedAttempts {
+    fn is_expired(&self, now: Instant) -> bool {
+        now.duration_since(self.last_attempt) >= FORGET_AFTER
     }
 
     fn wait(&self, now: Instant) -> Option<Duration> {
-        Some(self.until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
+        Some(self.blocked_until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
     }
 
     /// Whether one more may be tried: beyond the free ones, one at a time.
-    fn admit(&self, rule: Rule, now: Instant) -> Result<(), Duration> {
-        let failures = if self.is_forgotten(now) { 0 } else { self.failures };
+    fn admit(&self, rule: ThrottleRule, now: Instant) -> Result<(), Duration> {
+        let failures = if self.is_expired(now) { 0 } else { self.failures };
         match self.wait(now) {
             Some(wait) => Err(wait),
-            None if self.pending > 0 && failures + self.pending >= rule.free => {
+            None if self.pending > 0 && failures + self.pending >= rule.free_attempts => {
                 Err(Duration::from_secs(1))
             }
             None => Ok(()),
@@ -201,19 +212,19 @@ impl Strikes {
     }
 
     /// The first one beyond the free ones costs a second, each further one twice as long.
-    fn fail(&mut self, rule: Rule, now: Instant) {
+    fn fail(&mut self, rule: ThrottleRule, now: Instant) {
         self.failures = self.failures.saturating_add(1);
-        self.last = now;
-        if let Some(beyond) = self.failures.checked_sub(rule.free) {
+        self.last_attempt = now;
+        if let Some(beyond) = self.failures.checked_sub(rule.free_attempts) {
             let wait = Duration::from_secs(1 << beyond.min(20));
-            self.until = now + wait.min(rule.longest);
+            self.blocked_until = now + wait.min(rule.max_delay);
         }
     }
 }
 
 /// The part of an address that one party has to itself: of IPv6 the first 64 bits, because whoever has
 /// one such address has them all.
-pub(crate) fn network(peer: Option<IpAddr>) -> [u8; 16] {
+pub(crate) fn network_prefix(peer: Option<IpAddr>) -> [u8; 16] {
     match peer.map(|address| address.to_canonical()) {
         None => [0; 16],
         Some(IpAddr::V4(address)) => address.to_ipv6_mapped().octets(),
@@ -233,12 +244,16 @@ mod tests {
     const HERE: Digest = [3; 32];
     const THERE: Digest = [4; 32];
 
-    fn limiter() -> Arc<Limiter> {
+    fn limiter() -> Arc<LoginThrottle> {
         Arc::default()
     }
 
-    fn fail(limiter: &Arc<Limiter>, account: Digest, address: Digest) -> Result<(), Duration> {
-        limiter.begin(account, address).map(Attempt::failed)
+    fn fail(
+        limiter: &Arc<LoginThrottle>,
+        account: Digest,
+        address: Digest,
+    ) -> Result<(), Duration> {
+        limiter.begin(account, address).map(Attempt::fail)
     }
 
     async fn pass(seconds: u64) {
@@ -248,7 +263,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn after_the_free_attempts_each_wait_is_twice_the_last_up_to_a_limit() {
         let limiter = limiter();
-        for _ in 0..ACCOUNT.free {
+        for _ in 0..ACCOUNT.free_attempts {
             fail(&limiter, ALICE, HERE).unwrap();
         }
         for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
@@ -265,7 +280,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_address_is_limited_whatever_the_account() {
         let limiter = limiter();
-        for number in 0..ADDRESS.free {
+        for number in 0..ADDRESS.free_attempts {
             let mut account = [0; 32];
             account[..4].copy_from_slice(&number.to_be_bytes());
             account[31] = 9;
@@ -280,7 +295,7 @@ mod tests {
         let limiter = limiter();
         let begun: Vec<_> = (0..100).filter_map(|_| limiter.begin(ALICE, HERE).ok()).collect();
         assert_eq!(begun.len(), 5);
-        begun.into_iter().for_each(Attempt::withdrawn);
+        begun.into_iter().for_each(Attempt::cancel);
         assert!(limiter.table().is_empty(), "what was not checked is not remembered");
     }
 
@@ -290,7 +305,7 @@ mod tests {
         for _ in 0..4 {
             fail(&limiter, ALICE, HERE).unwrap();
         }
-        limiter.begin(ALICE, HERE).unwrap().succeeded();
+        limiter.begin(ALICE, HERE).unwrap().succeed();
         assert!(!limiter.table().contains_key(&ALICE));
         assert_eq!(limiter.table()[&HERE].failures, 4);
     }
@@ -310,7 +325,7 @@ mod tests {
         for _ in 0..5 {
             fail(&limiter, ALICE, HERE).unwrap();
         }
-        pass(FORGOTTEN.as_secs()).await;
+        pass(FORGET_AFTER.as_secs()).await;
         for _ in 0..5 {
             fail(&limiter, ALICE, HERE).unwrap();
         }
@@ -327,15 +342,15 @@ mod tests {
         for number in 0_u32..100_000 {
             let mut subject = [7; 32];
             subject[..4].copy_from_slice(&number.to_be_bytes());
-            limiter.strike(subject, KEYS).unwrap();
+            limiter.record_failure(subject, KEYS).unwrap();
         }
         let table = limiter.table();
-        assert!(table.len() <= MOST && table.contains_key(&ALICE), "{}", table.len());
+        assert!(table.len() <= MAX_SUBJECTS && table.contains_key(&ALICE), "{}", table.len());
     }
 
     #[test]
     fn addresses_of_one_party_are_one() {
-        let of = |text: &str| network(Some(text.parse().unwrap()));
+        let of = |text: &str| network_prefix(Some(text.parse().unwrap()));
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));
         assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Brings a tool into the dialect's style.
 pub(super) fn apply(tool: &mut Tool, dialect: &Dialect) {
-    tool.input_schema = styled(&tool.input_schema, dialect.schemas);
+    tool.input_schema = restyle_schema(&tool.input_schema, dialect.schemas);
     if dialect.definitions == DefinitionDetail::Plain {
         tool.title = None;
         tool.output_schema = None;
@@ -19,16 +19,16 @@ pub(super) fn apply(tool: &mut Tool, dialect: &Dialect) {
     }
 }
 
-fn styled(schema: &Raw, style: SchemaPolicy) -> Raw {
+fn restyle_schema(schema: &Raw, style: SchemaPolicy) -> Raw {
     if style == SchemaPolicy::AsWritten {
         return schema.clone();
     }
     let Ok(mut value) = schema.decode() else { return schema.clone() };
-    visit(&mut value, style);
+    restyle_value(&mut value, style);
     Raw::from_value(&value)
 }
 
-fn visit(schema: &mut Value, style: SchemaPolicy) {
+fn restyle_value(schema: &mut Value, style: SchemaPolicy) {
     match schema {
         Value::Object(members) => {
             let describes_object = members.get("type").is_some_and(|kind| kind == "object");
@@ -44,9 +44,9 @@ fn visit(schema: &mut Value, style: SchemaPolicy) {
                 }
                 _ => {}
             }
-            members.values_mut().for_each(|member| visit(member, style));
+            members.values_mut().for_each(|member| restyle_value(member, style));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, style)),
+        Value::Array(items) => items.iter_mut().for_each(|item| restyle_value(item, style)),
         _ => {}
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use serde_json::json;
 
     fn restyle(schema: Value, style: SchemaPolicy) -> Value {
-        styled(&Raw::from_value(&schema), style).decode().unwrap()
+        restyle_schema(&Raw::from_value(&schema), style).decode().unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// An item of another server that is not listed, because somebody else has its name or one that looks the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct NameCollision {
     /// The name that it would have here.
     pub name: String,
     /// The name of the item that is listed.
@@ -13,7 +13,7 @@ pub struct LeftOut {
     pub server: Option<String>,
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for NameCollision {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, holder, server } = self;
         let server = match server {
@@ -32,8 +32,8 @@ impl fmt::Display for LeftOut {
 
 /// What a name looks like: case, the kind of hyphen and letters of other scripts that look like Latin ones make
 /// no difference to a reader.
-pub(super) fn look(name: &str) -> String {
-    let plain = name.chars().filter(|character| !is_invisible(*character)).map(latin);
+pub(super) fn skeleton(name: &str) -> String {
+    let plain = name.chars().filter(|character| !is_invisible(*character)).map(to_latin);
     plain.flat_map(char::to_lowercase).collect()
 }
 
@@ -42,7 +42,7 @@ fn is_invisible(character: char) -> bool {
         || ('\u{e0000}'..='\u{e007f}').contains(&character)
 }
 
-fn latin(character: char) -> char {
+fn to_latin(character: char) -> char {
     match character {
         'а' | 'ɑ' | 'α' => 'a',
         'е' | 'ҽ' => 'e',
@@ -67,16 +67,16 @@ mod tests {
     #[test]
     fn names_that_a_reader_would_mistake_look_the_same() {
         for alike in ["Pay", "p\u{430}y", "pa\u{200b}y", "ｐａｙ"] {
-            assert_eq!(look(alike), look("pay"), "{alike:?}");
+            assert_eq!(skeleton(alike), skeleton("pay"), "{alike:?}");
         }
-        assert_ne!(look("paid"), look("pay"));
+        assert_ne!(skeleton("paid"), skeleton("pay"));
     }
 
     #[test]
     fn who_is_left_out_is_told_because_of_whom() {
         let told = |name: &str, server: Option<&str>| {
             let (holder, server) = ("pay".to_owned(), server.map(str::to_owned));
-            LeftOut { name: name.to_owned(), holder, server }.to_string()
+            NameCollision { name: name.to_owned(), holder, server }.to_string()
         };
         assert_eq!(told("pay", Some("bank")), "`bank` has \"pay\" already; set another prefix");
         assert_eq!(told("pay", None), "this server itself has \"pay\" already; set another prefix");

@@ -7,23 +7,23 @@ use creole_proto::model::ListKind;
 use creole_proto::operation::{Page, Payload};
 
 use super::Registry;
-use super::endpoint::no_resource;
+use super::endpoint::unknown_resource_fault;
 use crate::call::Context;
 use crate::cursor::Position;
 
 /// The longest part of a uri that an error repeats, in characters.
-const LONGEST_ECHO: usize = 256;
+const MAX_ECHOED_URI: usize = 256;
 
 impl Registry {
     /// The entry of one skill. What is none is a wrong parameter (SEP-2640, getting a skill).
     pub(super) fn skill(&self, uri: &str) -> Result<Payload, Fault> {
-        self.offers(ListKind::Skills, "skills/get")?;
-        match self.read().shelf.skills.get(uri) {
+        self.check_offered(ListKind::Skills, "skills/get")?;
+        match self.read().skill_index.skills.get(uri) {
             Some(skill) => {
                 Ok(Payload::Skill(Arc::clone(skill.definition()), self.shared.settings.cache))
             }
             None => {
-                let uri: String = uri.chars().take(LONGEST_ECHO).collect();
+                let uri: String = uri.chars().take(MAX_ECHOED_URI).collect();
                 Err(Fault::new(FaultKind::InvalidParams, format!("no skill is served at {uri}")))
             }
         }
@@ -37,13 +37,13 @@ impl Registry {
         cursor: Option<String>,
         context: &Context,
     ) -> Result<Page, Fault> {
-        self.offers(ListKind::Skills, "resources/directory/read")?;
-        let listed = self.read().shelf.directory(uri);
+        self.check_offered(ListKind::Skills, "resources/directory/read")?;
+        let listed = self.read().skill_index.directory(uri);
         let Some(items) = listed else {
-            if self.reader(uri).is_none() {
-                return Err(no_resource(uri));
+            if self.find_reader(uri).is_none() {
+                return Err(unknown_resource_fault(uri));
             }
-            let uri: String = uri.chars().take(LONGEST_ECHO).collect();
+            let uri: String = uri.chars().take(MAX_ECHOED_URI).collect();
             return Err(Fault::new(FaultKind::InvalidParams, format!("{uri} is not a directory")));
         };
         let settings = &self.shared.settings;

@@ -10,48 +10,48 @@ use creole_proto::model::ListKind;
 use tokio::time::sleep;
 
 use crate::registry::Registry;
-use crate::server::{Service, Shared};
+use crate::server::{Service, ServiceCore};
 
 /// How often is looked whether the last call has ended: nobody waits for it but what is no longer needed.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server that is ready to take another's place. Until then nobody sees what it has.
-pub struct Successor {
+pub struct Replacement {
     pub(crate) service: Service,
-    pub(crate) next: Arc<Shared>,
+    pub(crate) core: Arc<ServiceCore>,
 }
 
-impl Successor {
+impl Replacement {
     /// What it has, to be added to before it is seen.
     pub fn registry(&self) -> &Registry {
-        &self.next.registry
+        &self.core.registry
     }
 
     /// Takes the place, and tells clients which lists are different now.
-    pub fn take_over(self) -> Predecessor {
-        let before = self.service.current().swap(Arc::clone(&self.next));
-        before.registry.fall_silent();
-        let changed = self.next.registry.speak_up(&before.registry);
-        Predecessor { shared: Arc::downgrade(&before), changed }
+    pub fn swap(self) -> ReplacedServer {
+        let before = self.service.current().swap(Arc::clone(&self.core));
+        before.registry.stop_announcing();
+        let changed = self.core.registry.start_announcing(&before.registry);
+        ReplacedServer { shared: Arc::downgrade(&before), changed_lists: changed }
     }
 }
 
 /// A server whose place another has taken.
-pub struct Predecessor {
-    shared: Weak<Shared>,
-    changed: Vec<ListKind>,
+pub struct ReplacedServer {
+    shared: Weak<ServiceCore>,
+    changed_lists: Vec<ListKind>,
 }
 
-impl Predecessor {
+impl ReplacedServer {
     /// The lists that are different now.
-    pub fn changed(&self) -> &[ListKind] {
-        &self.changed
+    pub fn changed_lists(&self) -> &[ListKind] {
+        &self.changed_lists
     }
 
     /// Waits until its last call has ended.
-    pub async fn ended(&self) {
+    pub async fn wait_until_drained(&self) {
         while self.shared.strong_count() > 0 {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -9,16 +9,16 @@ use super::catalogue::{Catalogue, Layers};
 use crate::skill::{SCHEME, Skill, SkillError, SkillFile};
 
 /// The media type of what can be read as a directory (SEP-2640, directory resources).
-const DIRECTORY: &str = "inode/directory";
+const DIRECTORY_TYPE: &str = "inode/directory";
 
 /// The skills of a server.
-pub(super) struct Shelf {
+pub(super) struct SkillIndex {
     pub(super) skills: Catalogue<Skill>,
     /// The files of all skills; those of a skill inside of another one belong to both.
     files: BTreeMap<String, Arc<SkillFile>>,
 }
 
-impl Shelf {
+impl SkillIndex {
     /// No skills yet, to be shown through these layers.
     pub(super) fn new(layers: &Layers) -> Self {
         Self { skills: Catalogue::new(ListKind::Skills, layers), files: BTreeMap::new() }
@@ -36,7 +36,7 @@ impl Shelf {
         if let Some(file) = skill.files().iter().find(differs) {
             let what = format!("another skill has a different file at {}", file.uri());
             let help = "a file that two skills share is the same for both";
-            return Err(SkillError::of_skill(what).help(help));
+            return Err(SkillError::whole_skill(what).help(help));
         }
         if let Some(kept) = kept {
             self.files = kept;
@@ -86,7 +86,7 @@ fn files_of<'a>(skills: impl Iterator<Item = &'a Arc<Skill>>) -> BTreeMap<String
 }
 
 fn subdirectory(uri: String, name: &str) -> Definition {
-    let mime_type = Some(DIRECTORY.to_owned());
+    let mime_type = Some(DIRECTORY_TYPE.to_owned());
     (&Resource { uri, name: name.to_owned(), mime_type, ..Resource::default() }).into()
 }
 
@@ -94,9 +94,9 @@ fn subdirectory(uri: String, name: &str) -> Definition {
 mod tests {
     use super::*;
 
-    fn empty() -> Shelf {
+    fn empty() -> SkillIndex {
         let layers: Layers = Arc::new([]);
-        Shelf::new(&layers)
+        SkillIndex::new(&layers)
     }
 
     fn skill(path: &str, more: &[(&str, &str)]) -> Skill {
@@ -107,7 +107,7 @@ mod tests {
         Skill::new(path, files.map(|(file, text)| (file, text.into_bytes()))).unwrap()
     }
 
-    fn names(shelf: &Shelf, uri: &str) -> Option<Vec<String>> {
+    fn names(shelf: &SkillIndex, uri: &str) -> Option<Vec<String>> {
         let listed = shelf.directory(uri)?;
         Some(listed.iter().map(|child| child.name().to_owned()).collect())
     }
@@ -129,7 +129,7 @@ mod tests {
         let mut shelf = empty();
         shelf.insert(skill("outer", &[("inner/SKILL.md", "other"), ("a.md", "")])).unwrap();
         let refusal = shelf.insert(skill("outer/inner", &[("b.md", "")])).unwrap_err();
-        assert!(refusal.what.contains("skill://outer/inner/SKILL.md"), "{refusal}");
+        assert!(refusal.message.contains("skill://outer/inner/SKILL.md"), "{refusal}");
         assert!(shelf.skills.get("skill://outer/inner/SKILL.md").is_none());
         assert!(shelf.file("skill://outer/inner/b.md").is_none());
         assert!(shelf.file("skill://outer/a.md").is_some());

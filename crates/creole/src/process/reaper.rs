@@ -21,24 +21,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::descriptors;
-use super::group::{Group, LOOK};
+use super::group::{POLL_INTERVAL, ProcessGroup};
 
 /// The guardian of our children. Clones are the same one; it ends when the last of them is dropped.
 #[derive(Clone, Debug)]
-pub struct Guardian {
-    process: Arc<Mutex<Process>>,
+pub struct Reaper {
+    process: Arc<Mutex<ReaperProcess>>,
     /// What children carry in their environment.
     mark: Option<Arc<str>>,
 }
 
 /// The variable of children that has their guardian's mark.
-const MARK: &str = "CREOLE_GUARDED";
+const REAPER_MARK: &str = "CREOLE_GUARDED";
 
 #[derive(Debug)]
-struct Process(Child);
+struct ReaperProcess(Child);
 
-impl Guardian {
-    /// Starts a program that calls [`guard`], mostly this one again with other arguments.
+impl Reaper {
+    /// Starts a program that calls [`run_reaper`], mostly this one again with other arguments.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -48,31 +48,31 @@ impl Guardian {
     ) -> io::Result<Self> {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        descriptors::withhold();
+        descriptors::set_close_on_exec();
         // A group of its own: what a terminal tells us is not for it.
-        let child = command.env_remove(MARK).process_group(0).spawn()?;
+        let child = command.env_remove(REAPER_MARK).process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);
-        let guardian = Self { process: Arc::new(Mutex::new(Process(child))), mark };
+        let guardian = Self { process: Arc::new(Mutex::new(ReaperProcess(child))), mark };
         if let Some(mark) = &guardian.mark {
-            guardian.say(&format!("={mark}\n"));
+            guardian.send_line(&format!("={mark}\n"));
         }
         Ok(guardian)
     }
 
     /// The entry of a child's environment by which it can be recognised.
     pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
-        self.mark.as_deref().map(|mark| (MARK, mark))
+        self.mark.as_deref().map(|mark| (REAPER_MARK, mark))
     }
 
-    pub(super) fn watch(&self, group: Group) {
-        self.say(&format!("+{}\n", group.number()));
+    pub(super) fn watch(&self, group: ProcessGroup) {
+        self.send_line(&format!("+{}\n", group.id()));
     }
 
-    pub(super) fn forget(&self, group: Group) {
-        self.say(&format!("-{}\n", group.number()));
+    pub(super) fn forget(&self, group: ProcessGroup) {
+        self.send_line(&format!("-{}\n", group.id()));
     }
 
-    fn say(&self, line: &str) {
+    fn send_line(&self, line: &str) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stdin) = &mut process.0.stdin
             && let Err(error) = stdin.write_all(line.as_bytes())
@@ -83,7 +83,7 @@ impl Guardian {
     }
 }
 
-impl Drop for Process {
+impl Drop for ReaperProcess {
     fn drop(&mut self) {
         // Nothing is left to be guarded, so that this takes no time.
         self.0.stdin = None;
@@ -93,7 +93,7 @@ impl Drop for Process {
 
 /// Guards what it is told of until the input ends, and then ends what is left: by asking, and after `patience`
 /// by force. The `main` of a guardian.
-pub fn guard(input: impl BufRead, patience: Duration) {
+pub fn run_reaper(input: impl BufRead, patience: Duration) {
     let (mut groups, mut mark) = (HashSet::new(), None);
     for line in input.lines().map_while(Result::ok) {
         if let Some(told) = line.strip_prefix('=') {
@@ -101,24 +101,24 @@ pub fn guard(input: impl BufRead, patience: Duration) {
             continue;
         }
         let number = line.get(1..).and_then(|number| number.parse().ok());
-        match (line.as_bytes().first(), number.and_then(Group::led_by)) {
+        match (line.as_bytes().first(), number.and_then(ProcessGroup::led_by)) {
             (Some(b'+'), Some(group)) => _ = groups.insert(group),
             (Some(b'-'), Some(group)) => _ = groups.remove(&group),
             _ => {}
         }
     }
-    groups.extend(mark.iter().flat_map(|mark| marked(mark)));
-    groups.iter().for_each(|group| group.ask());
+    groups.extend(mark.iter().flat_map(|mark| find_marked_groups(mark)));
+    groups.iter().for_each(|group| group.terminate());
     let end = Instant::now() + patience;
     while groups.iter().any(|group| !group.is_empty()) && Instant::now() < end {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     groups.iter().for_each(|group| group.kill());
 }
 
 /// The groups of all children that carry the mark, as Linux tells it; nothing elsewhere.
-fn marked(mark: &str) -> Vec<Group> {
-    let wanted = format!("{MARK}={mark}");
+fn find_marked_groups(mark: &str) -> Vec<ProcessGroup> {
+    let wanted = format!("{REAPER_MARK}={mark}");
     let is_marked = |process: &Path| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
@@ -127,12 +127,13 @@ fn marked(mark: &str) -> Vec<Group> {
     let numbered = processes.filter_map(|process| {
         Some((process.file_name().to_str()?.parse::<u32>().ok()?, process.path()))
     });
-    let ours = numbered.filter(|(number, process)| is_marked(process) && leads(*number, process));
-    ours.filter_map(|(number, _)| Group::led_by(number)).collect()
+    let ours = numbered
+        .filter(|(number, process)| is_marked(process) && is_group_leader(*number, process));
+    ours.filter_map(|(number, _)| ProcessGroup::led_by(number)).collect()
 }
 
 /// Whether a process leads a group, and not a session: what left on purpose is not ours (proc_pid_stat(5)).
-fn leads(number: u32, process: &Path) -> bool {
+fn is_group_leader(number: u32, process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     // The name may hold anything; after it come the state, the parent, the group and the session.
     let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
@@ -151,10 +152,10 @@ mod tests {
     fn a_child_that_nobody_told_of_is_recognised_by_its_mark() {
         let start = |mark: &str| {
             let mut command = Command::new("sleep");
-            command.arg("60").env(MARK, mark).process_group(0).spawn().unwrap()
+            command.arg("60").env(REAPER_MARK, mark).process_group(0).spawn().unwrap()
         };
         let (mut own, mut other) = (start("own-mark-of-the-test"), start("another"));
-        guard("=own-mark-of-the-test\n".as_bytes(), Duration::from_millis(50));
+        run_reaper("=own-mark-of-the-test\n".as_bytes(), Duration::from_millis(50));
         assert!(own.wait().unwrap().signal().is_some());
         assert!(other.try_wait().unwrap().is_none(), "it is somebody else's");
         other.kill().unwrap();

@@ -9,12 +9,12 @@ use crate::call::Context;
 pub(super) struct Viewer {
     /// Whether it repeats arguments in headers, and refuses tools that name these wrongly
     /// (2026-07-28 basic/transports/streamable-http, schema extension).
-    pub(super) repeats: bool,
+    pub(super) mirrors_headers: bool,
 }
 
 impl Viewer {
     pub(super) fn of(context: &Context) -> Self {
         let caller = context.caller();
-        Self { repeats: caller.rules.era == Era::Stateless && context.stands_alone() }
+        Self { mirrors_headers: caller.rules.era == Era::Stateless && context.is_sessionless() }
     }
 }

@@ -4,7 +4,7 @@ use super::challenge::Challenge;
 
 /// Why a caller is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum DenialReason {
     /// No credentials were sent, or none that can be read.
     NoCredentials,
     /// A kind of credentials that the server does not take.
@@ -23,9 +23,9 @@ pub(super) enum Reason {
     Busy,
 }
 
-impl Reason {
+impl DenialReason {
     /// The reason in words.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn description(self) -> &'static str {
         match self {
             Self::NoCredentials => "no credentials",
             Self::OtherScheme => "a scheme that is not accepted",
@@ -40,4 +40,4 @@ impl Reason {
 }
 
 /// What a caller is answered, and why.
-pub(super) type Refusal = Box<(Challenge, Reason)>;
+pub(super) type Denial = Box<(Challenge, DenialReason)>;

@@ -10,31 +10,31 @@ use creole_proto::revision::TaskModel as Kind;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::record::{Answers, Record};
+use super::record::{ResponsesByKey, TaskRecord};
 use super::store::{TaskKey, now_ms};
-use super::work::{Job, Run};
-use super::{Shared, Tasks, random_id};
-use crate::ask;
+use super::work::{RunCall, TaskJob};
+use super::{TaskShared, Tasks, random_id};
 use crate::call::{Call, Round};
+use crate::input;
 
 /// How often others are told that we are alive, and how long they believe it.
-const BEAT: Duration = Duration::from_secs(20);
-const BELIEVED: Duration = Duration::from_secs(90);
+const HEARTBEAT: Duration = Duration::from_secs(20);
+const HEARTBEAT_TTL: Duration = Duration::from_secs(90);
 
 impl Tasks {
     /// Makes a task of a call: it is kept before the answer goes out (SEP-2663, task creation).
-    pub(crate) async fn make(&self, call: Call, run: Run) -> Outcome {
+    pub(crate) async fn create(&self, call: Call, run: RunCall) -> Outcome {
         match self.start(call, run).await {
             Ok(task) => Outcome::Complete(Payload::TaskCreated(Arc::new(task))),
             Err(fault) => fault.into(),
         }
     }
 
-    async fn start(&self, call: Call, run: Run) -> Result<Task, Fault> {
+    async fn start(&self, call: Call, run: RunCall) -> Result<Task, Fault> {
         let shared = &self.shared;
-        let round = ask::opened(&call, &shared.sealer)?;
+        let round = input::open_round(&call, &shared.sealer)?;
         // What the call itself kept when it asked to go on as a task is newer than what the client brought.
-        let state = call.context.state().map(str::to_owned).or(round.state);
+        let state = call.context.request_state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
             let most = shared.limits.total;
             Fault::new(FaultKind::Busy, format!("there are {most} tasks, the most allowed"))
@@ -47,10 +47,10 @@ impl Tasks {
         let shared = Arc::clone(shared);
         // A task of its own from the start: a request that is dropped meanwhile leaves nothing half-made.
         tokio::spawn(async move {
-            let working = shared.working();
+            let working = shared.count_working();
             let task = record.task.clone();
             let is_followed = call.context.caller().rules.tasks == Kind::ClientRequested;
-            if let Err(fault) = shared.keep(&principal, &record).await {
+            if let Err(fault) = shared.store_record(&principal, &record).await {
                 _ = created.send(Err(fault));
                 return;
             }
@@ -59,15 +59,15 @@ impl Tasks {
             }
             if created.send(Ok(task)).is_err() {
                 // Nobody knows of the task, so nobody would come back for it.
-                shared.forget(&key).await;
+                shared.remove_task(&key).await;
                 return;
             }
             let round = Round { answers: record.answers, state };
-            let job = Job { call, run, key: key.clone(), round };
-            shared.work_until(job, expires).await;
+            let job = TaskJob { call, run, key: key.clone(), round };
+            shared.run_until(job, expires).await;
             drop(working);
             tokio::time::sleep_until(expires).await;
-            shared.forget(&key).await;
+            shared.remove_task(&key).await;
             drop(slot);
         });
         is_created.await.unwrap_or_else(|_| {
@@ -76,8 +76,8 @@ impl Tasks {
     }
 }
 
-impl Shared {
-    fn record(&self, call: &Call, answers: Answers) -> Result<Record, Fault> {
+impl TaskShared {
+    fn record(&self, call: &Call, answers: ResponsesByKey) -> Result<TaskRecord, Fault> {
         let now = now_ms();
         let task = Task {
             id: random_id()?,
@@ -86,9 +86,9 @@ impl Shared {
             created_ms: now,
             updated_ms: now,
             ttl_ms: self.ttl_ms(call.context.caller().task_preference),
-            poll_ms: milliseconds(self.limits.poll),
+            poll_ms: milliseconds(self.limits.poll_interval),
         };
-        Ok(Record { task, answers, refused: None, worker: self.worker()?.to_owned() })
+        Ok(TaskRecord { task, answers, refused: None, worker: self.worker()?.to_owned() })
     }
 
     /// How long a task is kept: what the client wishes, within limits.
@@ -98,17 +98,17 @@ impl Shared {
             TaskPreference::Requested { ttl_ms: Some(wish) } => wish,
             _ => milliseconds(limits.ttl),
         };
-        let shortest = milliseconds(limits.shortest_ttl);
-        wish.clamp(shortest, milliseconds(limits.longest_ttl).max(shortest))
+        let shortest = milliseconds(limits.min_ttl);
+        wish.clamp(shortest, milliseconds(limits.max_ttl).max(shortest))
     }
 
-    async fn keep(&self, principal: &str, record: &Record) -> Result<(), Fault> {
-        self.store.beat(self.worker()?, BELIEVED).await?;
+    async fn store_record(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
+        self.store.write_heartbeat(self.worker()?, HEARTBEAT_TTL).await?;
         self.store.create(principal, record).await
     }
 
     /// Takes a task away that is expired or unknown to its owner.
-    async fn forget(&self, key: &TaskKey) {
+    async fn remove_task(&self, key: &TaskKey) {
         if let Err(fault) = self.store.remove(key).await {
             // The store forgets it by itself when its time is over.
             tracing::warn!(target: "creole", task = key.id(), reason = fault.detail, "task not removed");
@@ -116,28 +116,28 @@ impl Shared {
     }
 
     /// Counts a task that is worked on; while there is one, others are told that we are alive.
-    fn working(self: &Arc<Self>) -> Working {
-        let mut busy = self.busy();
+    fn count_working(self: &Arc<Self>) -> WorkingTask {
+        let mut busy = self.activity();
         busy.tasks += 1;
-        if !busy.beating {
-            busy.beating = true;
-            tokio::spawn(Arc::clone(self).beat());
+        if !busy.sends_heartbeats {
+            busy.sends_heartbeats = true;
+            tokio::spawn(Arc::clone(self).send_heartbeats());
         }
-        Working(Arc::clone(self))
+        WorkingTask(Arc::clone(self))
     }
 
-    async fn beat(self: Arc<Self>) {
+    async fn send_heartbeats(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(HEARTBEAT).await;
             {
-                let mut busy = self.busy();
+                let mut busy = self.activity();
                 if busy.tasks == 0 {
-                    busy.beating = false;
+                    busy.sends_heartbeats = false;
                     return;
                 }
             }
             let Ok(worker) = self.worker() else { return };
-            if let Err(fault) = self.store.beat(worker, BELIEVED).await {
+            if let Err(fault) = self.store.write_heartbeat(worker, HEARTBEAT_TTL).await {
                 tracing::warn!(target: "creole", reason = fault.detail, "no sign of life for tasks");
             }
         }
@@ -145,11 +145,11 @@ impl Shared {
 }
 
 /// One task that is worked on.
-struct Working(Arc<Shared>);
+struct WorkingTask(Arc<TaskShared>);
 
-impl Drop for Working {
+impl Drop for WorkingTask {
     fn drop(&mut self) {
-        self.0.busy().tasks -= 1;
+        self.0.activity().tasks -= 1;
     }
 }
 

@@ -1,0 +1,149 @@
+//! An errand, at the process that sent it: what the other one says to it.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, timeout};
+
+use super::replica_request::{ENTRY_LAST, ENTRY_PART, ENTRY_TAKEN, ENTRY_UNKNOWN, encode_request};
+use super::{
+    ACCEPT_TIMEOUT, HEARTBEAT, HEARTBEAT_TTL, REQUEST_TTL, ReplicaError, ReplicaShared,
+    presence_path, request_path, responses_path, waiter_path,
+};
+use crate::state::{StateError, Subscription};
+use crate::task::random_id;
+
+/// How many entries are read at once.
+const READ_BATCH: usize = 16;
+
+/// What another process says to an errand. Dropping it tells that process that nobody waits any more.
+pub struct ReplicaResponses {
+    shared: Arc<ReplicaShared>,
+    replica: String,
+    pub(super) id: String,
+    notifications: Subscription,
+    /// How far the log was read.
+    read_up_to: u64,
+    /// What was read and not handed out, the next one last.
+    ready: Vec<Bytes>,
+    /// The parts so far of what is being said.
+    parts: BytesMut,
+    is_taken: bool,
+    sent_at: Instant,
+}
+
+impl ReplicaResponses {
+    pub(super) async fn send(
+        shared: Arc<ReplicaShared>,
+        to: &str,
+        target: &str,
+        errand: Bytes,
+    ) -> Result<Self, ReplicaError> {
+        let id = random_id().map_err(|_| ReplicaError::State(StateError::Stopped))?;
+        let news = shared.state.subscribe(&responses_path(&id)).await?;
+        let replies = Self {
+            shared,
+            replica: to.to_owned(),
+            id,
+            notifications: news,
+            read_up_to: 0,
+            ready: Vec::new(),
+            parts: BytesMut::new(),
+            is_taken: false,
+            sent_at: Instant::now(),
+        };
+        replies.renew_waiter().await?;
+        let value = encode_request(target, &errand);
+        let state = &replies.shared.state;
+        state.put(&request_path(&replies.id), value, Some(ACCEPT_TIMEOUT)).await?;
+        replies.notify_replica().await?;
+        Ok(replies)
+    }
+
+    /// What is said next; waits for it. Cancel-safe.
+    ///
+    /// # Errors
+    /// When the other process is gone, knows nothing of it or does not take it, or the state fails.
+    pub async fn next(&mut self) -> Result<Bytes, ReplicaError> {
+        loop {
+            if let Some(said) = self.ready.pop() {
+                return Ok(said);
+            }
+            if self.read_log().await? {
+                continue;
+            }
+            if timeout(HEARTBEAT, self.notifications.next()).await.is_err() {
+                self.check_replica().await?;
+            }
+        }
+    }
+
+    /// Reads on in the log; tells whether there was something.
+    async fn read_log(&mut self) -> Result<bool, ReplicaError> {
+        let log = responses_path(&self.id);
+        let found = self.shared.state.read_after(&log, self.read_up_to, READ_BATCH).await?;
+        let is_any = !found.is_empty();
+        for (number, entry) in found {
+            self.read_up_to = number;
+            self.decode_entry(&entry)?;
+        }
+        self.ready.reverse();
+        Ok(is_any)
+    }
+
+    fn decode_entry(&mut self, entry: &Bytes) -> Result<(), ReplicaError> {
+        self.is_taken = true;
+        match entry.split_first() {
+            Some((&ENTRY_TAKEN, _)) => {}
+            Some((&ENTRY_UNKNOWN, _)) => return Err(ReplicaError::Unknown),
+            Some((&ENTRY_PART, part)) => self.parts.extend_from_slice(part),
+            Some((&ENTRY_LAST, part)) => {
+                self.parts.extend_from_slice(part);
+                self.ready.push(self.parts.split().freeze());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks whether the other process is still there, and says that we are.
+    async fn check_replica(&mut self) -> Result<(), ReplicaError> {
+        if !self.shared.is_alive(&self.replica).await? {
+            // What it said before it left is still there.
+            return if self.read_log().await? { Ok(()) } else { Err(ReplicaError::Gone) };
+        }
+        if !self.is_taken && self.sent_at.elapsed() >= ACCEPT_TIMEOUT {
+            return Err(ReplicaError::Busy);
+        }
+        if self.sent_at.elapsed() >= REQUEST_TTL {
+            return Err(ReplicaError::Busy);
+        }
+        self.renew_waiter().await?;
+        if self.is_taken { Ok(()) } else { Ok(self.notify_replica().await?) }
+    }
+
+    async fn renew_waiter(&self) -> Result<(), StateError> {
+        let path = waiter_path(&self.id);
+        self.shared.state.put(&path, Bytes::new(), Some(HEARTBEAT_TTL)).await.map(drop)
+    }
+
+    /// Tells the other process that there is an errand.
+    pub(super) async fn notify_replica(&self) -> Result<(), StateError> {
+        let id = Bytes::copy_from_slice(self.id.as_bytes());
+        self.shared.state.publish(&presence_path(&self.replica), id).await
+    }
+}
+
+impl Drop for ReplicaResponses {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (shared, id) = (Arc::clone(&self.shared), std::mem::take(&mut self.id));
+        runtime.spawn(async move {
+            // What cannot be removed now goes by its age.
+            _ = shared.state.remove(&request_path(&id)).await;
+            _ = shared.state.remove(&waiter_path(&id)).await;
+            _ = shared.state.publish(&waiter_path(&id), Bytes::new()).await;
+            _ = shared.state.remove_log(&responses_path(&id)).await;
+        });
+    }
+}

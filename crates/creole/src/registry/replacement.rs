@@ -1,0 +1,82 @@
+//! One registry in the place of another: what other servers lend moves over, and clients are told what differs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock, Weak};
+
+use creole_proto::model::ListKind;
+
+use super::catalogue::Layers;
+use super::{ItemSource, Registry, RegistrySettings, RegistryShared, RegistryState, WeakRegistry};
+
+impl Registry {
+    /// A registry that takes the place of this one: it has the same tasks and the same listeners, and keeps
+    /// silent until it is seen.
+    pub(crate) fn new_replacement(&self, settings: RegistrySettings, layers: &Layers) -> Self {
+        Self {
+            shared: Arc::new(RegistryShared {
+                settings,
+                state: RwLock::new(RegistryState::new(layers)),
+                is_visible: AtomicBool::new(false),
+                changes: self.shared.changes.clone(),
+                tasks: self.shared.tasks.clone(),
+                attached: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Tells nobody of changes any more.
+    pub(crate) fn stop_announcing(&self) {
+        self.shared.is_visible.store(false, Ordering::Release);
+    }
+
+    /// Tells of changes from now on, and which lists differ from those that clients saw before.
+    pub(crate) fn start_announcing(&self, before: &Self) -> Vec<ListKind> {
+        self.shared.is_visible.store(true, Ordering::Release);
+        let changed = self.read().changed_lists(&before.read());
+        changed.iter().for_each(|kind| self.announce_list_changed(*kind));
+        changed
+    }
+}
+
+impl RegistryState {
+    fn changed_lists(&self, before: &Self) -> Vec<ListKind> {
+        let differs = [
+            (ListKind::Tools, !self.tools.has_same_items(&before.tools)),
+            (ListKind::Resources, !self.resources.has_same_items(&before.resources)),
+            (ListKind::Templates, !self.templates.has_same_items(&before.templates)),
+            (ListKind::Prompts, !self.prompts.has_same_items(&before.prompts)),
+            (ListKind::Skills, !self.skill_index.skills.has_same_items(&before.skill_index.skills)),
+        ];
+        differs.into_iter().filter_map(|(kind, differs)| differs.then_some(kind)).collect()
+    }
+}
+
+impl ItemSource {
+    /// Moves what the server has to a place in another registry. Calls that run in this one still find it here
+    /// for as long as they last.
+    pub fn move_to(&mut self, place: Self) {
+        if let (Some(from), Some(to)) = (self.registry.upgrade(), place.registry.upgrade()) {
+            let (from, named) = (from.read(), &to.shared.settings.result_identity);
+            if let Some(identity) =
+                from.remote_servers.get(&self.rank).and_then(|it| it.identity.as_ref())
+            {
+                named.replace(identity);
+            }
+            let mut to = to.write();
+            to.tools.copy_from(place.rank, &from.tools, self.rank);
+            to.resources.copy_from(place.rank, &from.resources, self.rank);
+            to.templates.copy_from(place.rank, &from.templates, self.rank);
+            to.prompts.copy_from(place.rank, &from.prompts, self.rank);
+            to.has_task_tools |= from.has_task_tools;
+            if let Some(offer) = from.remote_servers.get(&self.rank) {
+                to.remote_servers.insert(place.rank, offer.clone());
+            }
+            if let Some(withheld) = from.withheld.get(&self.rank) {
+                to.withheld.insert(place.rank, withheld.clone());
+            }
+        }
+        let mut left = std::mem::replace(self, place);
+        // It goes without a trace, so that calls that began before still find what they look for.
+        left.registry = WeakRegistry { shared: Weak::new() };
+    }
+}
