@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use creole::client::Way;
+use creole::client::Address;
 use creole::process::{Reaper, run_reaper};
 
 /// How long programs have to end by themselves.
@@ -17,11 +17,11 @@ pub(crate) fn run() {
 /// Has the programs among these ways guarded, all by one guardian: this one, or one that is started for them. Where
 /// none can be started, they are left to notice that their input ends. Returns the guardian, for those that follow.
 pub(crate) fn watch<'a>(
-    ways: impl Iterator<Item = &'a mut Way>,
+    ways: impl Iterator<Item = &'a mut Address>,
     mut guardian: Option<Reaper>,
 ) -> Option<Reaper> {
     for way in ways {
-        if let Way::Child(program) = way {
+        if let Address::Child(program) = way {
             guardian = guardian.or_else(start);
             program.reaper.clone_from(&guardian);
         }

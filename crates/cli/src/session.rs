@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
 
-use creole::client::{Client, ClientBuilder, Way};
+use creole::client::{Address, Client, ClientBuilder};
 use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
@@ -81,7 +81,7 @@ fn stopped() -> Failure {
 /// A server that can be connected to.
 enum Ready {
     /// It is elsewhere.
-    There(Box<Way>),
+    There(Box<Address>),
     /// It is a configuration that was read.
     Here(Box<Inside>),
 }
@@ -97,7 +97,7 @@ impl Ready {
     /// The URL that was given, if one was.
     fn given(&self, peer: &PeerArgs) -> Option<Given> {
         let Self::There(way) = self else { return None };
-        let Way::Http(target) = &**way else { return None };
+        let Address::Http(target) = &**way else { return None };
         let has_credentials = !peer.target.headers.is_empty();
         Some(Given { url: target.url().to_string(), has_credentials })
     }
@@ -184,11 +184,11 @@ impl Session {
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
 async fn connect_to(
-    mut way: Way,
+    mut way: Address,
     peer: &PeerArgs,
     prefers: Era,
 ) -> Result<Result<Client, Fault>, Failure> {
-    if let Way::Child(program) = &mut way {
+    if let Address::Child(program) = &mut way {
         // A program that ends is the failure of this command, which quotes its last words.
         program.log_stderr = false;
     }
@@ -222,7 +222,7 @@ fn builder(
     let (form, url) = (person.clone(), person);
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))
         .limits(limits)
-        .prefer(prefers)
+        .prefer_era(prefers)
         .on_form(move |question| form.clone().answer(question))
         .on_url(move |question| url.clone().answer(question))
         .on_event(peer.level, events::tell);

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use creole::client::Way;
-use creole::client::http::Target;
+use creole::client::Address;
+use creole::client::http::HttpAddress;
 use creole::process::Program;
 use creole_gateway::Source;
 use creole_gateway::plan::upstream::Authorities;
@@ -19,7 +19,7 @@ const USUAL_FILE: &str = "creole.toml";
 #[derive(Debug)]
 pub(crate) enum Place<'a> {
     /// A server elsewhere.
-    Way(Box<Way>),
+    Way(Box<Address>),
     /// A configuration, served within this process.
     Inside(Inside<'a>),
 }
@@ -152,7 +152,10 @@ fn entry(given: &str) -> Result<(OsString, OsString), Failure> {
 }
 
 /// A program, its arguments and what it finds in its environment.
-pub(crate) fn program(command: &[OsString], environment: &EnvironmentArgs) -> Result<Way, Failure> {
+pub(crate) fn program(
+    command: &[OsString],
+    environment: &EnvironmentArgs,
+) -> Result<Address, Failure> {
     let Some((command, args)) = command.split_first() else {
         return Err(Failure::Usage("write a URL, or `--` and a command".to_owned()));
     };
@@ -161,16 +164,16 @@ pub(crate) fn program(command: &[OsString], environment: &EnvironmentArgs) -> Re
     for given in &environment.entries {
         program.env.push(entry(given)?);
     }
-    Ok(Way::Child(program))
+    Ok(Address::Child(program))
 }
 
 /// A server at a URL, by what the command line says of it.
-fn http(url: &str, args: &TargetArgs) -> Result<Way, Failure> {
+fn http(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
     let TargetArgs { headers, cacert, .. } = args;
     let authorities = cacert.as_ref().map(|file| authorities(url, file)).transpose()?;
     let trusted = authorities.as_ref().map(Authorities::pem);
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
-    let mut target = Target::trusting(host(url), url, trusted).map_err(refused)?;
+    let mut target = HttpAddress::with_certificates(host(url), url, trusted).map_err(refused)?;
     for header in headers {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
@@ -178,7 +181,7 @@ fn http(url: &str, args: &TargetArgs) -> Result<Way, Failure> {
         let value = expanded(value.trim())?;
         target = target.header(name.trim(), &value).map_err(refused)?;
     }
-    Ok(Way::Http(target))
+    Ok(Address::Http(target))
 }
 
 /// The certificates of `--cacert`.

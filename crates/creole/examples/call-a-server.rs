@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stdout, reason = "this is the output of the example")]
 
-use creole::client::http::Target;
-use creole::client::{ClientBuilder, Way};
+use creole::client::http::HttpAddress;
+use creole::client::{Address, ClientBuilder};
 use creole::process::Program;
 use creole::proto::model::ListKind;
 use serde_json::json;
@@ -14,8 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1);
     let command = words.next().ok_or("which server?")?;
     let way = match command.to_str().filter(|text| text.starts_with("http")) {
-        Some(url) => Way::Http(Target::new("server", url).map_err(|fault| fault.detail)?),
-        None => Way::Child(Program::new("server", command).args(words)),
+        Some(url) => Address::Http(HttpAddress::new("server", url).map_err(|fault| fault.detail)?),
+        None => Address::Child(Program::new("server", command).args(words)),
     };
     let builder = ClientBuilder::new("example", "1").on_form(|question| async move {
         println!("declined: {question:?}");

@@ -2,8 +2,8 @@
 
 use std::env;
 
-use creole::client::http::Target;
-use creole::client::{Client, ClientBuilder, Way};
+use creole::client::http::HttpAddress;
+use creole::client::{Address, Client, ClientBuilder};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;
 use creole::proto::model::{InputRequest, ListKind};
@@ -48,7 +48,7 @@ async fn connect(url: &str) -> Result<Client, String> {
         let is_stateless = revision.rules().era == Era::Stateless;
         (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);
     }
-    let way = Way::Http(Target::new("suite", url).map_err(told)?);
+    let way = Address::Http(HttpAddress::new("suite", url).map_err(told)?);
     let client = ClientBuilder::new("creole-conformance-client", env!("CARGO_PKG_VERSION"));
     let client =
         client.dialect(dialect).on_form(|question| std::future::ready(filled_in(question)));
@@ -91,7 +91,7 @@ async fn every_tool(client: &Client, arguments: &Value) -> Result<(), String> {
 async fn everything(client: &Client) -> Result<(), String> {
     every_tool(client, &json!({})).await?;
     for resource in client.list(ListKind::Resources).await.map_err(told)? {
-        client.read(resource.name()).await.map_err(told)?;
+        client.read_resource(resource.name()).await.map_err(told)?;
     }
     for prompt in client.list(ListKind::Prompts).await.map_err(told)? {
         client.get_prompt(prompt.name(), &json!({})).await.map_err(told)?;

@@ -38,7 +38,7 @@ async fn load(client: &Client, entry: &Value) -> Result<(), String> {
 /// The content of a file, if it has the size and the digest of its entry.
 async fn verified(client: &Client, file: &Value) -> Result<String, String> {
     let uri = file["uri"].as_str().ok_or("a file without a uri")?;
-    let read = client.read(uri).await.map_err(told)?;
+    let read = client.read_resource(uri).await.map_err(told)?;
     let read: Value = read.decode().map_err(|error| error.to_string())?;
     let text = read["contents"][0]["text"].as_str().ok_or("a file without text")?;
     let mut digest = String::from("sha256:");

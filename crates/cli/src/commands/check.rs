@@ -90,7 +90,9 @@ async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
                 let mended = items.iter().filter(|item| item.is_repaired());
                 lists.mended.extend(mended.map(|item| item.name().to_owned()));
                 lists.listed.push((kind, texts(client, &items)));
-                lists.excluded.extend(client.excluded(kind).into_iter().map(|item| (kind, item)));
+                lists
+                    .excluded
+                    .extend(client.excluded_items(kind).into_iter().map(|item| (kind, item)));
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::operation::Operation::List(kind, None).method();

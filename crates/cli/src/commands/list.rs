@@ -64,7 +64,7 @@ async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>
 
 /// Says which items of a list are left out, and why.
 fn tell_excluded(client: &Client, name: &str, kind: ListKind) {
-    for item in client.excluded(kind) {
+    for item in client.excluded_items(kind) {
         output::talk(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
     }
 }

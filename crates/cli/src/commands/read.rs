@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let uri = one_word(rest, "the URI of the resource", "creole list")?;
     let name = place.name().to_owned();
     let result = with_client(place, &args.peer, Era::Handshake, async |client| {
-        client.read(uri).await.map_err(|fault| failed(&name, &fault))
+        client.read_resource(uri).await.map_err(|fault| failed(&name, &fault))
     })?;
     if args.peer.json {
         return output::data(&format!("{}\n", result.as_str()));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use creole::client::Way;
+use creole::client::Address;
 use creole::proto::revision::Era;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
@@ -55,7 +55,7 @@ fn of_configuration(wanted: &target::Inside<'_>) -> Result<Vec<Row>, Failure> {
 fn of_server(place: Place<'_>, args: &StatusArgs) -> Result<Row, Failure> {
     let name = place.name().to_owned();
     let transport = match &place {
-        Place::Way(way) if matches!(**way, Way::Child(_)) => "stdio",
+        Place::Way(way) if matches!(**way, Address::Child(_)) => "stdio",
         _ => "http",
     };
     with_client(place, &args.peer, Era::Stateless, async |client| {

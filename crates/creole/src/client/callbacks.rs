@@ -10,7 +10,7 @@ use creole_proto::operation::Event;
 use creole_proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::calling::Asked;
+use super::pending_call::ServerInputRequest;
 use crate::chain::BoxFuture;
 
 /// Answers a question with a result; nothing declines.
@@ -41,7 +41,7 @@ impl Callbacks {
     }
 
     /// Answers a question.
-    pub(super) async fn answer(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
+    pub(super) async fn handle(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
         let (callback, may_decline) = match &question {
             InputRequest::Form { .. } => (&self.form, true),
             InputRequest::Url { .. } => (&self.url, true),
@@ -59,17 +59,17 @@ impl Callbacks {
     }
 
     /// Answers a question that waits for its answer.
-    pub(super) async fn reply(self, asked: Asked) {
-        let answer = self.answer(asked.question).await;
-        asked.reply.answer(answer);
+    pub(super) async fn respond(self, asked: ServerInputRequest) {
+        let answer = self.handle(asked.request).await;
+        asked.responder.respond(answer);
     }
 
     /// Answers all questions that ended a call: an object by their keys.
-    pub(super) async fn answers(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
+    pub(super) async fn handle_all(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
         let mut answers = Map::new();
         for KeyedInputRequest { key, question } in asks {
             let what = question.required_capability_text();
-            let answer = self.answer(question).await.map_err(|refusal| {
+            let answer = self.handle(question).await.map_err(|refusal| {
                 let detail = format!("{what} was refused: {}", refusal.message);
                 Fault::new(FaultKind::InputRefused, detail)
             })?;

@@ -3,12 +3,12 @@
 
 mod command;
 mod file;
-mod keyring;
 mod token;
+mod token_cache;
 
 pub use command::TokenCommand;
 pub use file::TokenFile;
-pub(super) use keyring::{Keyring, LONGEST};
+pub(super) use token_cache::{FETCH_TIMEOUT, TokenCache};
 
 use std::fmt;
 

@@ -14,7 +14,7 @@ use creole_proto::http::request_headers::HeaderField;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::link::{Carrier, Inbox, LARGE, Link, Transport};
+use super::transport::{Exchange, Inbox, LARGE_MESSAGE, Transport, TransportHandle};
 use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
 use crate::chain::BoxFuture;
 use crate::process::{
@@ -26,22 +26,22 @@ use crate::transport::{Sink, Source};
 const CHUNK: usize = 64 * 1024;
 
 /// A large line is more than one chunk, and therefore in a buffer of its own.
-const _: () = assert!(CHUNK < LARGE);
+const _: () = assert!(CHUNK < LARGE_MESSAGE);
 
 /// How much may wait for a server that does not read before no more calls are begun.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
 
 /// How much room is kept for what waits.
-const KEPT: usize = 64 * 1024;
+const KEPT_CAPACITY: usize = 64 * 1024;
 
 /// How long the two signs of an end, that of the streams and that of the process, may lie apart.
-const APART: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long the last words of a process are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The longest message that is read, unless said otherwise.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A server on the other end of two byte streams.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct LineServer<I, O> {
     input: I,
     output: O,
     child: Option<Child>,
-    longest: usize,
+    max_message_bytes: usize,
     budget: Budget,
     /// What was read of it before.
     unread: Vec<u8>,
@@ -68,7 +68,7 @@ impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
             input,
             output,
             child: None,
-            longest: LONGEST,
+            max_message_bytes: MAX_MESSAGE_BYTES,
             budget: Budget::of_process(),
             unread,
         }
@@ -76,8 +76,8 @@ impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
 
     /// The same server; longer messages of it are dropped, and the calls that they answer fail.
     #[must_use]
-    pub fn longest_message(mut self, bytes: usize) -> Self {
-        self.longest = bytes;
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message_bytes = bytes;
         self
     }
 
@@ -96,11 +96,11 @@ impl ChildServer {
     /// When it cannot be started.
     pub async fn start(program: &Program) -> Result<Self, Fault> {
         let (child, stdin, stdout) = Child::start(program).await?;
-        Ok(Self::of(&program.name, child, stdin, stdout, Vec::new()))
+        Ok(Self::from_running(&program.name, child, stdin, stdout, Vec::new()))
     }
 
     /// A program that runs, and of which this was read already.
-    pub(super) fn of(
+    pub(super) fn from_running(
         name: &str,
         child: Child,
         stdin: ChildInput,
@@ -116,47 +116,52 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
         &self.name
     }
 
-    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
+    fn connect(self: Box<Self>, inbox: Inbox) -> Arc<dyn TransportHandle> {
         let name: Arc<str> = self.name.into();
-        let outlet = Arc::new(Outlet {
-            waiting: Mutex::new(Waiting {
+        let outlet = Arc::new(LineWriter {
+            queue: Mutex::new(WriteQueue {
                 sink: Some(Arc::new(self.output)),
                 bytes: Vec::new(),
-                taken: 0,
+                written: 0,
                 is_broken: false,
                 writer: None,
             }),
         });
         let tail = self.child.as_ref().map(|child| child.tail().clone());
         let logs = self.child.as_ref().is_none_or(|child| child.logs());
-        let reader = Reader {
+        let reader = MessageReader {
             tail,
             logs,
             name: Arc::clone(&name),
             inbox: inbox.clone(),
             input: self.input,
-            lines: LineDecoder::new(self.longest),
-            longest: self.longest,
-            room: BufferReservation::new(hold(self.budget, Arc::clone(&name))),
+            lines: LineDecoder::new(self.max_message_bytes),
+            max_message_bytes: self.max_message_bytes,
+            reservation: BufferReservation::new(reserve_memory(self.budget, Arc::clone(&name))),
             unread: self.unread,
         };
         let exited = self.child.as_ref().map(Child::wait_for_exit);
         let reader = tokio::spawn(reader.run(exited)).abort_handle();
-        let writer = tokio::spawn(write_on(Arc::clone(&outlet), name, inbox)).abort_handle();
-        Arc::new(LineLink { outlet, reader, writer, child: Mutex::new(self.child) })
+        let writer = tokio::spawn(run_writer(Arc::clone(&outlet), name, inbox)).abort_handle();
+        Arc::new(LineTransport {
+            writer_queue: outlet,
+            reader,
+            writer,
+            child: Mutex::new(self.child),
+        })
     }
 }
 
-struct LineLink<O: Sink> {
-    outlet: Arc<Outlet<O>>,
+struct LineTransport<O: Sink> {
+    writer_queue: Arc<LineWriter<O>>,
     reader: AbortHandle,
     writer: AbortHandle,
     child: Mutex<Option<Child>>,
 }
 
-impl<O: Sink + 'static> Link for LineLink<O> {
-    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
-        let mut waiting = self.outlet.lock();
+impl<O: Sink + 'static> TransportHandle for LineTransport<O> {
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Exchange> {
+        let mut waiting = self.writer_queue.lock();
         if waiting.sink.is_none() || waiting.is_broken {
             return None;
         }
@@ -170,11 +175,11 @@ impl<O: Sink + 'static> Link for LineLink<O> {
     }
 
     fn is_full(&self) -> bool {
-        self.outlet.lock().bytes.len() > HIGH_WATER
+        self.writer_queue.lock().bytes.len() > HIGH_WATER
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
-        self.shut();
+        self.shut_down();
         let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             if let Some(child) = child {
@@ -184,53 +189,53 @@ impl<O: Sink + 'static> Link for LineLink<O> {
     }
 }
 
-impl<O: Sink> LineLink<O> {
+impl<O: Sink> LineTransport<O> {
     /// Closes the server's input, by which it is told to end, and stops listening to it.
-    fn shut(&self) {
+    fn shut_down(&self) {
         self.reader.abort();
         self.writer.abort();
-        let mut waiting = self.outlet.lock();
+        let mut waiting = self.writer_queue.lock();
         // What was said last, if the server takes it at once.
         waiting.write();
         waiting.sink = None;
     }
 }
 
-impl<O: Sink> Drop for LineLink<O> {
+impl<O: Sink> Drop for LineTransport<O> {
     fn drop(&mut self) {
-        self.shut();
+        self.shut_down();
     }
 }
 
 /// What waits to be written.
-struct Outlet<O> {
-    waiting: Mutex<Waiting<O>>,
+struct LineWriter<O> {
+    queue: Mutex<WriteQueue<O>>,
 }
 
-struct Waiting<O> {
+struct WriteQueue<O> {
     /// Absent once it is closed.
     sink: Option<Arc<O>>,
     bytes: Vec<u8>,
-    taken: usize,
+    written: usize,
     is_broken: bool,
     /// Who writes, while there is nothing to write.
     writer: Option<Waker>,
 }
 
-impl<O> Outlet<O> {
-    fn lock(&self) -> MutexGuard<'_, Waiting<O>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl<O> LineWriter<O> {
+    fn lock(&self) -> MutexGuard<'_, WriteQueue<O>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<O> Waiting<O> {
-    fn has_some(&self) -> bool {
-        self.taken < self.bytes.len()
+impl<O> WriteQueue<O> {
+    fn has_bytes(&self) -> bool {
+        self.written < self.bytes.len()
     }
 
     /// Resolves when there is something to write, or nowhere to write it to.
-    fn poll_some(&mut self, context: &Context<'_>) -> Poll<()> {
-        if self.has_some() || self.sink.is_none() {
+    fn poll_bytes(&mut self, context: &Context<'_>) -> Poll<()> {
+        if self.has_bytes() || self.sink.is_none() {
             return Poll::Ready(());
         }
         self.writer = Some(context.waker().clone());
@@ -238,56 +243,56 @@ impl<O> Waiting<O> {
     }
 }
 
-impl<O: Sink> Waiting<O> {
+impl<O: Sink> WriteQueue<O> {
     /// Writes what is taken at once.
     fn write(&mut self) {
         let Some(sink) = self.sink.clone() else { return };
-        while self.has_some() && !self.is_broken {
-            match sink.try_write(&self.bytes[self.taken..]) {
-                Ok(Some(count)) => self.taken += count,
+        while self.has_bytes() && !self.is_broken {
+            match sink.try_write(&self.bytes[self.written..]) {
+                Ok(Some(count)) => self.written += count,
                 Ok(None) => break,
                 Err(_) => self.is_broken = true,
             }
         }
-        self.forget_taken();
+        self.drop_written();
     }
 
-    fn forget_taken(&mut self) {
-        if !self.has_some() || self.is_broken {
+    fn drop_written(&mut self) {
+        if !self.has_bytes() || self.is_broken {
             self.bytes.clear();
-            self.bytes.shrink_to(KEPT);
-            self.taken = 0;
-        } else if self.taken > KEPT {
-            self.bytes.drain(..self.taken);
-            self.taken = 0;
+            self.bytes.shrink_to(KEPT_CAPACITY);
+            self.written = 0;
+        } else if self.written > KEPT_CAPACITY {
+            self.bytes.drain(..self.written);
+            self.written = 0;
         }
     }
 }
 
 /// Writes what is sent: all that waits by one system call, as long as the server takes it.
-async fn write_on<O: Sink>(outlet: Arc<Outlet<O>>, name: Arc<str>, inbox: Inbox) {
+async fn run_writer<O: Sink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
     loop {
         let (sink, has_some, is_broken) = {
             let mut waiting = outlet.lock();
             waiting.write();
-            (waiting.sink.clone(), waiting.has_some(), waiting.is_broken)
+            (waiting.sink.clone(), waiting.has_bytes(), waiting.is_broken)
         };
         let Some(sink) = sink else { return };
         if is_broken || (has_some && sink.writable().await.is_err()) {
             // Mostly the server has ended, and whoever reads from it knows more.
-            sleep(APART).await;
+            sleep(EXIT_TIMEOUT).await;
             let detail = format!("`{name}` no longer reads what it is sent");
-            return inbox.ended(unavailable_fault(&name, detail, "upstream_ended"));
+            return inbox.on_closed(unavailable_fault(&name, detail, "upstream_ended"));
         }
         if !has_some {
             drop(sink);
-            poll_fn(|context| outlet.lock().poll_some(context)).await;
+            poll_fn(|context| outlet.lock().poll_bytes(context)).await;
         }
     }
 }
 
 /// Reads what the server says.
-struct Reader<I> {
+struct MessageReader<I> {
     tail: Option<StderrTail>,
     /// Whether the end of the server is logged.
     logs: bool,
@@ -295,34 +300,34 @@ struct Reader<I> {
     inbox: Inbox,
     input: I,
     lines: LineDecoder,
-    longest: usize,
+    max_message_bytes: usize,
     /// The memory for a message that came in part.
-    room: BufferReservation<Hold>,
+    reservation: BufferReservation<ReserveMemory>,
     /// What was read before.
     unread: Vec<u8>,
 }
 
 /// Says for whom memory is held.
-type Hold = Box<dyn FnOnce() -> Reservation + Send>;
+type ReserveMemory = Box<dyn FnOnce() -> Reservation + Send>;
 
-fn hold(budget: Budget, name: Arc<str>) -> Hold {
+fn reserve_memory(budget: Budget, name: Arc<str>) -> ReserveMemory {
     Box::new(move || budget.reserve_for(&*name))
 }
 
-impl<I: Source> Reader<I> {
+impl<I: Source> MessageReader<I> {
     async fn run(mut self, exited: Option<impl Future<Output = Exit>>) {
         let Some(exited) = exited else {
-            self.read_on().await;
+            self.read_to_end().await;
             let detail = format!("`{}` closed the connection", self.name);
-            return self.inbox.ended(unavailable_fault(&self.name, detail, "upstream_ended"));
+            return self.inbox.on_closed(unavailable_fault(&self.name, detail, "upstream_ended"));
         };
         let mut exited = std::pin::pin!(exited);
         let exit = tokio::select! {
             biased;
-            () = self.read_on() => timeout(APART, exited).await.ok(),
+            () = self.read_to_end() => timeout(EXIT_TIMEOUT, exited).await.ok(),
             exit = &mut exited => {
                 // What it said before its end may still be in the pipe. Others may hold that open.
-                let _ = timeout(APART, self.read_on()).await;
+                let _ = timeout(EXIT_TIMEOUT, self.read_to_end()).await;
                 Some(exit)
             }
         };
@@ -332,7 +337,7 @@ impl<I: Source> Reader<I> {
         };
         let mut fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
         if let Some(tail) = &self.tail {
-            tail.wait_complete(LAST_WORDS).await;
+            tail.wait_complete(STDERR_TIMEOUT).await;
             // For whoever runs it: a gateway's callers are not told.
             fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
         }
@@ -340,52 +345,54 @@ impl<I: Source> Reader<I> {
             let stderr = fault.trace.as_deref().unwrap_or_default();
             tracing::warn!(upstream = %self.name, stderr, "{}", fault.detail);
         }
-        self.inbox.ended(fault);
+        self.inbox.on_closed(fault);
     }
 
     /// Reads to the end. A last line without its end may be half a message, and is dropped.
-    async fn read_on(&mut self) {
+    async fn read_to_end(&mut self) {
         let mut chunk = std::mem::take(&mut self.unread);
-        chunk.chunks(CHUNK).for_each(|part| self.take(part));
+        chunk.chunks(CHUNK).for_each(|part| self.deliver_messages(part));
         chunk.clear();
         chunk.reserve(CHUNK);
         while let Ok(1..) = read(&mut self.input, &mut chunk).await {
-            self.take(&chunk);
+            self.deliver_messages(&chunk);
             chunk.clear();
         }
     }
 
     /// Holds memory for a message that came in part, of which there is more now. Without memory no more of it is
     /// buffered. Says why a message is dropped that has to be.
-    fn make_room(&mut self, more: usize) -> DropReason {
+    fn reserve_for_partial(&mut self, more: usize) -> DropReason {
         let buffered = self.lines.buffered_bytes();
         let needed = if buffered == 0 { 0 } else { buffered + more };
-        let limit = match self.room.resize_to(needed) {
-            Ok(()) => self.longest,
-            Err(BudgetExhausted) => buffered.max(CHUNK).min(self.longest),
+        let limit = match self.reservation.resize_to(needed) {
+            Ok(()) => self.max_message_bytes,
+            Err(BudgetExhausted) => buffered.max(CHUNK).min(self.max_message_bytes),
         };
         self.lines.set_limit(limit);
-        if limit < self.longest { DropReason::NoMemory } else { DropReason::TooLong }
+        if limit < self.max_message_bytes { DropReason::NoMemory } else { DropReason::TooLong }
     }
 
     /// Hands on the messages that end in these bytes.
-    fn take(&mut self, mut rest: &[u8]) {
-        let why = self.make_room(rest.len());
+    fn deliver_messages(&mut self, mut rest: &[u8]) {
+        let why = self.reserve_for_partial(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {
             match line {
-                FramedLine::Complete(line) if line.len() < LARGE => self.inbox.received(line, None),
+                FramedLine::Complete(line) if line.len() < LARGE_MESSAGE => {
+                    self.inbox.on_message(line, None)
+                }
                 FramedLine::Complete(_) => {
                     if let Some(line) = self.lines.take_line() {
-                        self.inbox.received_large(line, None);
+                        self.inbox.on_large_message(line, None);
                     }
                 }
                 FramedLine::TooLong(start) => {
                     if why == DropReason::NoMemory {
                         tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
                     }
-                    self.inbox.dropped(start, why);
+                    self.inbox.on_dropped_start(start, why);
                 }
-                FramedLine::TooLongEnd(end) => self.inbox.dropped_end(end),
+                FramedLine::TooLongEnd(end) => self.inbox.on_dropped_end(end),
             }
         }
     }

@@ -1,18 +1,18 @@
 //! Connections to other servers, of either era and over any transport.
 //!
-//! A [`Transport`] begins a [`Link`], a [`Connection`] drives the protocol machine over it. Calls are futures:
+//! A [`Transport`] begins a [`TransportHandle`], a [`Connection`] drives the protocol machine over it. Calls are futures:
 //! dropping one cancels it. What a server should not have said is counted and never reaches a caller.
 //!
 //! ```no_run
-//! use creole::client::http::Target;
-//! use creole::client::{Client, Way};
+//! use creole::client::http::HttpAddress;
+//! use creole::client::{Address, Client};
 //! use creole::proto::fault::Fault;
 //! use serde_json::json;
 //!
 //! # async fn add() -> Result<(), Fault> {
-//! // Or Way::Child(Program::new("calculator", "calculator-mcp")), of whatever revision.
-//! let way = Way::Http(Target::new("calculator", "https://example.com/mcp")?);
-//! let client = Client::connect(way).await?;
+//! // Or Address::Child(Program::new("calculator", "calculator-mcp")), of whatever revision.
+//! let address = Address::Http(HttpAddress::new("calculator", "https://example.com/mcp")?);
+//! let client = Client::connect(address).await?;
 //! let sum = client.call_tool("add", &json!({"a": 1, "b": 2})).await?;
 //! # drop(sum);
 //! # Ok(())
@@ -20,27 +20,30 @@
 //! ```
 
 mod callbacks;
-mod calling;
 mod connection;
+mod connector;
 pub mod credentials;
-mod dialer;
-pub mod encrypt;
+mod dispatcher;
 mod era;
 pub mod http;
-mod hub;
-mod line;
 mod lines;
-mod link;
+mod mcp_client;
 mod negotiation;
-mod noise;
+mod pending_call;
 mod probe;
-mod simple;
+mod protocol_violations;
+mod reconnecting;
 mod tasks;
+pub mod tls;
+mod transport;
 
-pub use calling::{Asked, Calling, News, Reply, Step};
-pub use connection::{Before, Closed, Connection, Notice, OnLog, OnQuestion, Setup};
-pub use dialer::{Dialer, Offer, Way, is_misunderstood};
-pub use era::{Found, Memory, Support};
+pub use connection::{
+    CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, PriorMessages,
+    ServerNotification,
+};
+pub use connector::{Address, ClientOffer, Connector, may_be_wrong_era};
+pub use era::{DetectedEra, EraCache, EraSupport};
 pub use lines::{ChildServer, LineServer};
-pub use link::{Carrier, Inbox, Link, Transport, Whereabouts};
-pub use simple::{Client, ClientBuilder};
+pub use mcp_client::{Client, ClientBuilder};
+pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};
+pub use transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};

@@ -14,21 +14,21 @@ use creole_proto::operation::{Event, Operation, Outcome, Payload};
 use creole_proto::revision::TaskModel;
 use tokio::time::{sleep, timeout};
 
-use super::simple::{Client, internal};
+use super::mcp_client::{Client, internal_fault};
 
 /// Between two looks at a task, at the least and at the most.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(10);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long a task may take.
-const MOST: Duration = Duration::from_secs(24 * 3600);
+const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 3600);
 
 impl Client {
     /// Notes which tools only run as tasks, where calls have to say so.
     pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
         let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
-        *self.tasked.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.task_tools.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Lets the server make a task of the call, where it can: it is followed then.
@@ -41,7 +41,7 @@ impl Client {
         }
         match greeting.rules.tasks {
             TaskModel::Extension => self.declare_tasks(request),
-            TaskModel::ClientRequested if self.is_tasked(name) => {
+            TaskModel::ClientRequested if self.is_task_tool(name) => {
                 request.options.task_preference = TaskPreference::Requested { ttl_ms: None };
             }
             TaskModel::ClientRequested | TaskModel::Absent => {}
@@ -54,31 +54,31 @@ impl Client {
         request.options.task_preference = TaskPreference::Allowed;
     }
 
-    fn is_tasked(&self, tool: &str) -> bool {
-        self.tasked.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
+    fn is_task_tool(&self, tool: &str) -> bool {
+        self.task_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
     }
 
     /// What a call came to that the server made a task of.
-    pub(super) async fn follow(&self, task: Arc<Task>) -> Result<Payload, Fault> {
-        let followed = timeout(MOST, self.follow_to_its_end(task)).await;
+    pub(super) async fn follow_task(&self, task: Arc<Task>) -> Result<Payload, Fault> {
+        let followed = timeout(MAX_TASK_TIME, self.poll_to_end(task)).await;
         followed.unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task does not end")))
     }
 
-    async fn follow_to_its_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
+    async fn poll_to_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
         // What comes of it, and questions on the way, may have to be fetched by a request of its own.
         let fetches = self.connection().greeting().rules.tasks == TaskModel::ClientRequested;
         let mut told = 0;
         loop {
             told += 1;
-            self.tell_how_it_stands(&task, told);
+            self.report_status(&task, told);
             match &task.state {
                 TaskState::Cancelled => {
                     let detail = "the server cancelled the task";
                     return Err(Fault::new(FaultKind::TaskCancelled, detail));
                 }
                 TaskState::Working => {}
-                _ if fetches => return self.ask_about(result_of(&task)).await,
-                TaskState::InputRequired(asks) => self.answer_task(&task.id, asks).await?,
+                _ if fetches => return self.task_request(result_of(&task)).await,
+                TaskState::InputRequired(asks) => self.send_task_input(&task.id, asks).await?,
                 TaskState::Ended(TaskOutcome::Relayed(result)) => {
                     return Ok(Payload::Relayed(result.clone()));
                 }
@@ -87,42 +87,45 @@ impl Client {
                 }
                 TaskState::Ended(TaskOutcome::Fault(fault)) => return Err(fault.clone()),
             }
-            task = self.look_until_it_changed(&task).await?;
+            task = self.poll_until_changed(&task).await?;
         }
     }
 
-    async fn look_until_it_changed(&self, before: &Task) -> Result<Arc<Task>, Fault> {
+    async fn poll_until_changed(&self, before: &Task) -> Result<Arc<Task>, Fault> {
         loop {
-            sleep(Duration::from_millis(before.poll_ms).clamp(SHORTEST, LONGEST)).await;
-            match self.ask_about(Operation::GetTask { id: before.id.clone() }).await? {
-                Payload::Task(now) if is_as_before(&now, before) => {}
+            sleep(
+                Duration::from_millis(before.poll_ms).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL),
+            )
+            .await;
+            match self.task_request(Operation::GetTask { id: before.id.clone() }).await? {
+                Payload::Task(now) if is_unchanged(&now, before) => {}
                 Payload::Task(now) => return Ok(now),
-                _ => return Err(internal("the server does not know its own task")),
+                _ => return Err(internal_fault("the server does not know its own task")),
             }
         }
     }
 
-    async fn answer_task(&self, id: &str, asks: &[KeyedInputRequest]) -> Result<(), Fault> {
+    async fn send_task_input(&self, id: &str, asks: &[KeyedInputRequest]) -> Result<(), Fault> {
         if asks.is_empty() {
             return Ok(());
         }
-        let answers = self.callbacks().answers(asks.to_vec()).await?;
+        let answers = self.callbacks().handle_all(asks.to_vec()).await?;
         let id = id.to_owned();
-        self.ask_about(Operation::UpdateTask { id, responses: answers }).await.map(drop)
+        self.task_request(Operation::UpdateTask { id, responses: answers }).await.map(drop)
     }
 
     /// A request about a task; what the server asks meanwhile is answered.
-    async fn ask_about(&self, operation: Operation) -> Result<Payload, Fault> {
+    async fn task_request(&self, operation: Operation) -> Result<Payload, Fault> {
         let mut request = self.request(operation);
         self.declare_tasks(&mut request);
-        match self.round(&self.connection(), request, [].into()).await {
+        match self.call_round(&self.connection(), request, [].into()).await {
             Outcome::Complete(payload) => Ok(payload),
             Outcome::Fail(fault) => Err(fault),
-            _ => Err(internal("the server answers with something else about its task")),
+            _ => Err(internal_fault("the server answers with something else about its task")),
         }
     }
 
-    fn tell_how_it_stands(&self, task: &Task, times: u32) {
+    fn report_status(&self, task: &Task, times: u32) {
         let Some(tell) = &self.callbacks().event else { return };
         let word = match task.state {
             TaskState::Working => "the task is worked on",
@@ -139,6 +142,6 @@ fn result_of(task: &Task) -> Operation {
 }
 
 /// Whether nothing is new about a task. Questions that were just answered are not new.
-fn is_as_before(now: &Task, before: &Task) -> bool {
+fn is_unchanged(now: &Task, before: &Task) -> bool {
     now.state == before.state && now.message == before.message
 }

@@ -21,7 +21,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {
     let fault = fault(call(&connection, tool("exit", json!({}))).await);
     assert_eq!(fault.kind, FaultKind::BackendUnavailable);
     assert_eq!(fault.detail, "`child` was ended by signal 6");
-    assert!(connection.is_closed().is_some());
+    assert!(connection.close_reason().is_some());
 }
 
 #[tokio::test]
@@ -44,14 +44,14 @@ async fn noise_is_counted_and_reaches_nobody() {
     let list = CallRequest::new(Operation::List(ListKind::Tools, None));
     let outcome = call(&connection, list).await;
     assert!(matches!(outcome, creole::Outcome::Complete(_)), "{outcome:?}");
-    assert_eq!(connection.noise(), 4);
+    assert_eq!(connection.violation_count(), 4);
 }
 
 #[tokio::test]
 async fn a_flood_of_noise_ends_the_connection() {
     let script = shaking("while echo noise; do :; done");
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
-    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert_eq!(closed.fault.detail, "`files` says too much that is no message");
 }
 
@@ -61,11 +61,11 @@ async fn an_overlong_line_is_dropped_and_the_next_is_read() {
         r#"head -c 100000 /dev/zero | tr '\0' x; echo; read -r line
         echo '{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"tools":[]}}'; cat"#,
     );
-    let server = ChildServer::start(&sh(&script)).await.unwrap().longest_message(10_000);
+    let server = ChildServer::start(&sh(&script)).await.unwrap().max_message(10_000);
     let connection = open(server, Era::Handshake).await.unwrap();
     let list = CallRequest::new(Operation::List(ListKind::Tools, None));
     assert!(matches!(call(&connection, list).await, creole::Outcome::Complete(_)));
-    assert_eq!(connection.noise(), 1);
+    assert_eq!(connection.violation_count(), 1);
 }
 
 /// A child that answers its first call with this text, in which `ID` is the id of the call and `BIG` is too long.
@@ -73,7 +73,7 @@ async fn answering_at_length(text: &str) -> Connection {
     let text = text.replace("ID", r#"'"$(id "$line")"'"#);
     let text = text.replace("BIG", r#"'; head -c 100000 /dev/zero | tr '\0' x; printf '%s' '"#);
     let script = shaking(&format!("read -r line; printf '%s' '{text}'; echo; cat"));
-    let server = ChildServer::start(&sh(&script)).await.unwrap().longest_message(10_000);
+    let server = ChildServer::start(&sh(&script)).await.unwrap().max_message(10_000);
     open(server, Era::Handshake).await.unwrap()
 }
 
@@ -92,7 +92,7 @@ async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
         let fault = fault(outcome.unwrap_or_else(|_| panic!("{text} was waited for")));
         assert_eq!(fault.kind, FaultKind::BackendUnavailable);
         assert_eq!(fault.detail, "the server's answer is longer than what is read", "{text}");
-        assert!(connection.is_closed().is_none());
+        assert!(connection.close_reason().is_none());
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_child_that_closes_its_output_is_ended() {
     let mut program = sh(&script);
     program.grace_periods.after_close = Duration::from_millis(50);
     let connection = open_child(&program, Era::Handshake).await.unwrap();
-    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert_eq!(closed.fault.detail, "`files` closed its output");
 }
 
@@ -141,7 +141,7 @@ async fn a_late_answer_is_nobodys() {
     request.options.idle_timeout = Some(Duration::from_millis(100));
     assert_eq!(fault(call(&connection, request).await).kind, FaultKind::Timeout);
     assert_eq!(text(call(&connection, tool("quick", json!({}))).await), "own");
-    assert_eq!(connection.noise(), 0);
+    assert_eq!(connection.violation_count(), 0);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What every way to a server has in common, in both eras.
 
-use creole::client::{Connection, LineServer, News, Step};
+use creole::client::{CallEvent, CallStep, Connection, LineServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::fault::FaultKind;
 use creole::proto::operation::{Event, InputResponses, Outcome};
@@ -75,7 +75,7 @@ async fn progress_comes_before_the_answer() {
         for connection in both(era).await {
             let mut seen = Vec::new();
             let on_news = |news| {
-                if let News::Event(Event::Progress { progress, .. }) = news {
+                if let CallEvent::Event(Event::Progress { progress, .. }) = news {
                     seen.push(progress);
                 }
             };
@@ -119,9 +119,9 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     for era in ERAS {
         let watch = Watch::default();
         let connection = inside(era, &watch).await;
-        let mut calling = connection.begin(tool("wait", json!({})));
+        let mut calling = connection.start_call(tool("wait", json!({})));
         let step = timeout(LONG, calling.next()).await.unwrap();
-        assert!(matches!(step, Step::News(News::Event(_))), "{step:?}");
+        assert!(matches!(step, CallStep::Event(CallEvent::Event(_))), "{step:?}");
         timeout(LONG, watch.started.notified()).await.unwrap();
         drop(calling);
         timeout(LONG, watch.dropped.notified()).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
         let connection = inside(era, &watch).await;
         let mut request = tool("wait", json!({}));
         request.options.idle_timeout = Some(Duration::from_secs(60));
-        let fault = fault(connection.ask(request).await);
+        let fault = fault(connection.call_without_input(request).await);
         assert_eq!(fault.kind, FaultKind::Timeout);
         assert_eq!(fault.detail, "`inside` did not answer in time");
         watch.dropped.notified().await;
@@ -147,11 +147,11 @@ async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
 #[tokio::test]
 async fn the_end_of_a_connection_ends_its_calls() {
     let connection = inside(Era::Handshake, &Watch::default()).await;
-    let mut calling = connection.begin(tool("wait", json!({})));
+    let mut calling = connection.start_call(tool("wait", json!({})));
     connection.close().await;
     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
     assert_eq!(fault(outcome).kind, FaultKind::BackendUnavailable);
-    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert!(!closed.session_lost);
     let later = fault(call(&connection, tool("echo", json!({}))).await);
     assert_eq!(later.detail, "the connection to `inside` was closed");
@@ -177,7 +177,7 @@ async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behi
             let connection = connection.clone();
             calls.spawn(async move {
                 let message = number.to_string();
-                let mut calling = connection.begin(tool("echo", json!({"message": message})));
+                let mut calling = connection.start_call(tool("echo", json!({"message": message})));
                 if number % 2 == 0 {
                     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
                     // Beyond the limit of calls at the same time they are refused, and say so.
@@ -192,7 +192,7 @@ async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behi
         }
         assert_eq!(connection.in_flight(), 0);
         // The runner's banner is all the noise there was.
-        assert!(connection.noise() <= 1, "{}", connection.noise());
+        assert!(connection.violation_count() <= 1, "{}", connection.violation_count());
         connection.ping().await.unwrap();
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::client::http::Target;
-use creole::client::{Client, ClientBuilder, Dialer, Found, Offer, Support, Way};
+use creole::client::http::HttpAddress;
+use creole::client::{
+    Address, Client, ClientBuilder, ClientOffer, Connector, DetectedEra, EraSupport,
+};
 use creole::proto::client::{CallRequest, ClientLimits};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
@@ -17,23 +19,23 @@ use tokio::time::timeout;
 use crate::scripted::{Script, opening, serve, serve_old, status};
 use crate::support::{LONG, call, child, profile, sh, text, tool};
 
-fn stateless() -> Found {
-    Found::Stateless(Revision::newest(Era::Stateless).rules())
+fn stateless() -> DetectedEra {
+    DetectedEra::Stateless(Revision::newest(Era::Stateless).rules())
 }
 
-fn dialer(way: Way) -> Dialer {
-    Dialer::new(way, profile(ClientLimits::default()))
+fn dialer(way: Address) -> Connector {
+    Connector::new(way, profile(ClientLimits::default()))
 }
 
-async fn dial(dialer: &Dialer) -> creole::client::Connection {
-    timeout(LONG, dialer.connect(&Offer::default())).await.unwrap().unwrap()
+async fn dial(dialer: &Connector) -> creole::client::Connection {
+    timeout(LONG, dialer.connect(&ClientOffer::default())).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn a_child_that_knows_the_newest_way_is_spoken_to_in_it() {
-    let dialer = dialer(Way::Child(child()));
+    let dialer = dialer(Address::Child(child()));
     let connection = dial(&dialer).await;
-    assert_eq!(dialer.known(), Some(stateless()));
+    assert_eq!(dialer.detected(), Some(stateless()));
     assert_eq!(text(call(&connection, tool("echo", json!({"message": "m"}))).await), "m");
 }
 
@@ -69,8 +71,8 @@ impl Counted {
         Self { folder, program }
     }
 
-    fn way(&self) -> Way {
-        Way::Child(self.program.clone())
+    fn way(&self) -> Address {
+        Address::Child(self.program.clone())
     }
 
     fn starts(&self) -> usize {
@@ -79,8 +81,8 @@ impl Counted {
     }
 }
 
-async fn dial_in(dialer: &Dialer, era: Era) -> creole::client::Connection {
-    timeout(LONG, dialer.connect_in(era, &Offer::default())).await.unwrap().unwrap()
+async fn dial_in(dialer: &Connector, era: Era) -> creole::client::Connection {
+    timeout(LONG, dialer.connect_in(era, &ClientOffer::default())).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -103,7 +105,7 @@ async fn the_process_that_is_asked_is_the_one_that_is_used() {
         let connection = dial_in(&dialer, caller).await;
         assert_eq!(connection.greeting().rules.era, expected, "{caller:?} of {script}");
         assert_eq!(server.starts(), 1, "{caller:?} of {script}");
-        assert_eq!(dialer.support().era_for(caller), Some(expected));
+        assert_eq!(dialer.supported_eras().era_for(caller), Some(expected));
         // What is known is not asked again.
         dial_in(&dialer, caller).await;
         assert_eq!(server.starts(), 2);
@@ -114,14 +116,17 @@ async fn the_process_that_is_asked_is_the_one_that_is_used() {
 #[tokio::test]
 async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
     let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
-    let dialer = dialer(Way::Child(sh(&both)));
+    let dialer = dialer(Address::Child(sh(&both)));
     for era in [Era::Stateless, Era::Handshake, Era::Stateless, Era::Handshake] {
         assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, era);
     }
-    assert_eq!(dialer.support(), Support { handshake: Some(true), stateless: Some(true) });
+    assert_eq!(
+        dialer.supported_eras(),
+        EraSupport { handshake: Some(true), stateless: Some(true) }
+    );
     for revision in ["2025-06-18", "2026-07-28"] {
         let rules = Revision::from_name(revision).unwrap().rules();
-        let dialer = self::dialer(Way::Child(sh(&both))).pinned(rules);
+        let dialer = self::dialer(Address::Child(sh(&both))).pin_revision(rules);
         for era in [Era::Stateless, Era::Handshake] {
             assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, rules.era);
         }
@@ -137,7 +142,7 @@ async fn a_pinned_revision_is_the_one_that_is_proposed() {
     );
     for revision in ["2025-11-25", "2025-06-18", "2024-11-05"] {
         let rules = Revision::from_name(revision).unwrap().rules();
-        let dialer = dialer(Way::Child(sh(&script))).pinned(rules);
+        let dialer = dialer(Address::Child(sh(&script))).pin_revision(rules);
         assert_eq!(dial(&dialer).await.greeting().version, revision);
     }
 }
@@ -157,7 +162,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
         let dialer = dialer(server.way());
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().server_info.identity.name, "sh", "{reaction}");
-        assert_eq!(dialer.known(), Some(Found::Handshake), "{reaction}");
+        assert_eq!(dialer.detected(), Some(DetectedEra::Handshake), "{reaction}");
         assert_eq!(server.starts(), starts, "{reaction}");
         connection.close().await;
     }
@@ -173,8 +178,10 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
     assert_eq!(server.starts(), 1);
     // The answer to the handshake, which came late, is not taken for that of a call.
-    let listed =
-        timeout(LONG, connection.ask(CallRequest::new(Operation::List(ListKind::Tools, None))));
+    let listed = timeout(
+        LONG,
+        connection.call_without_input(CallRequest::new(Operation::List(ListKind::Tools, None))),
+    );
     assert!(matches!(listed.await.unwrap(), Outcome::Complete(Payload::Page(_))));
 }
 
@@ -187,7 +194,7 @@ async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
         handshake_timeout: std::time::Duration::from_secs(5),
         ..ClientLimits::default()
     };
-    let dialer = Dialer::new(server.way(), profile(limits));
+    let dialer = Connector::new(server.way(), profile(limits));
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
     assert_eq!(server.starts(), 2);
@@ -199,14 +206,14 @@ async fn what_a_child_says_before_it_answers_is_not_lost() {
     let script = answering(&[("initialize\"", &format!("{said}'; echo '{SHAKEN}"))], ":");
     let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
     let on_log: creole::client::OnLog = std::sync::Arc::new(move |event| _ = heard.send(event));
-    let offer = Offer { on_log: Some(on_log), ..Offer::default() };
-    let dialer = dialer(Way::Child(sh(&script)));
+    let offer = ClientOffer { on_log: Some(on_log), ..ClientOffer::default() };
+    let dialer = dialer(Address::Child(sh(&script)));
     timeout(LONG, dialer.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();
     assert!(timeout(LONG, hears.recv()).await.unwrap().is_some());
 }
 
-fn web(address: std::net::SocketAddr) -> Way {
-    Way::Http(Target::new("web", &format!("http://{address}/mcp")).unwrap())
+fn web(address: std::net::SocketAddr) -> Address {
+    Address::Http(HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap())
 }
 
 #[tokio::test]
@@ -217,11 +224,12 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
         false => opening(request).unwrap(),
     };
     // A new server is asked by each opening as well.
-    for (script, expected, discoveries) in [(new, stateless(), 3), (old, Found::Handshake, 1)] {
+    for (script, expected, discoveries) in [(new, stateless(), 3), (old, DetectedEra::Handshake, 1)]
+    {
         let (address, seen) = serve(script).await;
         let dialer = dialer(web(address));
         dial(&dialer).await;
-        assert_eq!(dialer.known(), Some(expected));
+        assert_eq!(dialer.detected(), Some(expected));
         dial(&dialer).await;
         let seen = seen.lock().unwrap().clone();
         let asked = seen.iter().filter(|request| request.is("server/discover")).count();
@@ -243,10 +251,10 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
     let (address, _) = serve(script).await;
     let dialer = dialer(web(address));
     dial(&dialer).await;
-    assert_eq!(dialer.known(), Some(stateless()));
+    assert_eq!(dialer.detected(), Some(stateless()));
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
-    assert_eq!(dialer.known(), Some(Found::Handshake));
+    assert_eq!(dialer.detected(), Some(DetectedEra::Handshake));
 }
 
 #[tokio::test]
@@ -255,11 +263,11 @@ async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_i
         let address = serve_old("/messages?sid=7").await;
         let mut dialer = dialer(web(address));
         if let Some(pinned) = pinned {
-            dialer = dialer.pinned(pinned);
+            dialer = dialer.pin_revision(pinned);
         }
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().version, "2024-11-05");
-        assert_eq!(dialer.known(), Some(Found::OldSse));
+        assert_eq!(dialer.detected(), Some(DetectedEra::LegacySse));
     }
 }
 
@@ -276,9 +284,9 @@ async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
     for (script, expected) in rows {
         let (address, seen) = serve(script).await;
         let dialer = dialer(web(address));
-        let fault = dialer.connect(&Offer::default()).await.unwrap_err();
+        let fault = dialer.connect(&ClientOffer::default()).await.unwrap_err();
         assert!(fault.detail.starts_with(expected), "{}", fault.detail);
-        assert_eq!(dialer.known(), None);
+        assert_eq!(dialer.detected(), None);
         assert_eq!(seen.lock().unwrap().len(), 1);
     }
 }
@@ -299,7 +307,8 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
     let mut old = builtin("spec").unwrap();
     old.stateless = false;
     for (builder, era) in [(client(), Era::Stateless), (client().dialect(old), Era::Handshake)] {
-        let client = timeout(LONG, builder.connect(Way::Child(child()))).await.unwrap().unwrap();
+        let client =
+            timeout(LONG, builder.connect(Address::Child(child()))).await.unwrap().unwrap();
         assert_eq!(client.connection().greeting().rules.era, era);
         let tools = client.list(ListKind::Tools).await.unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
@@ -308,7 +317,7 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
         assert_eq!(said(&result), "hi");
         let asked = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
         assert_eq!(said(&asked.unwrap()), "hello \"Ada\"");
-        let unknown = client.read("test://nothing").await.unwrap_err();
+        let unknown = client.read_resource("test://nothing").await.unwrap_err();
         assert_ne!(unknown.kind, FaultKind::BackendUnavailable, "{unknown:?}");
         client.close().await;
     }
@@ -316,7 +325,7 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
 
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_so_by_the_server() {
-    let client = Client::connect(Way::Child(child())).await.unwrap();
+    let client = Client::connect(Address::Child(child())).await.unwrap();
     let outcome = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
     assert!(!outcome.is_ok_and(|result| said(&result).starts_with("hello")));
 }

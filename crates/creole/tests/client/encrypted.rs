@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{fs, io};
 
-use creole::client::http::{HttpServer, Target};
+use creole::client::http::{HttpAddress, HttpServer};
 use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
 use creole::transport::http::tls::Certificates;
@@ -113,9 +113,9 @@ pub(crate) async fn serve_recording() -> (SocketAddr, String, UnboundedReceiver<
     (address, certificate, seen)
 }
 
-fn target(address: SocketAddr, trusted: &str) -> Target {
+fn target(address: SocketAddr, trusted: &str) -> HttpAddress {
     let url = format!("https://localhost:{}/mcp", address.port());
-    Target::trusting("web", &url, Some(trusted.as_bytes())).unwrap()
+    HttpAddress::with_certificates("web", &url, Some(trusted.as_bytes())).unwrap()
 }
 
 #[tokio::test]
@@ -177,6 +177,10 @@ async fn an_expired_or_unknown_certificate_is_refused_by_name() {
 
 #[tokio::test]
 async fn a_certificate_that_is_none_is_refused() {
-    let fault = Target::trusting("web", "https://localhost/", Some(b"-----BEGIN CERTIFICATE-----"));
+    let fault = HttpAddress::with_certificates(
+        "web",
+        "https://localhost/",
+        Some(b"-----BEGIN CERTIFICATE-----"),
+    );
     assert!(fault.unwrap_err().detail.contains("PEM"));
 }

@@ -1,7 +1,7 @@
 //! Whether what belongs to no call can be heard from a server over HTTP.
 
 use creole::client::Connection;
-use creole::client::http::{HttpServer, Target};
+use creole::client::http::{HttpAddress, HttpServer};
 use creole::proto::revision::Era;
 use tokio::time::timeout;
 
@@ -10,7 +10,7 @@ use crate::support::{LONG, open};
 
 async fn connect(script: Script, era: Era) -> Connection {
     let (address, _) = serve(script).await;
-    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+    let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     open(HttpServer::new(target), era).await.unwrap()
 }
 
@@ -18,9 +18,9 @@ async fn connect(script: Script, era: Era) -> Connection {
 async fn a_session_without_a_stream_is_not_heard_and_who_stands_alone_asks_for_news() {
     let script: Script = |request| opening(request).unwrap_or_else(|| status("400 Bad", ""));
     let connection = connect(script, Era::Handshake).await;
-    assert!(!*connection.hearing().borrow(), "its GET is refused");
+    assert!(!*connection.notifications_available().borrow(), "its GET is refused");
     let connection = connect(script, Era::Stateless).await;
-    assert!(*connection.hearing().borrow());
+    assert!(*connection.notifications_available().borrow());
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_stream_is_heard_while_it_is_open_and_each_opening_is_told() {
         _ => opening(request).unwrap_or_else(|| status("400 Bad", "")),
     };
     let connection = connect(script, Era::Handshake).await;
-    let mut hearing = connection.hearing();
+    let mut hearing = connection.notifications_available();
     let mut told = Vec::new();
     while told.last() != Some(&true) || told.len() < 2 {
         told.push(*hearing.borrow_and_update());

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use creole::client::Notice;
-use creole::client::http::{HttpServer, Target};
-use creole::client::{Connection, News, Step};
+use creole::client::ServerNotification;
+use creole::client::http::{HttpAddress, HttpServer};
+use creole::client::{CallEvent, CallStep, Connection};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
@@ -37,8 +37,8 @@ async fn serve(watch: &Watch) -> (SocketAddr, Registry) {
     (address, registry)
 }
 
-fn target(address: SocketAddr) -> Target {
-    Target::new("web", &format!("http://{address}/mcp")).unwrap()
+fn target(address: SocketAddr) -> HttpAddress {
+    HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap()
 }
 
 async fn connect(era: Era, watch: &Watch) -> Connection {
@@ -58,7 +58,7 @@ async fn servers_are_greeted_and_called() {
         connection.ping().await.unwrap();
         let mut seen = Vec::new();
         let on_news = |news| {
-            if let News::Event(Event::Progress { progress, .. }) = news {
+            if let CallEvent::Event(Event::Progress { progress, .. }) = news {
                 seen.push(progress);
             }
         };
@@ -111,9 +111,9 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     for era in ERAS {
         let watch = Watch::default();
         let connection = connect(era, &watch).await;
-        let mut calling = connection.begin(tool("wait", json!({})));
+        let mut calling = connection.start_call(tool("wait", json!({})));
         let step = timeout(LONG, calling.next()).await.unwrap();
-        assert!(matches!(step, Step::News(News::Event(_))), "{step:?}");
+        assert!(matches!(step, CallStep::Event(CallEvent::Event(_))), "{step:?}");
         timeout(LONG, watch.started.notified()).await.unwrap();
         drop(calling);
         timeout(LONG, watch.dropped.notified()).await.unwrap();
@@ -127,13 +127,13 @@ async fn changes_are_told_to_whoever_listens() {
     for era in ERAS {
         let (address, registry) = serve(&Watch::default()).await;
         let connection = open(HttpServer::new(target(address)), era).await.unwrap();
-        let mut notices = connection.notices();
+        let mut notices = connection.notifications();
         let mut listening = None;
         if era == Era::Stateless {
             let filter = SubscriptionFilter { tools: true, ..SubscriptionFilter::default() };
-            let mut calling = connection.begin(CallRequest::new(Operation::Listen(filter)));
+            let mut calling = connection.start_call(CallRequest::new(Operation::Listen(filter)));
             let step = timeout(LONG, calling.next()).await.unwrap();
-            let Step::Done(Outcome::Complete(Payload::Listening(granted))) = step else {
+            let CallStep::Done(Outcome::Complete(Payload::Listening(granted))) = step else {
                 panic!("{step:?}")
             };
             assert!(granted.tools);
@@ -151,7 +151,7 @@ async fn changes_are_told_to_whoever_listens() {
             }
         };
         let notice = timeout(LONG, heard).await.unwrap();
-        assert_eq!(notice, Notice::Changed(Change::List(ListKind::Tools)));
+        assert_eq!(notice, ServerNotification::Changed(Change::List(ListKind::Tools)));
         drop(listening);
     }
 }
@@ -165,7 +165,7 @@ async fn a_server_that_is_not_there_is_named_without_its_address() {
     ];
     for (url, expected) in rows {
         for era in ERAS {
-            let target = Target::new("web", &url).unwrap();
+            let target = HttpAddress::new("web", &url).unwrap();
             let target = target.header("Authorization", "Bearer secret").unwrap();
             let fault = open(HttpServer::new(target), era).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::BackendUnavailable);
@@ -179,7 +179,7 @@ async fn a_server_that_is_not_there_is_named_without_its_address() {
 async fn a_connection_that_is_closed_ends_its_session() {
     let (address, _) = serve(&Watch::default()).await;
     let one = open(HttpServer::new(target(address)), Era::Handshake).await.unwrap();
-    let mut calling = one.begin(tool("wait", json!({})));
+    let mut calling = one.start_call(tool("wait", json!({})));
     one.close().await;
     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
     assert_eq!(fault(outcome).detail, "the connection to `web` was closed");

@@ -1,7 +1,7 @@
 //! What servers answer takes memory of a budget, and a call whose answer does not fit fails at once.
 
 use creole::budget::Budget;
-use creole::client::http::{HttpServer, Target};
+use creole::client::http::{HttpAddress, HttpServer};
 use creole::client::{Connection, LineServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;
@@ -52,7 +52,7 @@ async fn web(budget: &Budget, era: Era) -> Connection {
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(OriginGuard::loopback(), Drain::new());
     tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));
-    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+    let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     open_within(HttpServer::new(target.budget(budget.clone())), era, ClientLimits::default())
         .await
         .unwrap()

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::client::http::Target;
-use creole::client::{Client, Way};
+use creole::client::http::HttpAddress;
+use creole::client::{Address, Client};
 use creole::proto::fault::FaultKind;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -13,8 +13,8 @@ use crate::support::LONG;
 
 async fn client(script: Script) -> (Client, impl Fn(&str) -> usize) {
     let (address, seen) = serve(script).await;
-    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
-    let client = timeout(LONG, Client::connect(Way::Http(target))).await.unwrap().unwrap();
+    let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
+    let client = timeout(LONG, Client::connect(Address::Http(target))).await.unwrap().unwrap();
     let count =
         move |method: &str| seen.lock().unwrap().iter().filter(|one| one.is(method)).count();
     (client, count)

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use ::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Reach, Sent};
-use creole::client::http::{HttpServer, Proxies, Target};
+use creole::client::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
+use creole::client::http::{HttpAddress, HttpServer, Proxies};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
 use creole::transport::http::{Limits, Listener};
@@ -99,7 +99,7 @@ async fn plain() -> SocketAddr {
     address
 }
 
-async fn echoed(target: Target, era: Era) -> Result<String, Fault> {
+async fn echoed(target: HttpAddress, era: Era) -> Result<String, Fault> {
     let connection = open(HttpServer::new(target), era).await?;
     let outcome = call(&connection, tool("echo", json!({"message": "hello"}))).await;
     connection.close().await;
@@ -113,7 +113,7 @@ async fn an_encrypted_server_is_called_through_a_tunnel_in_both_eras() {
     let url = format!("https://localhost:{}/mcp", address.port());
     for era in [Era::Handshake, Era::Stateless] {
         let trusted = Some(certificate.as_bytes());
-        let target = Target::through(proxy.named(""), "web", &url, trusted).unwrap();
+        let target = HttpAddress::with_proxies(proxy.named(""), "web", &url, trusted).unwrap();
         assert_eq!(echoed(target, era).await.unwrap(), "hello");
     }
     let heads = proxy.heads();
@@ -128,7 +128,7 @@ async fn a_plain_server_is_called_by_forwarded_requests_in_both_eras() {
     let proxy = Proxy::start(None).await;
     let url = format!("http://{address}/mcp");
     for era in [Era::Handshake, Era::Stateless] {
-        let target = Target::through(proxy.named(""), "web", &url, None).unwrap();
+        let target = HttpAddress::with_proxies(proxy.named(""), "web", &url, None).unwrap();
         assert_eq!(echoed(target, era).await.unwrap(), "hello");
     }
     let heads = proxy.heads();
@@ -143,7 +143,7 @@ async fn what_a_proxy_is_shown_never_reaches_the_server() {
     let proxy = Proxy::start(None).await;
     let url = format!("https://localhost:{}/mcp", address.port());
     let trusted = Some(certificate.as_bytes());
-    let target = Target::through(proxy.named(""), "web", &url, trusted).unwrap();
+    let target = HttpAddress::with_proxies(proxy.named(""), "web", &url, trusted).unwrap();
     assert!(echoed(target, Era::Stateless).await.is_err());
     let request = seen.recv().await.unwrap().to_lowercase();
     assert!(request.starts_with("post /mcp http/1.1\r\n"), "{request}");
@@ -155,7 +155,7 @@ async fn hosts_of_no_proxy_are_connected_to_directly() {
     let (address, dead) = (plain().await, ([127, 0, 0, 1], 1).into());
     let url = format!("http://{address}/mcp");
     for no_proxy in ["127.0.0.1", "10.0.0.0/8, 127.0.0.0/8", "*"] {
-        let target = Target::through(named(dead, no_proxy), "web", &url, None).unwrap();
+        let target = HttpAddress::with_proxies(named(dead, no_proxy), "web", &url, None).unwrap();
         assert_eq!(echoed(target, Era::Stateless).await.unwrap(), "hello");
     }
 }
@@ -177,7 +177,8 @@ async fn what_a_proxy_does_wrong_is_said_of_the_proxy() {
         rows.push((proxy.named(""), proxy.address.to_string(), why));
     }
     for (proxies, place, why) in rows {
-        let target = Target::through(proxies, "web", "https://far.example/mcp", None).unwrap();
+        let target =
+            HttpAddress::with_proxies(proxies, "web", "https://far.example/mcp", None).unwrap();
         let fault = echoed(target, Era::Stateless).await.unwrap_err();
         let begin = format!("`web` cannot be reached: the proxy {place} ");
         assert!(fault.detail.starts_with(&begin) && fault.detail.contains(why), "{}", fault.detail);
@@ -192,23 +193,25 @@ async fn what_a_proxy_does_wrong_is_said_of_the_proxy() {
 #[tokio::test]
 async fn a_proxy_of_an_unknown_kind_is_never_gone_around() {
     let socks = Proxies::read(|name| (name == "all_proxy").then(|| "socks5://p:1".to_owned()));
-    let fault = Target::through(socks.clone(), "web", "http://127.0.0.1:1/", None).unwrap_err();
+    let fault =
+        HttpAddress::with_proxies(socks.clone(), "web", "http://127.0.0.1:1/", None).unwrap_err();
     assert!(fault.detail.contains("`socks5`, which is not known"), "{}", fault.detail);
-    let fetcher = Fetcher::through(socks, Reach::Anywhere, false);
+    let fetcher = Fetcher::with_proxies(socks, AllowedAddresses::Anywhere, false);
     let why = fetcher.fetch(&sent("http://127.0.0.1:1/"), 9).await.unwrap_err().to_string();
     assert!(why.contains("socks5"), "{why}");
 }
 
-fn sent(url: &str) -> Sent {
+fn sent(url: &str) -> FetchRequest {
     let url: Uri = url.parse().unwrap();
-    Sent { method: Method::GET, url, headers: HeaderMap::new(), body: Bytes::new() }
+    FetchRequest { method: Method::GET, url, headers: HeaderMap::new(), body: Bytes::new() }
 }
 
 #[tokio::test]
 async fn a_service_is_fetched_through_a_proxy_that_looks_its_name_up() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
     let proxy = Proxy::start(Some(answer)).await;
-    let fetcher = Fetcher::through(proxy.named("direct.example"), Reach::Public, false);
+    let fetcher =
+        Fetcher::with_proxies(proxy.named("direct.example"), AllowedAddresses::Public, false);
     let mut request = sent("http://no-such-name.example/x?y=1");
     request.headers.insert("proxy-authorization", "mine".parse().unwrap());
     let answer = fetcher.fetch(&request, 100).await.unwrap();

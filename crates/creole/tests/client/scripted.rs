@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use creole::client::http::{HttpServer, OldSseServer, Target};
-use creole::client::{Connection, News};
+use creole::client::http::{HttpAddress, HttpServer, LegacySseServer};
+use creole::client::{CallEvent, Connection};
 use creole::proto::fault::FaultKind;
 use creole::proto::operation::Event;
 use creole::proto::revision::Era;
@@ -149,7 +149,7 @@ pub(crate) fn opening(request: &Seen) -> Option<String> {
 
 async fn connect(script: Script, era: Era) -> (Connection, Arc<Mutex<Vec<Seen>>>) {
     let (address, seen) = serve(script).await;
-    let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+    let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     let target = target.header("Authorization", "Bearer secret").unwrap();
     (open(HttpServer::new(target), era).await.unwrap(), seen)
 }
@@ -213,7 +213,7 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
     for era in [Era::Handshake, Era::Stateless] {
         for (reason, script, expected) in rows {
             let (address, _) = serve(script).await;
-            let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
+            let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
             let target = target.header("Authorization", "Bearer secret").unwrap();
             let fault = open(HttpServer::new(target), era).await.unwrap_err();
             assert_eq!(fault.detail, expected);
@@ -233,7 +233,7 @@ async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progr
         let (connection, seen) = connect(script, era).await;
         let mut progress = 0;
         let on_news = |news| {
-            progress += usize::from(matches!(news, News::Event(Event::Progress { .. })));
+            progress += usize::from(matches!(news, CallEvent::Event(Event::Progress { .. })));
         };
         let outcome = timeout(LONG, connection.call(tool("x", json!({})), on_news)).await.unwrap();
         assert_eq!(fault(outcome).detail, "`web` broke off before it answered");
@@ -264,7 +264,7 @@ async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
         }
     };
     let (connection, seen) = connect(script, Era::Handshake).await;
-    let mut calling = connection.begin(tool("x", json!({})));
+    let mut calling = connection.start_call(tool("x", json!({})));
     // The script has to know the id that it answers.
     assert_eq!(calling.key().0, 2, "the second request of the session");
     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
     let (connection, _) = connect(script, Era::Handshake).await;
     let fault = fault(call(&connection, tool("x", json!({}))).await);
     assert_eq!(fault.detail, "`web` has forgotten the session");
-    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert!(closed.session_lost);
 }
 
@@ -325,8 +325,8 @@ async fn an_answer_that_is_too_long_or_no_message_fails_its_call_only() {
     };
     for era in [Era::Handshake, Era::Stateless] {
         let (address, _) = serve(script).await;
-        let target = Target::new("web", &format!("http://{address}/mcp")).unwrap();
-        let server = HttpServer::new(target.longest_message(10_000));
+        let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
+        let server = HttpServer::new(target.max_message(10_000));
         let connection = open(server, era).await.unwrap();
         for name in ["long", "long stream", "text", "garbage", "other", "accepted"] {
             let fault = fault(call(&connection, tool(name, json!({}))).await);
@@ -379,19 +379,19 @@ pub(crate) async fn serve_old(endpoint: &'static str) -> SocketAddr {
 #[tokio::test]
 async fn a_server_of_the_oldest_transport_is_greeted_called_and_ends_with_its_stream() {
     let address = serve_old("/messages?sid=7").await;
-    let target = Target::new("old", &format!("http://{address}/sse")).unwrap();
-    let connection = open(OldSseServer::new(target), Era::Handshake).await.unwrap();
+    let target = HttpAddress::new("old", &format!("http://{address}/sse")).unwrap();
+    let connection = open(LegacySseServer::new(target), Era::Handshake).await.unwrap();
     assert_eq!(connection.greeting().version, "2024-11-05");
     assert_eq!(text(call(&connection, tool("x", json!({}))).await), "old");
-    let closed = timeout(LONG, connection.closed()).await.unwrap();
+    let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert_eq!(closed.fault.detail, "`old` closed the connection");
 }
 
 #[tokio::test]
 async fn a_server_that_sends_messages_to_another_origin_is_refused() {
     let address = serve_old("http://evil.example/messages").await;
-    let target = Target::new("old", &format!("http://{address}/sse")).unwrap();
-    let fault = open(OldSseServer::new(target), Era::Handshake).await.unwrap_err();
+    let target = HttpAddress::new("old", &format!("http://{address}/sse")).unwrap();
+    let fault = open(LegacySseServer::new(target), Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "`old` wants messages to be sent to another origin");
 }
 
@@ -405,6 +405,6 @@ async fn requests_of_a_stateless_server_are_noise_and_get_no_answer() {
     };
     let (connection, seen) = connect(script, Era::Stateless).await;
     assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
-    assert_eq!(connection.noise(), 1);
+    assert_eq!(connection.violation_count(), 1);
     assert_eq!(seen.lock().unwrap().len(), 2, "nothing was sent but the opening and the call");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::client::{ChildServer, Connection, News, Setup, Transport};
+use creole::client::{CallEvent, ChildServer, Connection, ConnectionSetup, Transport};
 use creole::input::{ElicitAction, form};
 use creole::process::Program;
 use creole::proto::client::{CallRequest, ClientLimits, OpenMode, Profile};
@@ -132,7 +132,7 @@ pub(crate) async fn open_within(
     era: Era,
     limits: ClientLimits,
 ) -> Result<Connection, Fault> {
-    let setup = Setup::new(profile(limits), opening(era));
+    let setup = ConnectionSetup::new(profile(limits), opening(era));
     timeout(LONG, Connection::open(Box::new(transport), setup)).await.unwrap()
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn fault(outcome: Outcome) -> Fault {
 }
 
 pub(crate) async fn call(connection: &Connection, request: CallRequest) -> Outcome {
-    timeout(LONG, connection.ask(request)).await.unwrap()
+    timeout(LONG, connection.call_without_input(request)).await.unwrap()
 }
 
 /// Calls, and answers every question with this content.
@@ -171,9 +171,9 @@ pub(crate) async fn call_answering(
     content: Value,
 ) -> Outcome {
     let answer = Raw::from_value(&json!({"action": "accept", "content": content}));
-    let on_news = |news: News| {
-        if let News::Asked(asked) = news {
-            asked.reply.answer(Ok(answer.clone()));
+    let on_news = |news: CallEvent| {
+        if let CallEvent::InputRequested(asked) = news {
+            asked.responder.respond(Ok(answer.clone()));
         }
     };
     timeout(LONG, connection.call(request, on_news)).await.unwrap()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use creole::BoxFuture;
-use creole::client::{Carrier, Connection, Inbox, LineServer, Link, Transport};
+use creole::client::{Connection, Exchange, Inbox, LineServer, Transport, TransportHandle};
 use creole::proto::client::{FrameKind, OutgoingFrame};
 use creole::proto::http::request_headers::HeaderField;
 use creole::proto::revision::Era;
@@ -45,20 +45,20 @@ impl Transport for Leaving {
         "x"
     }
 
-    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
+    fn connect(self: Box<Self>, inbox: Inbox) -> Arc<dyn TransportHandle> {
         Arc::new(Self { inbox: Some(inbox), ..*self })
     }
 }
 
-impl Link for Leaving {
-    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
+impl TransportHandle for Leaving {
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Exchange> {
         let FrameKind::Request(call) = frame.kind else { return None };
         let (log, inbox) = (Arc::clone(&self.log), self.inbox.clone()?);
         let answer = answer(frame.text)?;
         Some(Box::pin(async move {
             log.lock().unwrap().push("sent");
             yield_now().await;
-            inbox.received(answer.as_bytes(), Some(call));
+            inbox.on_message(answer.as_bytes(), Some(call));
         }))
     }
 
@@ -85,7 +85,7 @@ async fn call_all(connection: &Connection, log: &Log, count: usize) {
         let (connection, log) = (connection.clone(), Arc::clone(log));
         tokio::spawn(async move {
             let said = number.to_string();
-            let mut calling = connection.begin(tool("t", json!({"say": said})));
+            let mut calling = connection.start_call(tool("t", json!({"say": said})));
             log.lock().unwrap().push("begun");
             assert_eq!(text(calling.outcome(drop).await), said);
         })
@@ -113,7 +113,7 @@ async fn calls_are_carried_by_those_who_wait_on_any_thread() {
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_any_more_is_never_sent() {
     let (connection, log) = leaving().await;
-    drop(connection.begin(tool("t", json!({"say": "no"}))));
+    drop(connection.start_call(tool("t", json!({"say": "no"}))));
     call_all(&connection, &log, 1).await;
     assert_eq!(*log.lock().unwrap(), ["begun", "sent"]);
 }
@@ -156,7 +156,7 @@ async fn lines_of_one_turn_are_written_at_once() {
 #[tokio::test]
 async fn what_was_said_last_is_written_before_the_end() {
     let (connection, mut server) = lines().await;
-    drop(connection.begin(tool("t", json!({"say": "never mind"}))));
+    drop(connection.start_call(tool("t", json!({"say": "never mind"}))));
     connection.close().await;
     let last = timeout(LONG, server.receive()).await.unwrap().unwrap();
     let last = String::from_utf8(last).unwrap();

@@ -64,7 +64,7 @@ async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
 async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
     dial::inside::add("asking", serve);
     let service = Server::new("gateway").start();
-    let mut settings = Settings::new(Way::Child(Program::new("asking", "none")));
+    let mut settings = Settings::new(Address::Child(Program::new("asking", "none")));
     settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.tried().await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use creole::call::ClientSession;
-use creole::client::{Asked, Offer};
+use creole::client::{ClientOffer, ServerInputRequest};
 use creole::proto::model::{ClientCapabilities, InputRequest};
 use creole::proto::operation::Event;
 
@@ -18,7 +18,7 @@ const ASIDES: usize = 64;
 /// Something that a server says outside of a call's own channel.
 #[derive(Debug)]
 pub(super) enum Aside {
-    Asked(Asked),
+    Asked(ServerInputRequest),
     Logged(Event),
 }
 
@@ -102,11 +102,11 @@ impl Callers {
     }
 
     /// What a server may ask, and that its questions and messages come here.
-    pub(super) fn offer(&self, capabilities: &Arc<ClientCapabilities>) -> Offer {
+    pub(super) fn offer(&self, capabilities: &Arc<ClientCapabilities>) -> ClientOffer {
         let (asked, logged) = (self.clone(), self.clone());
-        Offer {
+        ClientOffer {
             capabilities: Arc::clone(capabilities),
-            on_question: Some(Arc::new(move |question| asked.ask(question))),
+            on_input_request: Some(Arc::new(move |question| asked.ask(question))),
             on_log: Some(Arc::new(move |event| logged.tell(&event))),
         }
     }
@@ -125,7 +125,7 @@ impl Callers {
 
     /// Hands a question to the oldest call that takes it, else to the client that the session belongs to alone. Nobody
     /// there is the same as a refusal. If a call was given up, the server may still be at it.
-    fn ask(&self, asked: Asked) {
+    fn ask(&self, asked: ServerInputRequest) {
         let mut inner = self.lock();
         if let Some(caller) = inner.calls.iter_mut().find(|caller| caller.has_room()) {
             return caller.hear(Aside::Asked(asked));
@@ -135,7 +135,7 @@ impl Callers {
             return client.ask(asked, self.clone());
         }
         inner.is_astray |= inner.given_up;
-        inner.missed_roots |= matches!(asked.question, InputRequest::Roots);
+        inner.missed_roots |= matches!(asked.request, InputRequest::Roots);
         // Outside of the lock: to drop a question is to refuse it.
         drop(inner);
         drop(asked);
@@ -300,7 +300,7 @@ impl Drop for Asides {
         let place = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
         let own = place.ok().map(|place| inner.calls.remove(place));
         inner.given_up |= own.as_ref().is_some_and(|own| !own.is_answered);
-        let is_roots = |aside: &Aside| matches!(aside, Aside::Asked(asked) if matches!(asked.question, InputRequest::Roots));
+        let is_roots = |aside: &Aside| matches!(aside, Aside::Asked(asked) if matches!(asked.request, InputRequest::Roots));
         inner.missed_roots |= own.as_ref().is_some_and(|own| own.asides.iter().any(is_roots));
         // Outside of the lock: questions that nobody took are refused.
         drop(inner);

@@ -52,7 +52,7 @@ async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() 
     *HEARD.lock().unwrap() = Some(sender);
     dial::inside::add("cancel_reason", serve);
     let service: Service = Server::new("gateway").start();
-    let way = Way::Child(Program::new("cancel_reason", "none"));
+    let way = Address::Child(Program::new("cancel_reason", "none"));
     let mut settings = Settings::new(way);
     settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);

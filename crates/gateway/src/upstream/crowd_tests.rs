@@ -162,7 +162,7 @@ async fn assert_plain_is_answered(service: &Service, who: usize) {
 async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_everything() {
     dial::inside::add("crowded", serve);
     let service = Server::new("gateway").start();
-    let mut settings = Settings::new(Way::Child(Program::new("crowded", "none")));
+    let mut settings = Settings::new(Address::Child(Program::new("crowded", "none")));
     settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     (settings.patience, settings.waiting, settings.sessions) = (PATIENCE, CALLS, 2 * CALLS);
     let upstream = Upstream::start(settings, &service.registry(), true);

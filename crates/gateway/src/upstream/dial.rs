@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use creole::client::http::ResumedServer;
-use creole::client::{Connection, Dialer as Client, Found, Offer, Setup, Way, is_misunderstood};
+use creole::client::{
+    Address, ClientOffer, Connection, ConnectionSetup, Connector as Client, DetectedEra,
+    may_be_wrong_era,
+};
 use creole::process::{RestartDecision, RestartPolicy};
 use creole::proto::client::{OpenMode, Profile};
 use creole::proto::fault::{Fault, FaultKind};
@@ -54,10 +57,10 @@ struct Tongue {
 }
 
 impl Tongue {
-    fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
+    fn new(way: Address, speak: Speak, profile: Arc<Profile>) -> Self {
         let client = Client::new(way, Arc::clone(&profile));
         let client = match speak {
-            Speak::Revision(rules) => client.pinned(rules),
+            Speak::Revision(rules) => client.pin_revision(rules),
             Speak::Detect => client,
         };
         Self { client, profile, asked: AsyncMutex::default() }
@@ -109,7 +112,7 @@ impl Failures {
 }
 
 impl Dialer {
-    pub(super) fn new(way: Way, speak: Speak, profile: Arc<Profile>) -> Self {
+    pub(super) fn new(way: Address, speak: Speak, profile: Arc<Profile>) -> Self {
         let (began, failures) = (Instant::now(), Mutex::default());
         let told = Tongue::new(way, speak, profile);
         Self { told, guessed: OnceLock::new(), guesses: false, speak, began, failures }
@@ -124,48 +127,48 @@ impl Dialer {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.client().way().name()
+        self.client().address().name()
     }
 
     /// The era that a caller of this era is served in: its own, unless the server is known to lack it.
     pub(super) fn era_for(&self, caller: Era) -> Era {
-        self.client().support().era_for(caller).unwrap_or(caller)
+        self.client().supported_eras().era_for(caller).unwrap_or(caller)
     }
 
     /// Notes that the server does not speak an era, as an open connection shows.
     pub(super) fn lacks(&self, era: Era) {
-        self.client().lacks(era);
+        self.client().mark_era_missing(era);
     }
 
     /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
     /// only be where the server can become another one without the conversation noticing.
     pub(super) async fn has_changed(&self, fault: &Fault, era: Era) -> bool {
-        if !is_misunderstood(fault) || !matches!(self.client().way(), Way::Http(_)) {
+        if !may_be_wrong_era(fault) || !matches!(self.client().address(), Address::Http(_)) {
             return false;
         }
         let mut asked = self.tongue().asked.lock().await;
         // Another call found out meanwhile.
-        if self.client().support().speaks(era) == Some(false) {
+        if self.client().supported_eras().speaks(era) == Some(false) {
             return true;
         }
         if asked.is_some_and(|at| at.elapsed() < SETTLED) {
             return false;
         }
         *asked = Some(Instant::now());
-        self.client().speaks_still(era, fault).await.is_ok_and(|speaks| !speaks)
+        self.client().recheck_era(era, fault).await.is_ok_and(|speaks| !speaks)
     }
 
     /// Whether questions say which call they belong to: those that come on the call's own stream do.
     pub(super) fn attributes_questions(&self) -> bool {
-        matches!(self.client().way(), Way::Http(_))
-            && self.client().spoken(Era::Handshake) != Some(Found::OldSse)
+        matches!(self.client().address(), Address::Http(_))
+            && self.client().detected_in(Era::Handshake) != Some(DetectedEra::LegacySse)
     }
 
     /// Opens a conversation for a caller of this era, unless the server failed a moment ago. It is of the other era if
     /// the server lacks the caller's.
     pub(super) async fn open(
         &self,
-        offer: &Offer,
+        offer: &ClientOffer,
         owner: &Owner,
         caller: Era,
     ) -> Result<Connection, Fault> {
@@ -189,22 +192,22 @@ impl Dialer {
         resumed: ResumedServer,
         rules: &'static Rules,
         number: u64,
-        offer: &Offer,
+        offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
         let capabilities = Arc::clone(&offer.capabilities);
         let opening = OpenMode::Handshake { proposed_rules: rules, capabilities };
-        let setup = Setup {
-            on_question: offer.on_question.clone(),
+        let setup = ConnectionSetup {
+            on_input_request: offer.on_input_request.clone(),
             on_log: offer.on_log.clone(),
             // The number before is that of the opening.
-            after: number.saturating_sub(2),
-            ..Setup::new(Arc::clone(&self.tongue().profile), opening)
+            after_id: number.saturating_sub(2),
+            ..ConnectionSetup::new(Arc::clone(&self.tongue().profile), opening)
         };
         Connection::open(Box::new(resumed), setup).await
     }
 
     /// Opens a conversation by the specification, or in the dialect that the server turns out to speak.
-    async fn connect(&self, offer: &Offer, caller: Era) -> Result<Connection, Fault> {
+    async fn connect(&self, offer: &ClientOffer, caller: Era) -> Result<Connection, Fault> {
         let may_guess = self.guesses && self.guessed.get().is_none();
         let connected = self.connect_in(self.tongue(), offer, caller).await;
         let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(guess);
@@ -213,7 +216,7 @@ impl Dialer {
         let told = "it does not speak by the specification, but a dialect";
         tracing::warn!(target: "creole", upstream, dialect = %spoken, "{told}");
         let profile = Arc::new(Profile { dialect, ..(*self.told.profile).clone() });
-        let way = self.told.client.way().clone();
+        let way = self.told.client.address().clone();
         let tongue = self.guessed.get_or_init(|| Tongue::new(way, self.speak, profile));
         self.connect_in(tongue, offer, caller).await
     }
@@ -221,7 +224,7 @@ impl Dialer {
     async fn connect_in(
         &self,
         tongue: &Tongue,
-        offer: &Offer,
+        offer: &ClientOffer,
         caller: Era,
     ) -> Result<Connection, Fault> {
         #[cfg(test)]
@@ -255,8 +258,8 @@ impl Dialer {
 
     /// Whose failures those of a conversation are: a program is its caller's own, a server elsewhere is everybody's.
     fn blamed<'a>(&self, owner: &'a Owner) -> &'a Owner {
-        match self.client().way() {
-            Way::Http(_) => &Owner::Gateway,
+        match self.client().address() {
+            Address::Http(_) => &Owner::Gateway,
             _ => owner,
         }
     }
@@ -273,7 +276,7 @@ pub(super) mod inside {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use creole::BoxFuture;
-    use creole::client::{Connection, LineServer, Offer, Setup};
+    use creole::client::{ClientOffer, Connection, ConnectionSetup, LineServer};
     use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
     use creole::proto::revision::{Era, Revision};
@@ -294,7 +297,7 @@ pub(super) mod inside {
     pub(super) fn connect(
         dialer: &super::Dialer,
         profile: &Arc<Profile>,
-        offer: &Offer,
+        offer: &ClientOffer,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
         let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         let name = dialer.name().to_owned();
@@ -308,8 +311,12 @@ pub(super) mod inside {
             }
             _ => OpenMode::Handshake { proposed_rules: newest(Era::Handshake), capabilities },
         };
-        let (on_question, on_log) = (offer.on_question.clone(), offer.on_log.clone());
-        let setup = Setup { on_question, on_log, ..Setup::new(Arc::clone(profile), opening) };
+        let (on_question, on_log) = (offer.on_input_request.clone(), offer.on_log.clone());
+        let setup = ConnectionSetup {
+            on_input_request: on_question,
+            on_log,
+            ..ConnectionSetup::new(Arc::clone(profile), opening)
+        };
         Some(Box::pin(async move {
             let (ours, theirs) = memory();
             serve(theirs);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use creole::Recipients;
-use creole::client::{Connection, Notice};
+use creole::client::{Connection, ServerNotification};
 use creole::proto::model::ListKind;
 use creole::proto::operation::Change;
 use tokio::sync::broadcast::error::RecvError;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// What a server tells from some moment on.
 pub(super) struct Ears {
-    notices: broadcast::Receiver<Notice>,
+    notices: broadcast::Receiver<ServerNotification>,
     /// Whether it can be heard.
     hearing: watch::Receiver<bool>,
 }
@@ -31,9 +31,9 @@ pub(super) struct Ears {
 impl Ears {
     /// What the server tells from now on, and whether that can be heard now.
     pub(super) fn of(connection: &Connection) -> (Self, bool) {
-        let mut hearing = connection.hearing();
+        let mut hearing = connection.notifications_available();
         let is_heard = *hearing.borrow_and_update();
-        (Self { notices: connection.notices(), hearing }, is_heard)
+        (Self { notices: connection.notifications(), hearing }, is_heard)
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
             }
             // It is of another era now, and everything is asked anew.
             Ok(()) = changed.changed() => return,
-            () = changed_chain(upstream) => Ok(Notice::Changed(Change::List(ListKind::Tools))),
-            closed = connection.closed() => {
+            () = changed_chain(upstream) => Ok(ServerNotification::Changed(Change::List(ListKind::Tools))),
+            closed = connection.wait_closed() => {
                 if let Some(upstream) = upstream.upgrade() {
                     upstream.lose(&closed.fault, closed.session_lost);
                 }
@@ -90,10 +90,12 @@ pub(super) async fn follow(upstream: &Weak<Upstream>, connection: Connection, ea
         };
         let Some(upstream) = upstream.upgrade() else { return };
         match notice {
-            Ok(Notice::Changed(Change::List(kind))) => {
+            Ok(ServerNotification::Changed(Change::List(kind))) => {
                 upstream.reload(&connection, kind, true).await;
             }
-            Ok(Notice::Changed(change @ Change::Resource(_))) => upstream.announce(change),
+            Ok(ServerNotification::Changed(change @ Change::Resource(_))) => {
+                upstream.announce(change)
+            }
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => {
                 upstream.catch_up(&connection).await;

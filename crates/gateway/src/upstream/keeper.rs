@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use creole::RemoteServer;
 use creole::chain::Endpoint;
-use creole::client::{Connection, Way};
+use creole::client::{Address, Connection};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::operation::{Change, Operation};
@@ -105,7 +105,7 @@ impl Upstream {
                 Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(self.name()))
             });
             if let Err(fault) = filled {
-                if let Some(closed) = connection.is_closed() {
+                if let Some(closed) = connection.close_reason() {
                     return Err(closed.fault);
                 }
                 self.fail_list(kind, &fault);
@@ -303,7 +303,7 @@ impl Upstream {
         mut items: Vec<Arc<Definition>>,
         connection: &Connection,
     ) -> Vec<Arc<Definition>> {
-        let refuses = matches!(self.settings.way, Way::Http(_))
+        let refuses = matches!(self.settings.way, Address::Http(_))
             && connection.greeting().rules.era == Era::Stateless;
         if kind == ListKind::Tools && refuses {
             let mut left_out = Vec::new();

@@ -83,7 +83,7 @@ async fn recovering_list(client: Memory) {
 }
 
 fn settings(name: &str) -> Settings {
-    Settings::new(Way::Child(Program::new(name, "none")))
+    Settings::new(Address::Child(Program::new(name, "none")))
 }
 
 /// A gateway with nothing but these upstreams.

@@ -53,7 +53,7 @@ mod watch;
 mod watched_session;
 
 pub use affinity::Affinity;
-pub use creole::client::Way;
+pub use creole::client::Address;
 pub use dial::Speak;
 pub use guess::guess;
 pub use names::{Naming, Unusable};
@@ -101,7 +101,7 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where it is.
-    pub way: Way,
+    pub way: Address,
     /// What it is offered to speak.
     pub speak: Speak,
     /// How it deviates from that.
@@ -136,7 +136,7 @@ pub struct Settings {
 
 impl Settings {
     /// A server there, treated as most are.
-    pub fn new(way: Way) -> Self {
+    pub fn new(way: Address) -> Self {
         Self {
             way,
             speak: Speak::default(),

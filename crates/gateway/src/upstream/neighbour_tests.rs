@@ -102,7 +102,7 @@ async fn own(_: Value) -> String {
 fn settings(name: &str) -> Settings {
     Settings {
         naming: Naming { prefix: format!("{name}__") },
-        ..Settings::new(Way::Child(Program::new(name, "none")))
+        ..Settings::new(Address::Child(Program::new(name, "none")))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use creole::call::{ClientSession, Context};
-use creole::client::{Asked, Reply};
+use creole::client::{InputResponder, ServerInputRequest};
 use creole::proto::client::InputRequestError;
 use creole::proto::model::InputRequest;
 use creole::proto::revision::InputRequestStyle;
@@ -76,8 +76,8 @@ impl OnlyClient {
     }
 
     /// Asks it what belongs to no call.
-    pub(super) fn ask(self, asked: Asked, callers: Callers) {
-        let Asked { mut question, reply, .. } = asked;
+    pub(super) fn ask(self, asked: ServerInputRequest, callers: Callers) {
+        let ServerInputRequest { request: mut question, responder: reply, .. } = asked;
         self.chain.change_question(&mut question);
         let roots = AskedRoots::of(&question, callers);
         let counted = roots.is_some().then(|| Counted::new(self.roots.clone()));
@@ -85,7 +85,7 @@ impl OnlyClient {
             let answered = timeout(self.patience, self.session.request_input(question)).await;
             if let (Ok(answer), true) = (answered, self.session.is_open()) {
                 roots.into_iter().for_each(|roots| roots.settle(&reply));
-                reply.answer(answer.map_err(InputRequestError::declined));
+                reply.respond(answer.map_err(InputRequestError::declined));
             }
             if let Some(counted) = counted {
                 apply_roots().await;
@@ -132,7 +132,7 @@ impl AskedRoots {
     }
 
     /// The client has answered or refused. A server that does not wait any more missed it all the same.
-    pub(super) fn settle(self, reply: &Reply) {
+    pub(super) fn settle(self, reply: &InputResponder) {
         if reply.id().is_some() {
             self.0.miss_roots(false);
         }

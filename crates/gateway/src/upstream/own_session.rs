@@ -40,9 +40,9 @@ impl<'a> Asker<'a> {
             request.options.capabilities = Arc::clone(capabilities);
         }
         match &mut self.caller {
-            None => self.connection.ask(request).await,
+            None => self.connection.call_without_input(request).await,
             Some((lease, context)) => {
-                let mut calling = self.connection.begin(request);
+                let mut calling = self.connection.start_call(request);
                 relay::follow(&mut calling, lease, context).await
             }
         }
@@ -175,7 +175,7 @@ impl Upstream {
         let mut asker = Asker { connection: &connection, capabilities, caller };
         let listed = Box::pin(catalogue::fetch(&mut asker, kind)).await?;
         let is_announced = connection.greeting().server_info.capabilities.list_changed
-            && *connection.hearing().borrow()
+            && *connection.notifications_available().borrow()
             && !own.is_stateless;
         // No session stays that could announce a change: the list is fetched again with the shared one.
         let is_announced = is_announced || self.is_for_one_call(&own.key);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, CancelReason, Context};
-use creole::client::Calling;
+use creole::client::PendingCall;
 use creole::peers::{Registration, ReplicaError, Replicas};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
@@ -67,8 +67,8 @@ impl Beginning {
         self.request.options.capabilities.roots
     }
 
-    fn begin(self, lease: &Lease) -> Calling {
-        lease.connection.begin_with(self.request, self.mirrors)
+    fn begin(self, lease: &Lease) -> PendingCall {
+        lease.connection.start_call_with(self.request, self.mirrors)
     }
 }
 

@@ -146,7 +146,7 @@ impl Upstream {
             let outcome = Box::pin(self.parking.follow(beginning, lease, context)).await;
             return Ok((outcome, Carried { connection, lane, known }));
         }
-        let mut calling = connection.begin_with(request, mirrors);
+        let mut calling = connection.start_call_with(request, mirrors);
         calling.set_cancel_reason(context.cancel_reason());
         let outcome = relay::follow(&mut calling, &mut lease, context).await;
         Ok((outcome, Carried { connection, lane, known }))
@@ -174,7 +174,7 @@ impl Upstream {
     /// What is to be made of a call that failed.
     async fn failed(&self, fault: Fault, call: &Call, carried: Carried) -> Passed {
         let Carried { connection, known, .. } = carried;
-        if connection.is_closed().is_some_and(|closed| closed.session_lost) {
+        if connection.close_reason().is_some_and(|closed| closed.session_lost) {
             return Passed::Untouched(Untouched::Forgotten);
         }
         let era = connection.greeting().rules.era;

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 
-use creole::client::Way;
+use creole::client::Address;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
-use creole::client::http::Target;
+use creole::client::http::HttpAddress;
 use creole::process::Program;
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};
@@ -74,10 +74,10 @@ const OF_PRESETS: [&str; 3] = ["CREOLE_DATA_DIR", "CREOLE_TASKS_URL", "CREOLE_WO
 ///
 /// # Errors
 /// When this program cannot find itself.
-pub fn preset(name: &str, preset: &str) -> io::Result<Way> {
+pub fn preset(name: &str, preset: &str) -> io::Result<Address> {
     let mut program = Program::new(name, std::env::current_exe()?);
     program.env = handed_on(&OF_PRESETS).collect();
-    Ok(Way::Child(program.args(["serve", "--stdio", "--preset", preset])))
+    Ok(Address::Child(program.args(["serve", "--stdio", "--preset", preset])))
 }
 
 /// The entries of our environment that have these names, as far as there are any.
@@ -85,7 +85,7 @@ fn handed_on<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (OsString, Os
     names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
 }
 
-fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
+fn place(plan: &UpstreamPlan) -> Result<Address, LayerError> {
     match &plan.reached {
         Reached::Command { command, env, env_pass, cwd } => {
             let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
@@ -94,7 +94,7 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
             let mut program = Program::new(&plan.name, name).args(args);
             program.env = handed_on(env_pass).chain(given).collect();
             program.folder = cwd.clone();
-            Ok(Way::Child(program))
+            Ok(Address::Child(program))
         }
         Reached::Preset(preset) => {
             let unknown =
@@ -104,14 +104,15 @@ fn place(plan: &UpstreamPlan) -> Result<Way, LayerError> {
         Reached::Url { url, headers, token, authorities } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
             let trusted = authorities.as_ref().map(|authorities| authorities.pem());
-            let target = Target::trusting(&plan.name, url, trusted).map_err(refused)?;
+            let target =
+                HttpAddress::with_certificates(&plan.name, url, trusted).map_err(refused)?;
             let target = target.with_streams(plan.dialect.event_streams);
-            let header = |target: Target, (name, value): &(String, _)| {
+            let header = |target: HttpAddress, (name, value): &(String, _)| {
                 let crate::plan::upstream::Secret(value) = value;
                 target.header(name, value)
             };
             let target = headers.iter().try_fold(target, header).map_err(refused)?;
-            Ok(Way::Http(match token {
+            Ok(Address::Http(match token {
                 Some(token) => target.credentials(credentials(&plan.name, token)),
                 None => target,
             }))

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use creole::client::{Connection, Notice};
+use creole::client::{Connection, ServerNotification};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level, ListKind};
 use creole::proto::operation::Change;
@@ -241,7 +241,7 @@ impl Slot {
         if let Some(connection) = self.opened() {
             return Ok(connection);
         }
-        if let Some(closed) = self.place.take().and_then(|gone| gone.is_closed())
+        if let Some(closed) = self.place.take().and_then(|gone| gone.close_reason())
             && !closed.session_lost
         {
             dialer.failed(&closed.fault, owner);
@@ -249,7 +249,7 @@ impl Slot {
         self.callers.begin();
         let connection = dialer.open(&self.callers.offer(capabilities), owner, era).await?;
         if let Some(key) = self.key.clone().filter(|_| *owner != Owner::Gateway) {
-            tokio::spawn(tell_changes(connection.notices(), key, changes.clone()));
+            tokio::spawn(tell_changes(connection.notifications(), key, changes.clone()));
         }
         self.place.fill(connection.clone());
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -467,7 +467,7 @@ impl Pool {
 
 /// Tells of what a server announces, as long as the session lasts.
 async fn tell_changes(
-    mut notices: broadcast::Receiver<Notice>,
+    mut notices: broadcast::Receiver<ServerNotification>,
     key: Key,
     changes: broadcast::Sender<SessionChange>,
 ) {
@@ -475,7 +475,7 @@ async fn tell_changes(
     let tell = |change| _ = changes.send(SessionChange { key: key.clone(), change });
     loop {
         match notices.recv().await {
-            Ok(Notice::Changed(change)) => tell(Some(change)),
+            Ok(ServerNotification::Changed(change)) => tell(Some(change)),
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => {
                 let lists = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];

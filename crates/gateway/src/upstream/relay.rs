@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use creole::call::Context;
-use creole::client::{Asked, Calling, News, Notice, Step};
+use creole::client::{CallEvent, CallStep, PendingCall, ServerInputRequest, ServerNotification};
 use creole::proto::client::{InputRequestError, InputRequestKey};
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
@@ -18,7 +18,7 @@ use super::unmet::Unmet;
 
 /// What happens next to a call.
 enum Turn {
-    Step(Step),
+    Step(CallStep),
     Aside(Aside),
     /// One of the questions is answered.
     Settled,
@@ -28,7 +28,11 @@ enum Turn {
 
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
 /// Dropping the call cancels it.
-pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &Context) -> Outcome {
+pub(super) async fn follow(
+    calling: &mut PendingCall,
+    lease: &mut Lease,
+    context: &Context,
+) -> Outcome {
     // Most calls ask nothing and tell nothing: what is needed for that is on the heap.
     let mut asking: Option<Box<Asking>> = None;
     let mut unmet = Unmet::default();
@@ -38,24 +42,28 @@ pub(super) async fn follow(calling: &mut Calling, lease: &mut Lease, context: &C
             Some(asking) => Box::pin(asking.next(calling, &mut lease.joined.asides)).await,
         };
         match turn {
-            Turn::Step(Step::News(News::Event(event))) | Turn::Aside(Aside::Logged(event)) => {
+            Turn::Step(CallStep::Event(CallEvent::Event(event)))
+            | Turn::Aside(Aside::Logged(event)) => {
                 Box::pin(context.send_event(event)).await;
             }
-            Turn::Step(Step::News(News::Asked(asked))) | Turn::Aside(Aside::Asked(asked)) => {
+            Turn::Step(CallStep::Event(CallEvent::InputRequested(asked)))
+            | Turn::Aside(Aside::Asked(asked)) => {
                 asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
             }
-            Turn::Step(Step::News(News::NotOffered(question))) => unmet.note(question),
-            Turn::Step(Step::News(News::Withdrawn(question))) => {
+            Turn::Step(CallStep::Event(CallEvent::InputNotOffered(question))) => {
+                unmet.note(question)
+            }
+            Turn::Step(CallStep::Event(CallEvent::InputWithdrawn(question))) => {
                 asking.get_or_insert_default().withdraw(question);
             }
-            Turn::Step(Step::Done(outcome)) => {
+            Turn::Step(CallStep::Done(outcome)) => {
                 lease.joined.answered();
                 return match lease.joined.asides.try_recv() {
                     None => unmet.judge(outcome, context),
                     Some(aside) => Box::pin(end(outcome, aside, unmet, lease, context)).await,
                 };
             }
-            Turn::Step(Step::Ended(_)) => {
+            Turn::Step(CallStep::Ended(_)) => {
                 return super::broken("the call ended without an answer").into();
             }
             Turn::Settled => {}
@@ -87,21 +95,22 @@ pub(super) async fn settle(lease: &mut Lease, context: &Context) {
 
 /// Asks the caller, and tells the server the answer.
 fn answer(
-    asked: Asked,
+    asked: ServerInputRequest,
     callers: Callers,
     context: &Context,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let (Asked { question, reply, .. }, context) = (asked, context.clone());
+    let (ServerInputRequest { request: question, responder: reply, .. }, context) =
+        (asked, context.clone());
     let roots = AskedRoots::of(&question, callers);
     async move {
         let answer = context.request_input(question).await;
         roots.into_iter().for_each(|roots| roots.settle(&reply));
-        reply.answer(answer.map_err(InputRequestError::declined));
+        reply.respond(answer.map_err(InputRequestError::declined));
     }
 }
 
 /// What the call itself says, or else the server aside of it.
-async fn next(calling: &mut Calling, asides: &mut Asides) -> Turn {
+async fn next(calling: &mut PendingCall, asides: &mut Asides) -> Turn {
     tokio::select! {
         biased;
         step = calling.next() => Turn::Step(step),
@@ -132,12 +141,12 @@ struct Asking {
     open: HashMap<InputRequestKey, AbortHandle>,
     /// The names of pages that were asked to be visited, and who tells that one has done its part.
     visits: Vec<String>,
-    notices: Option<broadcast::Receiver<Notice>>,
+    notices: Option<broadcast::Receiver<ServerNotification>>,
 }
 
 impl Asking {
     /// The same as [`next`], while questions wait for answers.
-    async fn next(&mut self, calling: &mut Calling, asides: &mut Asides) -> Turn {
+    async fn next(&mut self, calling: &mut PendingCall, asides: &mut Asides) -> Turn {
         let Self { running, visits, notices, .. } = self;
         tokio::select! {
             biased;
@@ -150,13 +159,19 @@ impl Asking {
         }
     }
 
-    fn ask(&mut self, asked: Asked, context: &Context, lease: &Lease, unmet: &mut Unmet) {
+    fn ask(
+        &mut self,
+        asked: ServerInputRequest,
+        context: &Context,
+        lease: &Lease,
+        unmet: &mut Unmet,
+    ) {
         let Some(asked) = unmet.pass(asked, context) else { return };
-        if let InputRequest::Url { id, .. } = &asked.question {
-            self.notices.get_or_insert_with(|| lease.connection.notices());
+        if let InputRequest::Url { id, .. } = &asked.request {
+            self.notices.get_or_insert_with(|| lease.connection.notifications());
             self.visits.push(id.clone());
         }
-        let key = asked.reply.key();
+        let key = asked.responder.key();
         let handle = self.running.spawn(answer(asked, lease.joined.callers(), context));
         self.open.insert(key, handle);
     }
@@ -169,11 +184,11 @@ impl Asking {
 }
 
 /// The name of the next visit that is over.
-async fn next_visited(notices: &mut Option<broadcast::Receiver<Notice>>) -> String {
+async fn next_visited(notices: &mut Option<broadcast::Receiver<ServerNotification>>) -> String {
     let Some(notices) = notices else { return std::future::pending().await };
     loop {
         match notices.recv().await {
-            Ok(Notice::Visited(id)) => return id,
+            Ok(ServerNotification::ElicitationComplete(id)) => return id,
             // What was missed may be missed: it is only told where it is known.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use creole::client::http::Target;
+use creole::client::http::HttpAddress;
 use creole::proto::operation::Payload;
 use creole::{Server, Service};
 use serde_json::{Value, json};
@@ -139,9 +139,9 @@ async fn said(service: &Service) -> String {
 
 async fn gateway(place: &Arc<Place>) -> (Service, Arc<Upstream>) {
     let address = serve(Arc::clone(place)).await;
-    let target = Target::new("changing", &format!("http://{address}/mcp")).unwrap();
+    let target = HttpAddress::new("changing", &format!("http://{address}/mcp")).unwrap();
     let service = Server::new("gateway").start();
-    let upstream = Upstream::start(Settings::new(Way::Http(target)), &service.registry(), true);
+    let upstream = Upstream::start(Settings::new(Address::Http(target)), &service.registry(), true);
     upstream.tried().await;
     (service, upstream)
 }

@@ -153,7 +153,7 @@ fn gateway(federation: &Federation, name: &str, affinity: Affinity) -> Service {
     let settings = Settings {
         affinity,
         speak: Speak::Revision(Revision::newest(Era::Handshake).rules()),
-        ..Settings::new(Way::Child(Program::new(name, "none")))
+        ..Settings::new(Address::Child(Program::new(name, "none")))
     };
     let service = Server::new("gateway").with(federation.layer()).start();
     federation.begin(vec![settings], &service.registry(), false);

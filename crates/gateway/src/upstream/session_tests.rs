@@ -236,7 +236,7 @@ fn settings(name: &str) -> Settings {
     dial::inside::add(name, stateful);
     let revision = Revision::newest(Era::Handshake).rules();
     let speak = Speak::Revision(revision);
-    Settings { speak, ..Settings::new(Way::Child(Program::new(name, "none"))) }
+    Settings { speak, ..Settings::new(Address::Child(Program::new(name, "none"))) }
 }
 
 fn gateway(federation: &Federation, settings: Settings) -> Service {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use creole::client::Way;
+use creole::client::Address;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ExcludedItem, ListKind};
 
@@ -159,8 +159,8 @@ impl Upstream {
                 Status::Failed(fault) => UpstreamState::Failed(self.located(&message(fault))),
             },
             transport: match self.settings.way {
-                Way::Child(_) => "stdio",
-                Way::Http(_) => "http",
+                Address::Child(_) => "stdio",
+                Address::Http(_) => "http",
             },
             revision,
             lists: declared.iter().map(list).collect(),
@@ -178,8 +178,8 @@ impl Upstream {
     pub(super) fn located(&self, message: &str) -> String {
         let name = format!("`{}`", self.name());
         let place = match &self.settings.way {
-            Way::Http(target) => target.url().authority().map(|place| place.as_str()),
-            Way::Child(_) => None,
+            Address::Http(target) => target.url().authority().map(|place| place.as_str()),
+            Address::Child(_) => None,
         };
         match (place, message.strip_prefix(&name)) {
             (Some(place), Some(rest)) if place != self.name() => format!("{name} ({place}){rest}"),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use creole::call::Call;
-use creole::client::Way;
+use creole::client::Address;
 use creole::client::http::ResumedServer;
 use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
@@ -21,7 +21,7 @@ use super::{Upstream, terms};
 impl Upstream {
     /// What comes of a call whose process is gone; nothing if it cannot be gone on with.
     pub(super) async fn take_over(&self, parked: &Parked, call: &Call) -> Option<Outcome> {
-        let Way::Http(target) = &self.settings.way else { return None };
+        let Address::Http(target) = &self.settings.way else { return None };
         let context = &call.context;
         let trace = self.parking.claim(parked, context.principal()).await?;
         let rules = Revision::from_name(&trace.version)?.rules();

@@ -137,7 +137,7 @@ impl Follower<'_> {
             };
             return self.parking.follow(beginning, self.lease, self.context).await;
         }
-        let mut calling = self.lease.connection.begin(request);
+        let mut calling = self.lease.connection.start_call(request);
         relay::follow(&mut calling, &mut self.lease, self.context).await
     }
 
@@ -171,7 +171,7 @@ impl Follower<'_> {
     }
 
     async fn request(&self, operation: Operation) -> Outcome {
-        self.lease.connection.ask(self.asking(operation)).await
+        self.lease.connection.call_without_input(self.asking(operation)).await
     }
 
     fn asking(&self, operation: Operation) -> CallRequest {

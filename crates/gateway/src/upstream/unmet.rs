@@ -1,7 +1,7 @@
 //! What a server asked although the caller cannot answer it.
 
 use creole::call::Context;
-use creole::client::Asked;
+use creole::client::ServerInputRequest;
 use creole::input::missing_capability;
 use creole::proto::client::InputRequestError;
 use creole::proto::fault::FaultKind;
@@ -25,15 +25,19 @@ impl Unmet {
     }
 
     /// The question, unless the caller cannot be asked it: then it is refused and noted.
-    pub(super) fn pass(&mut self, asked: Asked, context: &Context) -> Option<Asked> {
-        if asked.question.is_allowed_by(&context.caller().capabilities) {
+    pub(super) fn pass(
+        &mut self,
+        asked: ServerInputRequest,
+        context: &Context,
+    ) -> Option<ServerInputRequest> {
+        if asked.request.is_allowed_by(&context.caller().capabilities) {
             return Some(asked);
         }
-        let needs = asked.question.required_capability_text();
+        let needs = asked.request.required_capability_text();
         asked
-            .reply
-            .answer(Err(InputRequestError::unsupported(format!("the client has no {needs}"))));
-        self.note(asked.question);
+            .responder
+            .respond(Err(InputRequestError::unsupported(format!("the client has no {needs}"))));
+        self.note(asked.request);
         None
     }
 

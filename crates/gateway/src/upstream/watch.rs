@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::client::{Connection, Step};
+use creole::client::{CallStep, Connection};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ServerCapabilities;
@@ -131,7 +131,8 @@ impl Watching {
             Era::Handshake => {
                 let operation = Operation::Unsubscribe { uri: uri.to_owned() };
                 // Too much news harms nobody.
-                _ = timeout(ANSWER, connection.ask(CallRequest::new(operation))).await;
+                _ = timeout(ANSWER, connection.call_without_input(CallRequest::new(operation)))
+                    .await;
             }
             Era::Stateless => _ = timeout(ANSWER, self.listen(connection)).await,
         }
@@ -151,7 +152,7 @@ impl Watching {
                 for uri in self.all() {
                     let operation = Operation::Subscribe { uri };
                     // Who watches is told of everything anyway after a loss.
-                    _ = connection.ask(CallRequest::new(operation)).await;
+                    _ = connection.call_without_input(CallRequest::new(operation)).await;
                 }
                 true
             }
@@ -173,7 +174,7 @@ impl Watching {
         match connection.greeting().rules.era {
             Era::Handshake => {
                 let operation = Operation::Subscribe { uri: uri.to_owned() };
-                match connection.ask(CallRequest::new(operation)).await {
+                match connection.call_without_input(CallRequest::new(operation)).await {
                     Outcome::Complete(_) => Outcome::Complete(Payload::Empty),
                     other => other,
                 }
@@ -196,7 +197,7 @@ impl Watching {
             *stream = None;
             return Ok(filter);
         }
-        let mut calling = connection.begin(CallRequest::new(Operation::Listen(filter)));
+        let mut calling = connection.start_call(CallRequest::new(Operation::Listen(filter)));
         let honoured = match calling.outcome(drop).await {
             Outcome::Complete(Payload::Listening(filter)) => filter,
             Outcome::Fail(fault) => return Err(fault),
@@ -204,7 +205,7 @@ impl Watching {
         };
         let lost = self.lost.clone();
         let task = tokio::spawn(async move {
-            while !matches!(calling.next().await, Step::Ended(_)) {}
+            while !matches!(calling.next().await, CallStep::Ended(_)) {}
             lost.send_modify(|count| *count += 1);
         });
         *stream = Some(Stream(task.abort_handle()));

@@ -348,7 +348,7 @@ async fn keep(
         };
         drop(strong);
         tokio::select! {
-            _ = connection.closed() => {}
+            _ = connection.wait_closed() => {}
             () = session.watching.emptied() => continue,
         }
         sleep(PAUSE).await;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use creole::client::encrypt::Encryption;
+use creole::client::tls::TlsClient;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
@@ -182,7 +182,7 @@ fn verified_tls(file: Option<&str>, folder: &Path) -> Result<TlsMode, String> {
     let certificates = std::fs::read(folder.join(file));
     let certificates = certificates
         .map_err(|error| format!("`{file}`, which `sslrootcert` names, cannot be read: {error}"))?;
-    match Encryption::trusting(&certificates) {
+    match TlsClient::with_roots(&certificates) {
         Ok(_) => Ok(TlsMode::Verified(Some(certificates))),
         Err(why) => Err(format!("`{file}`, which `sslrootcert` names, {why}")),
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use creole::BoxFuture;
-use creole::client::encrypt::{Encrypted, Encryption};
+use creole::client::tls::{Encrypted, TlsClient};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
@@ -34,11 +34,11 @@ impl TlsMode {
         }
     }
 
-    fn encryption(&self) -> Result<Encryption, String> {
+    fn encryption(&self) -> Result<TlsClient, String> {
         match self {
-            Self::None | Self::Preferred | Self::Required => Encryption::with_anybody(),
-            Self::Verified(None) => Encryption::trusting_the_system(),
-            Self::Verified(Some(certificates)) => Encryption::trusting(certificates),
+            Self::None | Self::Preferred | Self::Required => TlsClient::without_verification(),
+            Self::Verified(None) => TlsClient::with_system_roots(),
+            Self::Verified(Some(certificates)) => TlsClient::with_roots(certificates),
         }
     }
 }
@@ -48,7 +48,7 @@ impl TlsMode {
 pub(super) struct PostgresTls {
     mode: TlsMode,
     /// Made when it is first needed, because most servers need none.
-    encryption: Arc<OnceLock<Result<Encryption, String>>>,
+    encryption: Arc<OnceLock<Result<TlsClient, String>>>,
 }
 
 impl PostgresTls {
@@ -76,7 +76,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
 /// One connection that is about to be encrypted.
 pub(super) struct TlsHandshake {
     host: String,
-    encryption: Option<Encryption>,
+    encryption: Option<TlsClient>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHandshake {
@@ -87,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHa
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
             let encryption = self.encryption.ok_or_else(|| io::Error::other("it stays plain"))?;
-            encryption.over(&self.host, stream).await.map(TlsConnection)
+            encryption.connect(&self.host, stream).await.map(TlsConnection)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::http::fetch::{Fetcher, Reach, Sent};
+use creole::client::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl TokenCache {
     pub(super) async fn get(
         &self,
         grant: &ClientCredentials,
-        reach: Reach,
+        reach: AllowedAddresses,
     ) -> Result<Secret, ToolError> {
         let mut kept = self.0.lock().await;
         kept.retain(|(_, _, until)| *until > Instant::now());
@@ -69,7 +69,7 @@ impl TokenCache {
 
 async fn fetch_token(
     grant: &ClientCredentials,
-    reach: Reach,
+    reach: AllowedAddresses,
 ) -> Result<(Secret, Duration), ToolError> {
     let unusable = |what: &str| ToolError::failed(format!("no token can be had: {what}"));
     let fetcher = Fetcher::new(reach, grant.url.starts_with("https:"));
@@ -88,7 +88,7 @@ async fn fetch_token(
     if !grant.scopes.is_empty() {
         encode::push_parameter("scope", &grant.scopes.join(" "), &mut form);
     }
-    let sent = Sent { method: Method::POST, url, headers, body: Bytes::from(form) };
+    let sent = FetchRequest { method: Method::POST, url, headers, body: Bytes::from(form) };
     let answer = send::fetch_success(&fetcher, &sent, &secrets, 0, MAX_RESPONSE_BYTES)
         .await
         .map_err(|error| match error {

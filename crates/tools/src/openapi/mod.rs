@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use creole::Server;
-use creole::client::http::fetch::{Fetcher, Reach};
+use creole::client::http::fetch::{AllowedAddresses, Fetcher};
 
 use client_credentials::TokenCache;
 use document_set::{DocumentSet, Node};
@@ -189,7 +189,11 @@ fn service_options(settings: &ApiSettings, base: String) -> ServiceOptions {
 impl Api {
     /// Adds its tools to a server.
     pub fn add(&self, mut server: Server) -> Server {
-        let reach = if self.options.allow_private { Reach::Anywhere } else { Reach::Public };
+        let reach = if self.options.allow_private {
+            AllowedAddresses::Anywhere
+        } else {
+            AllowedAddresses::Public
+        };
         let is_encrypted = self.options.base.starts_with("https:");
         let fetcher = Fetcher::new(reach, is_encrypted);
         let tokens = TokenCache::default();

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Reach, Sent, Unfetched};
+use creole::client::http::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
 use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 
@@ -29,7 +29,7 @@ pub(super) enum DocumentError {
 
 /// The document at an address. Whoever asks waits for it, on whatever thread that is.
 pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentSet, DocumentError> {
-    let reach = if allow_private { Reach::Anywhere } else { Reach::Public };
+    let reach = if allow_private { AllowedAddresses::Anywhere } else { AllowedAddresses::Public };
     let owned = url.to_owned();
     // A thread of its own: this one may belong to a runtime, where nobody may wait.
     let text = thread::spawn(move || {
@@ -46,16 +46,16 @@ pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentS
     Ok(DocumentSet::from_value("", parse_document(name, &text).map_err(DocumentError::Unreadable)?))
 }
 
-async fn fetch_text(url: &str, reach: Reach) -> Result<String, DocumentError> {
+async fn fetch_text(url: &str, reach: AllowedAddresses) -> Result<String, DocumentError> {
     let fetcher = Fetcher::new(reach, url.starts_with("https:"));
     let unreadable = |_| DocumentError::Invalid("its address cannot be read".to_owned());
     let url = url.parse().map_err(unreadable)?;
     let headers = HeaderMap::from_iter([(USER_AGENT, USER_AGENT_VALUE), (ACCEPT, ACCEPT_VALUE)]);
-    let sent = Sent { method: Method::GET, url, headers, body: Bytes::new() };
+    let sent = FetchRequest { method: Method::GET, url, headers, body: Bytes::new() };
     let longest = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let answer = fetcher.fetch(&sent, longest).await.map_err(|why| match why {
         // Asking again would not help.
-        why @ (Unfetched::NotPublic | Unfetched::TooLong) => {
+        why @ (FetchError::NotPublic | FetchError::TooLong) => {
             DocumentError::Invalid(why.to_string())
         }
         why => DocumentError::FetchFailed(why.to_string()),

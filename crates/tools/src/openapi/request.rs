@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::http::fetch::Sent;
+use creole::client::http::fetch::FetchRequest;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -104,7 +104,7 @@ impl ApiOperation {
         common: &ServiceContext<'_>,
         values: &ArgumentMap,
         tokens: &[Secret],
-    ) -> Result<(Sent, Vec<Secret>), ToolError> {
+    ) -> Result<(FetchRequest, Vec<Secret>), ToolError> {
         let mut address = self.address(common.base, values)?;
         let mut query = String::new();
         for slot in &self.query {
@@ -166,7 +166,7 @@ impl ApiOperation {
             }
             None => Bytes::new(),
         };
-        Ok((Sent { method: to_http_method(self.verb), url, headers, body }, secrets))
+        Ok((FetchRequest { method: to_http_method(self.verb), url, headers, body }, secrets))
     }
 
     fn address(&self, base: &str, values: &ArgumentMap) -> Result<String, ToolError> {

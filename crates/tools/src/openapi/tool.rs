@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Reach};
+use creole::client::http::fetch::{AllowedAddresses, Fetcher};
 use creole::proto::wire::Raw;
 use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use http::{Response, StatusCode};
@@ -58,7 +58,7 @@ pub struct ServiceOptions {
 pub(super) struct ApiService {
     pub(super) options: ServiceOptions,
     pub(super) fetcher: Fetcher,
-    pub(super) reach: Reach,
+    pub(super) reach: AllowedAddresses,
     pub(super) tokens: TokenCache,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Reach, Sent, Unfetched};
+use creole::client::http::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use serde_json::Value;
@@ -126,7 +126,7 @@ impl Site {
 
     fn build(settings: SiteSettings, visitors: UserCache) -> Self {
         // Who runs the server named the site, so it may be on this machine or in a private network.
-        let fetcher = Fetcher::new(Reach::Anywhere, settings.address.is_encrypted());
+        let fetcher = Fetcher::new(AllowedAddresses::Anywhere, settings.address.is_encrypted());
         let (platform, strikes) = (PlatformCache::default(), LoginThrottle::default());
         let is_plain = AtomicBool::new(false);
         let shared = SiteInner {
@@ -202,12 +202,14 @@ impl Site {
             (None, None) => (None, Bytes::new()),
         };
         let headers = headers(proof, media_type);
-        let sent = Sent { method: asked.method.clone(), url, headers, body };
+        let sent = FetchRequest { method: asked.method.clone(), url, headers, body };
         let patience = self.inner.settings.timeout;
         let work = async {
             match self.inner.fetcher.fetch(&sent, MAX_RESPONSE_BYTES).await {
                 // What only reads may be tried again; what writes, never.
-                Err(Unfetched::Unreachable(_) | Unfetched::Unconnected(_)) if !asked.is_write() => {
+                Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_))
+                    if !asked.is_write() =>
+                {
                     self.inner.fetcher.fetch(&sent, MAX_RESPONSE_BYTES).await
                 }
                 answer => answer,
@@ -215,7 +217,7 @@ impl Site {
         };
         match tokio::time::timeout(patience, work).await {
             Err(_) => Err(SiteError::TimedOut(patience)),
-            Ok(Err(why @ (Unfetched::Unconnected(_) | Unfetched::NotPublic))) => {
+            Ok(Err(why @ (FetchError::ConnectFailed(_) | FetchError::NotPublic))) => {
                 Err(SiteError::NotConnected(why.to_string()))
             }
             Ok(Err(why)) => Err(SiteError::Unreachable(why.to_string())),

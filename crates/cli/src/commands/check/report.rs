@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use creole::client::{Client, Found, Way};
+use creole::client::{Address, Client, DetectedEra};
 use creole::proto::client::NegotiationResult;
 use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::Era;
@@ -32,8 +32,8 @@ pub(super) enum Reach {
 pub(super) fn way(place: &Place<'_>) -> Reach {
     match place {
         Place::Way(way) => match **way {
-            Way::Child(_) => Reach::Child,
-            Way::Http(_) => Reach::Http,
+            Address::Child(_) => Reach::Child,
+            Address::Http(_) => Reach::Http,
         },
         Place::Inside(_) => Reach::Here,
     }
@@ -86,12 +86,12 @@ impl Report {
             revision: rules.name,
             version: greeting.version.clone(),
             versions,
-            transport: transport(reach, client.found()),
+            transport: transport(reach, client.detected_era()),
             dialect: dialect(client.dialect(), greeting),
             is_told,
             offers: offers(card.capabilities),
             counts: counts.collect(),
-            noise: connection.noise(),
+            noise: connection.violation_count(),
             fidelity: FEATURES
                 .iter()
                 .map(|feature| Row {
@@ -276,11 +276,11 @@ fn era_in_words(era: Era) -> &'static str {
     }
 }
 
-fn transport(reach: Reach, found: Found) -> &'static str {
+fn transport(reach: Reach, found: DetectedEra) -> &'static str {
     match (reach, found) {
         (Reach::Child, _) => "stdio",
         (Reach::Here, _) => "within this process",
-        (Reach::Http, Found::OldSse) => "HTTP+SSE",
+        (Reach::Http, DetectedEra::LegacySse) => "HTTP+SSE",
         (Reach::Http, _) => "Streamable HTTP",
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use creole_proto::fault::Fault;
 use tokio::time::timeout;
 
-use super::token::{self, LONGEST_TEXT};
+use super::token::{self, MAX_TEXT_BYTES};
 use super::{Authorization, Credentials};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildOutput, Exit, Program};
 
 /// How long the last words of a program may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A program that writes a token to its standard output, which is sent as `Bearer`. It is started without a shell and
 /// with the environment of a child, reads nothing, and is ended with all that it started if it takes too long.
@@ -44,39 +44,40 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
     let (child, stdin, stdout) = Child::start(program).await.map_err(|fault| {
         let why = fault.detail.strip_prefix("the program of").unwrap_or_default();
         let why = why.strip_prefix(&format!(" `{name}` ")).unwrap_or("could not be started");
-        token::missing(name, &format!("its program {why}"))
+        token::missing_token(name, &format!("its program {why}"))
     })?;
     drop(stdin);
-    let text = said(&child, stdout).await;
-    if text.len() > LONGEST_TEXT {
-        return Err(token::missing(name, "its program wrote more than 16 KiB"));
+    let text = collect_output(&child, stdout).await;
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(token::missing_token(name, "its program wrote more than 16 KiB"));
     }
     let how = match child.wait_for_exit().await {
         Exit::Code(0) => {
-            let wrong = |wrong| token::missing(name, &format!("what its program wrote {wrong}"));
-            return token::of_text(&text).map_err(wrong);
+            let wrong =
+                |wrong| token::missing_token(name, &format!("what its program wrote {wrong}"));
+            return token::parse_token(&text).map_err(wrong);
         }
         Exit::Code(code) => format!("its program ended with code {code}"),
         Exit::Signal(signal) => format!("its program was ended by signal {signal}"),
         Exit::Unknown => "its program ended".to_owned(),
     };
-    child.tail().wait_complete(LAST_WORDS).await;
+    child.tail().wait_complete(STDERR_TIMEOUT).await;
     let written = String::from_utf8_lossy(token::first_line(&text));
     let secrets = [refused.map_or("", Authorization::secret), &written];
     // Callers are not told what it wrote: that is for whoever runs it.
-    let said = token::without(&child.tail().text(), &secrets);
+    let said = token::redact(&child.tail().text(), &secrets);
     tracing::error!(upstream = %name, said, "the token cannot be had: {how}");
-    Err(token::missing(name, &how))
+    Err(token::missing_token(name, &how))
 }
 
 /// What it writes until its end. Others may hold its output open longer.
-async fn said(child: &Child, stdout: ChildOutput) -> Vec<u8> {
+async fn collect_output(child: &Child, stdout: ChildOutput) -> Vec<u8> {
     let mut text = Vec::new();
     {
         let mut reading = pin!(read(stdout, &mut text));
         tokio::select! {
             () = &mut reading => {}
-            _ = child.wait_for_exit() => drop(timeout(LAST_WORDS, reading).await),
+            _ = child.wait_for_exit() => drop(timeout(STDERR_TIMEOUT, reading).await),
         }
     }
     text
@@ -84,8 +85,8 @@ async fn said(child: &Child, stdout: ChildOutput) -> Vec<u8> {
 
 /// Reads to the end, up to a little more than is wanted.
 async fn read(mut stdout: ChildOutput, text: &mut Vec<u8>) {
-    while text.len() <= LONGEST_TEXT {
-        let room = LONGEST_TEXT + 1 - text.len();
+    while text.len() <= MAX_TEXT_BYTES {
+        let room = MAX_TEXT_BYTES + 1 - text.len();
         if !matches!(stdout.read(text, room).await, Ok(1..)) {
             return;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use creole_proto::fault::Fault;
 
-use super::token::{self, LONGEST_TEXT};
+use super::token::{self, MAX_TEXT_BYTES};
 use super::{Authorization, Credentials};
 use crate::chain::BoxFuture;
 
@@ -24,10 +24,10 @@ impl TokenFile {
     }
 
     fn read(&self) -> Result<Authorization, Fault> {
-        let missing = |why: &str| token::missing(&self.server, why);
-        match text(&self.path) {
+        let missing = |why: &str| token::missing_token(&self.server, why);
+        match read_limited(&self.path) {
             Ok(text) => {
-                token::of_text(&text).map_err(|wrong| missing(&format!("its file {wrong}")))
+                token::parse_token(&text).map_err(|wrong| missing(&format!("its file {wrong}")))
             }
             Err(error) => {
                 // Where the file is concerns whoever runs this, and no caller.
@@ -43,13 +43,13 @@ impl TokenFile {
     }
 }
 
-fn text(path: &Path) -> io::Result<Vec<u8>> {
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     // A pipe would have us wait.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
     let mut text = Vec::new();
-    File::open(path)?.take(LONGEST_TEXT as u64 + 1).read_to_end(&mut text)?;
+    File::open(path)?.take(MAX_TEXT_BYTES as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -61,7 +61,7 @@ impl Credentials for TokenFile {
         let (file, server) = (self.clone(), self.server.clone());
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || file.read()).await;
-            read.unwrap_or_else(|_| Err(token::missing(&server, "its file cannot be read")))
+            read.unwrap_or_else(|_| Err(token::missing_token(&server, "its file cannot be read")))
         })
     }
 }

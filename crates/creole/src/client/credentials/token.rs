@@ -6,17 +6,17 @@ use super::Authorization;
 use crate::process::unavailable_fault;
 
 /// The longest text that holds a token, in bytes.
-pub(super) const LONGEST_TEXT: usize = 16 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 /// The most of what a program said that is repeated, in bytes.
-const LONGEST_WORDS: usize = 512;
+const MAX_QUOTED_BYTES: usize = 512;
 
 /// Shorter texts are not looked for: they would be found everywhere.
-const SHORTEST: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
 /// The first line of a text, as whoever bears it shows it. Nothing of the text is repeated in what is wrong with it.
-pub(super) fn of_text(text: &[u8]) -> Result<Authorization, &'static str> {
-    if text.len() > LONGEST_TEXT {
+pub(super) fn parse_token(text: &[u8]) -> Result<Authorization, &'static str> {
+    if text.len() > MAX_TEXT_BYTES {
         return Err("is longer than 16 KiB");
     }
     match first_line(text) {
@@ -34,17 +34,17 @@ pub(super) fn first_line(text: &[u8]) -> &[u8] {
 }
 
 /// The end of what a program said, without secrets that are in it.
-pub(super) fn without(said: &str, secrets: &[&str]) -> String {
+pub(super) fn redact(said: &str, secrets: &[&str]) -> String {
     let mut said = said.to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
+    for secret in secrets.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
         said = said.replace(secret, "[secret]");
     }
-    let begin = said.ceil_char_boundary(said.len().saturating_sub(LONGEST_WORDS));
+    let begin = said.ceil_char_boundary(said.len().saturating_sub(MAX_QUOTED_BYTES));
     said.split_off(begin)
 }
 
 /// There is no token for this server.
-pub(super) fn missing(server: &str, why: &str) -> Fault {
+pub(super) fn missing_token(server: &str, why: &str) -> Fault {
     unavailable_fault(server, format!("there is no token for `{server}`: {why}"), "credentials")
 }
 
@@ -54,23 +54,23 @@ mod tests {
 
     #[test]
     fn the_first_line_is_the_token_and_what_is_no_token_is_not_repeated() {
-        let token = |text: &str| of_text(text.as_bytes()).map(|it| it.secret().to_owned());
+        let token = |text: &str| parse_token(text.as_bytes()).map(|it| it.secret().to_owned());
         for text in ["a.b-c", "a.b-c\n", "  a.b-c \r\nmore\n"] {
             assert_eq!(token(text).as_deref(), Ok("a.b-c"));
         }
-        let long = "x".repeat(LONGEST_TEXT + 1);
+        let long = "x".repeat(MAX_TEXT_BYTES + 1);
         for (text, why) in
             [("", "empty"), ("\nabc", "empty"), ("a\u{7f}b", "cannot"), ("ä", "cannot")]
         {
             assert!(token(text).unwrap_err().contains(why), "{text:?}");
         }
         assert!(token(&long).unwrap_err().contains("16 KiB"));
-        assert!(!format!("{:?}", of_text(b"canary")).contains("canary"));
+        assert!(!format!("{:?}", parse_token(b"canary")).contains("canary"));
     }
 
     #[test]
     fn what_a_program_says_is_repeated_without_secrets() {
-        assert_eq!(without("no canary for me", &["canary", "me"]), "no [secret] for me");
-        assert_eq!(without(&"ä".repeat(1000), &[]).len(), LONGEST_WORDS);
+        assert_eq!(redact("no canary for me", &["canary", "me"]), "no [secret] for me");
+        assert_eq!(redact(&"ä".repeat(1000), &[]).len(), MAX_QUOTED_BYTES);
     }
 }

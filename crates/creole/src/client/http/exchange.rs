@@ -11,51 +11,55 @@ use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::{Body, Head, Kind};
-use super::head::{LAST_EVENT_NAME, SESSION_NAME};
-use super::request::Request;
-use super::wire::{self, Events, Missed, Unread};
-use super::{Inner, fault};
-use crate::client::link::LARGE;
+use super::body_reader::{self, BodyReadError, EventError, EventStream};
+use super::request::HttpRequest;
+use super::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
+use super::response::{ResponseBody, ResponseHead, ResponseKind};
+use super::{HttpSession, fault};
+use crate::client::transport::LARGE_MESSAGE;
 
 /// How often a stream that broke off is taken up again.
-const RESUMES: u32 = 5;
+const MAX_RESUMES: u32 = 5;
 
 /// How long may be spent on connections to a server in vain before a stream of it is not taken up again. One that is
 /// started again refuses them, which takes no time; one that vanished takes all of it twice.
-const IN_VAIN: Duration = Duration::from_secs(6);
+const MAX_CONNECT_TIME: Duration = Duration::from_secs(6);
 
 /// How long to wait before that, unless the server says otherwise, and at most.
 const RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const MAX_RETRY: Duration = Duration::from_secs(60);
 
 /// How long a stream may go on after its answer until its connection is given up.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Order among notifications: what to wait for, and whom to tell.
-pub(super) type Order = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
+pub(super) type NotificationOrder = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
 
 /// Makes a call and brings in its answer, or sees to it that somebody does if that is a stream.
-pub(super) async fn call(
-    inner: Arc<Inner>,
+pub(super) async fn run_call(
+    inner: Arc<HttpSession>,
     call: CallKey,
-    request: Request,
+    request: HttpRequest,
     before: Option<watch::Receiver<bool>>,
 ) {
     if before.is_some() {
         wait_for(before).await;
     }
     if let Err(fault) = post(&inner, call, &request).await {
-        inner.inbox.failed(call, fault);
+        inner.inbox.on_call_failed(call, fault);
     }
 }
 
 /// Tells something that has no answer.
-pub(super) async fn tell(inner: Arc<Inner>, request: Request, order: Order) {
+pub(super) async fn send_notification(
+    inner: Arc<HttpSession>,
+    request: HttpRequest,
+    order: NotificationOrder,
+) {
     let (before, own) = order;
     wait_for(before).await;
-    match inner.target.send(&request).await {
-        Ok((head, _)) if head.status == StatusCode::NOT_FOUND => inner.lost_session(),
+    match inner.target.send_short(&request).await {
+        Ok((head, _)) if head.status == StatusCode::NOT_FOUND => inner.on_session_lost(),
         Ok((head, _)) if !head.status.is_success() => {
             tracing::debug!(
                 upstream = inner.target.name(),
@@ -80,64 +84,79 @@ async fn wait_for(before: Option<watch::Receiver<bool>>) {
     }
 }
 
-async fn post(inner: &Arc<Inner>, call: CallKey, request: &Request) -> Result<(), Fault> {
+async fn post(inner: &Arc<HttpSession>, call: CallKey, request: &HttpRequest) -> Result<(), Fault> {
     let had_session = request.has(&SESSION_NAME);
-    let (head, body) = inner.target.begin(request).await?;
+    let (head, body) = inner.target.send_request(request).await?;
     if head.status == StatusCode::NOT_FOUND && had_session {
-        inner.lost_session();
+        inner.on_session_lost();
         return Err(fault::session_lost(inner.target.name()));
     }
-    inner.keep_session(&head);
+    inner.store_session(&head);
     match head.kind {
-        Kind::Events if head.status.is_success() => {
-            inner.follow(call, body);
+        ResponseKind::Events if head.status.is_success() => {
+            inner.follow_stream(call, body);
             Ok(())
         }
-        Kind::Document if !speaks_for_itself(head.status) => answer(inner, call, &head, body).await,
-        _ if head.status.is_success() => {
-            Err(fault::no_answer(inner.target.name(), "something else than a message"))
+        ResponseKind::Json if !is_final_status(head.status) => {
+            receive_document(inner, call, &head, body).await
         }
-        _ => Err(fault::refused(&inner.target, &head)),
+        _ if head.status.is_success() => {
+            Err(fault::no_response_fault(inner.target.name(), "something else than a message"))
+        }
+        _ => Err(fault::status_fault(&inner.target, &head)),
     }
 }
 
 /// Whether a status says more than a body could: these come from whoever guards or hides the server.
-fn speaks_for_itself(status: StatusCode) -> bool {
+fn is_final_status(status: StatusCode) -> bool {
     matches!(status.as_u16(), 300..=399 | 401 | 403 | 429 | 502..=504)
 }
 
 /// Takes an answer that is one document. In the stateless era errors have their own status as well.
-async fn answer(inner: &Arc<Inner>, call: CallKey, head: &Head, body: Body) -> Result<(), Fault> {
+async fn receive_document(
+    inner: &Arc<HttpSession>,
+    call: CallKey,
+    head: &ResponseHead,
+    body: ResponseBody,
+) -> Result<(), Fault> {
     let name = inner.target.name();
-    match wire::document(body, inner.target.longest(), inner.target.hold()).await {
-        Ok(document) if document.bytes.len() < LARGE => {
-            inner.inbox.received(&document.bytes, Some(call));
+    match body_reader::read_document(
+        body,
+        inner.target.max_message_bytes(),
+        inner.target.reserve_memory(),
+    )
+    .await
+    {
+        Ok(document) if document.bytes.len() < LARGE_MESSAGE => {
+            inner.inbox.on_message(&document.bytes, Some(call));
         }
-        Ok(document) => inner.inbox.received_large(document.into_bytes(), Some(call)),
-        Err(Unread::NoRoom) => return Err(fault::no_room(name)),
-        Err(Unread::TooLong) => return Err(fault::no_answer(name, "a message that is too long")),
-        Err(Unread::Broken) => return Err(fault::stream_lost(name)),
+        Ok(document) => inner.inbox.on_large_message(document.into_bytes(), Some(call)),
+        Err(BodyReadError::BudgetExhausted) => return Err(fault::no_memory_fault(name)),
+        Err(BodyReadError::TooLong) => {
+            return Err(fault::no_response_fault(name, "a message that is too long"));
+        }
+        Err(BodyReadError::Broken) => return Err(fault::stream_lost(name)),
     }
-    match inner.inbox.is_open(call) {
+    match inner.inbox.is_call_open(call) {
         false => Ok(()),
-        true if head.status.is_success() => Err(fault::no_answer(name, "another message")),
-        true => Err(fault::refused(&inner.target, head)),
+        true if head.status.is_success() => Err(fault::no_response_fault(name, "another message")),
+        true => Err(fault::status_fault(&inner.target, head)),
     }
 }
 
 /// Takes a stream of events, also where it has to be taken up again.
-pub(super) async fn follow(
-    inner: Arc<Inner>,
+pub(super) async fn follow_stream(
+    inner: Arc<HttpSession>,
     call: CallKey,
-    body: Body,
+    body: ResponseBody,
     over: oneshot::Receiver<()>,
 ) {
     // Pinned where it is made, since a variable before would be a second place for it in each call's task.
     let mut stream = std::pin::pin!(async {
-        let mut place = Place::default();
-        take(&inner, Some(call), body, &mut place).await;
-        if let Err(fault) = take_up(&inner, call, &mut place).await {
-            inner.inbox.failed(call, fault);
+        let mut place = StreamPosition::default();
+        receive_events(&inner, Some(call), body, &mut place).await;
+        if let Err(fault) = resume_stream(&inner, call, &mut place).await {
+            inner.inbox.on_call_failed(call, fault);
         }
     });
     tokio::select! {
@@ -151,19 +170,20 @@ pub(super) async fn follow(
 }
 
 /// Goes on with a call that another process made, after the last event that it saw.
-pub(super) async fn go_on(
-    inner: Arc<Inner>,
+pub(super) async fn resume_call(
+    inner: Arc<HttpSession>,
     call: CallKey,
     last: &str,
     over: oneshot::Receiver<()>,
 ) {
     let last = HeaderValue::from_str(last).ok();
-    let mut place = Place { last, retry: Duration::ZERO, moved: false };
+    let mut place =
+        StreamPosition { last_event_id: last, retry: Duration::ZERO, has_progress: false };
     tokio::select! {
         biased;
-        taken = take_up(&inner, call, &mut place) => {
+        taken = resume_stream(&inner, call, &mut place) => {
             if let Err(fault) = taken {
-                inner.inbox.failed(call, fault);
+                inner.inbox.on_call_failed(call, fault);
             }
         }
         // Nothing else would come on the stream of a call that is over.
@@ -172,104 +192,116 @@ pub(super) async fn go_on(
 }
 
 /// Takes a stream up again, until its call is over.
-async fn take_up(inner: &Arc<Inner>, call: CallKey, place: &mut Place) -> Result<(), Fault> {
+async fn resume_stream(
+    inner: &Arc<HttpSession>,
+    call: CallKey,
+    place: &mut StreamPosition,
+) -> Result<(), Fault> {
     let (mut tries, mut in_vain) = (0, Duration::ZERO);
-    while inner.inbox.is_open(call) {
-        let Some(last) = place.resumable(inner).filter(|_| tries < RESUMES) else {
+    while inner.inbox.is_call_open(call) {
+        let Some(last) = place.resume_event_id(inner).filter(|_| tries < MAX_RESUMES) else {
             return Err(fault::stream_lost(inner.target.name()));
         };
         tries += 1;
         sleep(place.retry).await;
-        let mut head = inner.listening_head();
+        let mut head = inner.listen_headers();
         head.set(LAST_EVENT_NAME, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
         let began = Instant::now();
         // Not being reached is worth another try; being refused is not.
-        let Ok((head, body)) = inner.target.begin(&request).await else {
+        let Ok((head, body)) = inner.target.send_request(&request).await else {
             in_vain += began.elapsed();
-            match in_vain < IN_VAIN {
+            match in_vain < MAX_CONNECT_TIME {
                 true => continue,
                 false => return Err(fault::stream_gone(inner.target.name())),
             }
         };
         in_vain = Duration::ZERO;
-        if !head.status.is_success() || head.kind != Kind::Events {
+        if !head.status.is_success() || head.kind != ResponseKind::Events {
             return Err(fault::stream_lost(inner.target.name()));
         }
-        take(inner, Some(call), body, place).await;
+        receive_events(inner, Some(call), body, place).await;
     }
     Ok(())
 }
 
 /// Where a stream can be taken up again.
-pub(super) struct Place {
-    pub(super) last: Option<HeaderValue>,
+pub(super) struct StreamPosition {
+    pub(super) last_event_id: Option<HeaderValue>,
     pub(super) retry: Duration,
     /// Whether anything came.
-    pub(super) moved: bool,
+    pub(super) has_progress: bool,
 }
 
-impl Default for Place {
+impl Default for StreamPosition {
     fn default() -> Self {
-        Self { last: None, retry: RETRY, moved: false }
+        Self { last_event_id: None, retry: RETRY, has_progress: false }
     }
 }
 
-impl Place {
+impl StreamPosition {
     /// Streams of the stateless era are never taken up again: there, a broken one is a cancelled call.
-    fn resumable(&self, inner: &Inner) -> Option<HeaderValue> {
-        self.last.clone().filter(|_| inner.era() != Some(Era::Stateless))
+    fn resume_event_id(&self, inner: &HttpSession) -> Option<HeaderValue> {
+        self.last_event_id.clone().filter(|_| inner.era() != Some(Era::Stateless))
     }
 }
 
 /// Brings in the messages of a stream until it ends.
-pub(super) async fn take(inner: &Arc<Inner>, call: Option<CallKey>, body: Body, place: &mut Place) {
-    let mut events = Events::new(body, inner.target.longest(), inner.target.hold());
+pub(super) async fn receive_events(
+    inner: &Arc<HttpSession>,
+    call: Option<CallKey>,
+    body: ResponseBody,
+    place: &mut StreamPosition,
+) {
+    let mut events =
+        EventStream::new(body, inner.target.max_message_bytes(), inner.target.reserve_memory());
     while let Some(event) = events.next().await {
         let event = match (event, call) {
             (Ok(event), _) => event,
-            (Err(Missed::NoRoom), Some(call)) => {
-                return inner.inbox.failed(call, fault::no_room(inner.target.name()));
+            (Err(EventError::BudgetExhausted), Some(call)) => {
+                return inner
+                    .inbox
+                    .on_call_failed(call, fault::no_memory_fault(inner.target.name()));
             }
-            (Err(Missed::NoRoom), None) => {
-                return inner.inbox.dropped(&[], DropReason::NoMemory);
+            (Err(EventError::BudgetExhausted), None) => {
+                return inner.inbox.on_dropped_start(&[], DropReason::NoMemory);
             }
-            (Err(Missed::Garbled), call) => {
-                inner.inbox.garbled(call);
+            (Err(EventError::Unreadable), call) => {
+                inner.inbox.on_unreadable(call);
                 continue;
             }
         };
-        place.moved = true;
+        place.has_progress = true;
         if let Some(id) = &event.id {
-            place.last = HeaderValue::from_str(id).ok().filter(|id| !id.is_empty());
+            place.last_event_id = HeaderValue::from_str(id).ok().filter(|id| !id.is_empty());
         }
         if let Some(retry) = event.retry {
-            place.retry = Duration::from_millis(retry).min(LONGEST_RETRY);
+            place.retry = Duration::from_millis(retry).min(MAX_RETRY);
         }
         let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
         if is_message && !event.data.is_empty() {
-            inner.inbox.received(event.data.as_bytes(), call);
+            inner.inbox.on_message(event.data.as_bytes(), call);
         }
         // Afterwards, so that whoever knows of the event can have heard of what it brought.
         if let (Some(call), Some(_)) = (call, &event.id) {
-            inner.note_event(call, place.last.as_ref());
+            inner.note_event(call, place.last_event_id.as_ref());
         }
     }
 }
 
-impl Inner {
+impl HttpSession {
     /// Keeps the session that an answer to the opening names.
-    fn keep_session(&self, head: &Head) {
+    fn store_session(&self, head: &ResponseHead) {
         let mut state = self.lock();
-        if state.session.is_none() && state.agreed.is_none() {
+        if state.session.is_none() && state.negotiated_rules.is_none() {
             state.session.clone_from(&head.session);
         }
     }
 
     /// The server forgot our session.
-    pub(super) fn lost_session(&self) {
+    pub(super) fn on_session_lost(&self) {
         if self.lock().session.take().is_some() {
-            self.inbox.session_lost(fault::session_lost(self.target.name()));
+            self.inbox.on_session_lost(fault::session_lost(self.target.name()));
         }
     }
 }
@@ -280,7 +312,13 @@ mod tests {
 
     #[test]
     fn a_call_whose_server_vanished_fails_within_the_budget() {
-        assert!(wire::CONNECT < IN_VAIN && IN_VAIN < wire::CONNECT * 2);
-        assert!(wire::DEAD + (RETRY + wire::CONNECT) * 2 <= Duration::from_secs(45));
+        assert!(
+            body_reader::CONNECT_TIMEOUT < MAX_CONNECT_TIME
+                && MAX_CONNECT_TIME < body_reader::CONNECT_TIMEOUT * 2
+        );
+        assert!(
+            body_reader::DEAD_TIMEOUT + (RETRY + body_reader::CONNECT_TIMEOUT) * 2
+                <= Duration::from_secs(45)
+        );
     }
 }

@@ -7,62 +7,62 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use super::answer::Head;
-use super::pool::Unreached;
-use super::route::ProxyFailure;
-use super::target::Target;
+use super::address::HttpAddress;
+use super::pool::SendError;
+use super::proxy_connector::ProxyFailure;
+use super::response::ResponseHead;
 use crate::process::unavailable_fault;
 
 /// The server could not be reached, or the connection broke before it answered.
-pub(super) fn unreachable(name: &str, error: &Unreached) -> Fault {
+pub(super) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
     match error {
-        Unreached::Connect(error) => unreached(name, &**error, true),
-        Unreached::Lost(error) => unreached(name, &**error, false),
+        SendError::Connect(error) => connect_fault(name, &**error, true),
+        SendError::Lost(error) => connect_fault(name, &**error, false),
     }
 }
 
 /// The same for an error of any kind, while connecting or afterwards.
-pub(super) fn unreached(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
-    let (what, reason) = why_unreached(error, is_connect);
+pub(super) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
+    let (what, reason) = describe_failure(error, is_connect);
     unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
 /// What somebody did who could not be reached, and the word for it.
-pub(super) fn why_unreached(
+pub(super) fn describe_failure(
     error: &(dyn Error + 'static),
     is_connect: bool,
 ) -> (String, &'static str) {
-    match deepest(error) {
-        Depth::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
-        Depth::Tls(why) => (why, "tls"),
-        Depth::Io(kind) if is_connect => (io_words(kind).to_owned(), "connect"),
+    match root_cause(error) {
+        RootCause::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
+        RootCause::Tls(why) => (why, "tls"),
+        RootCause::Io(kind) if is_connect => (describe_io_error(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
-        Depth::Io(std::io::ErrorKind::TimedOut) => {
+        RootCause::Io(std::io::ErrorKind::TimedOut) => {
             ("is not there any more: nothing comes from it".to_owned(), "connection_lost")
         }
         _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
     }
 }
 
-enum Depth {
+enum RootCause {
     Proxy(String),
     Tls(String),
     Io(std::io::ErrorKind),
     Other,
 }
 
-fn deepest(error: &(dyn Error + 'static)) -> Depth {
-    let (mut found, mut next) = (Depth::Other, Some(error));
+fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
+    let (mut found, mut next) = (RootCause::Other, Some(error));
     while let Some(error) = next {
         if let Some(proxy) = error.downcast_ref::<ProxyFailure>() {
-            return Depth::Proxy(proxy.to_string());
+            return RootCause::Proxy(proxy.to_string());
         }
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Depth::Tls(tls_words(tls));
+            return RootCause::Tls(describe_tls_error(tls));
         }
         next = error.source();
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            found = Depth::Io(io.kind());
+            found = RootCause::Io(io.kind());
             // Errors of TLS hide inside of those of the stream, which do not name them as their source.
             if let Some(inner) = io.get_ref() {
                 next = Some(inner);
@@ -73,7 +73,7 @@ fn deepest(error: &(dyn Error + 'static)) -> Depth {
 }
 
 /// What is wrong with the encryption, and what to do.
-fn tls_words(error: &rustls::Error) -> String {
+fn describe_tls_error(error: &rustls::Error) -> String {
     use rustls::{CertificateError, Error};
 
     let why = error.to_string();
@@ -93,7 +93,7 @@ fn tls_words(error: &rustls::Error) -> String {
     }
 }
 
-fn io_words(kind: std::io::ErrorKind) -> &'static str {
+fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
     match kind {
         std::io::ErrorKind::ConnectionRefused => "refuses connections",
         std::io::ErrorKind::TimedOut => "cannot be reached in time",
@@ -106,7 +106,7 @@ const CREDENTIALS: &str =
     "`headers`, `token_file` or `token_command` of this upstream, or `--header`";
 
 /// The server answered with a status that is no answer.
-pub(super) fn refused(target: &Target, head: &Head) -> Fault {
+pub(super) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     let (name, status) = (target.name(), head.status.as_u16());
     let (what, reason) = match status {
         401 if target.has_credentials() => ("refused these credentials", "unauthorized"),
@@ -156,13 +156,13 @@ pub(super) fn session_lost(name: &str) -> Fault {
 }
 
 /// The answer needs more memory than there is for answers now.
-pub(super) fn no_room(name: &str) -> Fault {
+pub(super) fn no_memory_fault(name: &str) -> Fault {
     let detail = format!("there is no memory left for what `{name}` answers; try again later");
     unavailable_fault(name, detail, "no_memory")
 }
 
 /// The server answered with something that holds no answer.
-pub(super) fn no_answer(name: &str, what: &str) -> Fault {
+pub(super) fn no_response_fault(name: &str, what: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` answered with {what}"), "no_answer")
 }
 
@@ -174,28 +174,29 @@ mod tests {
     #[test]
     fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
         let headers = [("Retry-After", &b"7"[..])];
-        let head = Head::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
-        let files = Target::new("files", "http://h/mcp").unwrap();
-        let fault = refused(&files, &head);
+        let head = ResponseHead::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
+        let files = HttpAddress::new("files", "http://h/mcp").unwrap();
+        let fault = status_fault(&files, &head);
         assert_eq!(
             fault.detail,
             "`files` says that the rate limit is reached (status 429); try again in 7 s"
         );
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
-        let fault = refused(&files, &Head::new(StatusCode::FOUND, [].into_iter()));
+        let fault = status_fault(&files, &ResponseHead::new(StatusCode::FOUND, [].into_iter()));
         assert!(fault.detail.contains("not followed"));
     }
 
     #[test]
     fn a_401_says_whether_credentials_were_sent_and_where_they_are_set() {
-        let head = Head::new(StatusCode::UNAUTHORIZED, [].into_iter());
-        let bare = Target::new("wiki", "http://h/mcp").unwrap().header("User-Agent", "x").unwrap();
+        let head = ResponseHead::new(StatusCode::UNAUTHORIZED, [].into_iter());
+        let bare =
+            HttpAddress::new("wiki", "http://h/mcp").unwrap().header("User-Agent", "x").unwrap();
         let expected = "`wiki` asks for credentials (status 401); set `headers`, `token_file` or `token_command` of \
                         this upstream, or `--header`";
-        assert_eq!(refused(&bare, &head).detail, expected);
+        assert_eq!(status_fault(&bare, &head).detail, expected);
         let sent = bare.header("X-Api-Key", "wrong").unwrap();
         let expected = "`wiki` refused these credentials (status 401); correct `headers`, `token_file` or \
                         `token_command` of this upstream, or `--header`";
-        assert_eq!(refused(&sent, &head).detail, expected);
+        assert_eq!(status_fault(&sent, &head).detail, expected);
     }
 }

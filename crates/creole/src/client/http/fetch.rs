@@ -15,21 +15,21 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::answer::Body;
-use super::fault::why_unreached;
+use super::address::resolve;
+use super::address_filter::{FilteredResolver, NotPublic};
+use super::body_reader::{self, BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots};
+use super::fault::describe_failure;
 use super::proxy::Proxies;
-use super::route::Route;
-use super::screen::{NotPublic, Screen};
-use super::target::resolve;
-use super::wire::{self, IDLE, Payload, Trust, Unread};
+use super::proxy_connector::ProxyConnector;
+use super::response::ResponseBody;
 use crate::budget::Budget;
 
 /// How many redirects are followed.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Which addresses the name of a host may lead to. An address that is written out is the caller's own word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum AllowedAddresses {
     /// Those of the internet: not this machine, no private network, no link, no cloud's own services. The name
     /// `localhost` is this machine all the same.
     Public,
@@ -39,7 +39,7 @@ pub enum Reach {
 
 /// What is sent.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct FetchRequest {
     /// The method.
     pub method: Method,
     /// Where to.
@@ -52,64 +52,71 @@ pub struct Sent {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfetched {
+pub enum FetchError {
     /// The name of the host leads to no address that may be connected to.
     NotPublic,
     /// There is no connection to the service, so nothing was sent; why, without its address.
-    Unconnected(String),
+    ConnectFailed(String),
     /// The service broke off; why, without its address.
     Unreachable(String),
     /// The answer is longer than what is read.
     TooLong,
 }
 
-impl fmt::Display for Unfetched {
+impl fmt::Display for FetchError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotPublic => "the name of the host leads to no public address",
-            Self::Unconnected(why) | Self::Unreachable(why) => why,
+            Self::ConnectFailed(why) | Self::Unreachable(why) => why,
             Self::TooLong => "the answer is longer than what is read",
         })
     }
 }
 
-impl Error for Unfetched {}
+impl Error for FetchError {}
 
 /// A client of one service. Clones share their connections.
 #[derive(Clone)]
 pub struct Fetcher {
-    reach: Reach,
+    allowed: AllowedAddresses,
     is_encrypted: bool,
     proxies: Proxies,
     /// Made for the first request: to read the certificates of the system takes longer than all else at a start.
-    client: Arc<OnceLock<Result<Connected, String>>>,
+    client: Arc<OnceLock<Result<FetchClient, String>>>,
 }
 
-type Connected = Client<HttpsConnector<Route<HttpConnector<Screen>>>, Payload>;
+type FetchClient =
+    Client<HttpsConnector<ProxyConnector<HttpConnector<FilteredResolver>>>, RequestPayload>;
 
 impl Fetcher {
     /// A client that connects to what is within reach; encrypted, and then to whom the system trusts, or not at all.
     /// Where the environment names a proxy, that looks names up and judges where they lead.
-    pub fn new(reach: Reach, is_encrypted: bool) -> Self {
-        Self::through(Proxies::of_environment(), reach, is_encrypted)
+    pub fn new(reach: AllowedAddresses, is_encrypted: bool) -> Self {
+        Self::with_proxies(Proxies::of_environment(), reach, is_encrypted)
     }
 
     /// The same, through these proxies and not through those that the environment names.
-    pub fn through(proxies: Proxies, reach: Reach, is_encrypted: bool) -> Self {
-        Self { reach, is_encrypted, proxies, client: Arc::default() }
+    pub fn with_proxies(proxies: Proxies, reach: AllowedAddresses, is_encrypted: bool) -> Self {
+        Self { allowed: reach, is_encrypted, proxies, client: Arc::default() }
     }
 
-    fn connected(&self) -> Result<Connected, String> {
+    fn client(&self) -> Result<FetchClient, String> {
         let is_encrypted = self.is_encrypted;
-        let screen = Screen { is_open: self.reach == Reach::Anywhere };
-        let (direct, to_proxy) = (wire::plain(screen), wire::plain(GaiResolver::new()));
-        let connector = Route::new(direct, to_proxy, self.proxies.clone());
-        let trust = if is_encrypted { Trust::System } else { Trust::Plain };
-        let builder = HttpsConnectorBuilder::new().with_tls_config(wire::tls(trust)?);
+        let screen =
+            FilteredResolver { allows_private: self.allowed == AllowedAddresses::Anywhere };
+        let (direct, to_proxy) =
+            (body_reader::tcp_connector(screen), body_reader::tcp_connector(GaiResolver::new()));
+        let connector = ProxyConnector::new(direct, to_proxy, self.proxies.clone());
+        let trust = if is_encrypted { TrustedRoots::System } else { TrustedRoots::Plain };
+        let builder =
+            HttpsConnectorBuilder::new().with_tls_config(body_reader::client_config(trust)?);
         let builder = if is_encrypted { builder.https_only() } else { builder.https_or_http() };
         let connector = builder.enable_all_versions().wrap_connector(connector);
         let mut client = Client::builder(TokioExecutor::new());
-        client.pool_idle_timeout(IDLE).pool_timer(TokioTimer::new()).timer(TokioTimer::new());
+        client
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new());
         Ok(client.build(connector))
     }
 
@@ -118,21 +125,29 @@ impl Fetcher {
     ///
     /// # Errors
     /// When there is no answer, or one that is longer than `longest`.
-    pub async fn fetch(&self, sent: &Sent, longest: usize) -> Result<Response<Bytes>, Unfetched> {
+    pub async fn fetch(
+        &self,
+        sent: &FetchRequest,
+        longest: usize,
+    ) -> Result<Response<Bytes>, FetchError> {
         let mut url = sent.url.clone();
         let follows = [Method::GET, Method::HEAD].contains(&sent.method);
-        for _ in 0..REDIRECTS {
-            let answer = self.once(sent, &url).await?;
+        for _ in 0..MAX_REDIRECTS {
+            let answer = self.send_once(sent, &url).await?;
             match redirect(&answer, &url).filter(|_| follows) {
                 Some(next) => url = next,
-                None => return whole(answer, longest).await,
+                None => return read_whole(answer, longest).await,
             }
         }
-        whole(self.once(sent, &url).await?, longest).await
+        read_whole(self.send_once(sent, &url).await?, longest).await
     }
 
-    async fn once(&self, sent: &Sent, url: &Uri) -> Result<Response<Incoming>, Unfetched> {
-        let mut request = Request::new(Payload::new(sent.body.clone()));
+    async fn send_once(
+        &self,
+        sent: &FetchRequest,
+        url: &Uri,
+    ) -> Result<Response<Incoming>, FetchError> {
+        let mut request = Request::new(RequestPayload::new(sent.body.clone()));
         *request.method_mut() = sent.method.clone();
         *request.uri_mut() = url.clone();
         *request.headers_mut() = sent.headers.clone();
@@ -140,14 +155,15 @@ impl Fetcher {
         request.headers_mut().remove(HOST);
         // A request that is not forwarded reaches the service, which has no business with it.
         request.headers_mut().remove(PROXY_AUTHORIZATION);
-        if let (Some("http"), Ok(Some(proxy))) = (url.scheme_str(), self.proxies.on_the_way_to(url))
+        if let (Some("http"), Ok(Some(proxy))) = (url.scheme_str(), self.proxies.proxy_for(url))
             && let Some(shown) = &proxy.authorization
         {
             request.headers_mut().insert(PROXY_AUTHORIZATION, shown.clone());
         }
-        let client = self.client.get_or_init(|| self.connected()).as_ref();
-        let client = client.map_err(|why| Unfetched::Unconnected(format!("the service {why}")))?;
-        client.request(request).await.map_err(|error| unfetched(&error))
+        let client = self.client.get_or_init(|| self.client()).as_ref();
+        let client =
+            client.map_err(|why| FetchError::ConnectFailed(format!("the service {why}")))?;
+        client.request(request).await.map_err(|error| fetch_error(&error))
     }
 }
 
@@ -171,32 +187,37 @@ fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
     resolve(from, place.to_str().ok()?)
 }
 
-async fn whole(answer: Response<Incoming>, longest: usize) -> Result<Response<Bytes>, Unfetched> {
+async fn read_whole(
+    answer: Response<Incoming>,
+    longest: usize,
+) -> Result<Response<Bytes>, FetchError> {
     let (head, body) = answer.into_parts();
     let hold = || Budget::of_process().reserve_for("a service");
-    match wire::document(Body::Beside(body), longest, hold).await {
+    match body_reader::read_document(ResponseBody::Http2(body), longest, hold).await {
         Ok(body) => Ok(Response::from_parts(head, body.into_bytes().into())),
-        Err(Unread::NoRoom) => {
+        Err(BodyReadError::BudgetExhausted) => {
             let why = "there is no memory left for the answer; try again later";
-            Err(Unfetched::Unreachable(why.to_owned()))
+            Err(FetchError::Unreachable(why.to_owned()))
         }
-        Err(Unread::TooLong) => Err(Unfetched::TooLong),
-        Err(Unread::Broken) => Err(Unfetched::Unreachable("the answer broke off".to_owned())),
+        Err(BodyReadError::TooLong) => Err(FetchError::TooLong),
+        Err(BodyReadError::Broken) => {
+            Err(FetchError::Unreachable("the answer broke off".to_owned()))
+        }
     }
 }
 
-fn unfetched(error: &legacy::Error) -> Unfetched {
+fn fetch_error(error: &legacy::Error) -> FetchError {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if error.downcast_ref::<NotPublic>().is_some() {
-            return Unfetched::NotPublic;
+            return FetchError::NotPublic;
         }
         next = error.source();
     }
-    let (what, _) = why_unreached(error, error.is_connect());
+    let (what, _) = describe_failure(error, error.is_connect());
     let why = format!("the service {what}");
     match error.is_connect() {
-        true => Unfetched::Unconnected(why),
-        false => Unfetched::Unreachable(why),
+        true => FetchError::ConnectFailed(why),
+        false => FetchError::Unreachable(why),
     }
 }

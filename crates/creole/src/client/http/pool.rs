@@ -13,39 +13,39 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::sleep;
 use tower_service::Service;
 
-use super::answer::{Body, Head};
-use super::request::Request;
-use super::single::Single;
-use super::wire::{Connector, IDLE, KEEP_ALIVE, Payload};
+use super::body_reader::{IDLE_TIMEOUT, KEEP_ALIVE, RequestPayload, ServerConnector};
+use super::http1::Http1Connection;
+use super::request::HttpRequest;
+use super::response::{ResponseBody, ResponseHead};
 
 /// The most connections that are kept.
-const MOST_IDLE: usize = 256;
+const MAX_IDLE: usize = 256;
 
 /// How often connections are looked through until one that nobody uses has been idle for too long. Counting that costs
 /// a call less than looking at the clock.
-const ROUNDS: u32 = 4;
+const IDLE_ROUNDS: u32 = 4;
 
 /// The connections to one origin.
-pub(super) struct Pool {
-    connector: Connector,
+pub(super) struct ConnectionPool {
+    connector: ServerConnector,
     origin: Uri,
     connections: Mutex<Connections>,
-    own: Weak<Self>,
+    weak_self: Weak<Self>,
 }
 
 #[derive(Default)]
 struct Connections {
     /// Each with the round in which it was used; the one that was used last is the last.
-    idle: Vec<(Box<Single>, u32)>,
-    multiplexed: Option<http2::SendRequest<Payload>>,
+    idle: Vec<(Box<Http1Connection>, u32)>,
+    multiplexed: Option<http2::SendRequest<RequestPayload>>,
     /// Whether somebody will look for those that are idle for too long.
-    is_swept: bool,
+    is_sweeping: bool,
     /// How often that was done.
     round: u32,
 }
 
 /// Why there is no answer.
-pub(super) enum Unreached {
+pub(super) enum SendError {
     /// There is no connection.
     Connect(Box<dyn Error + Send + Sync>),
     /// There was one.
@@ -53,24 +53,24 @@ pub(super) enum Unreached {
 }
 
 /// What the head of an answer says, and its body.
-pub(super) type Answer = (Head, Body);
+pub(super) type ResponseParts = (ResponseHead, ResponseBody);
 
-impl Pool {
+impl ConnectionPool {
     /// An empty pool. The origin has a scheme and a host.
-    pub(super) fn new(connector: Connector, origin: Uri) -> Arc<Self> {
+    pub(super) fn new(connector: ServerConnector, origin: Uri) -> Arc<Self> {
         let connections = Mutex::default();
-        Arc::new_cyclic(|own| Self { connector, origin, connections, own: own.clone() })
+        Arc::new_cyclic(|own| Self { connector, origin, connections, weak_self: own.clone() })
     }
 
     /// Sends a request and waits for the head of its answer. It is sent once: only one of which nothing was sent is
     /// tried again, on another connection.
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, Unreached> {
+    pub(super) async fn send(&self, request: &HttpRequest) -> Result<ResponseParts, SendError> {
         loop {
             let multiplexed = self.lock().multiplexed.clone().filter(|sender| sender.is_ready());
             let sent = match multiplexed {
-                Some(sender) => Box::pin(self.send_beside(sender, request)).await?,
+                Some(sender) => Box::pin(self.send_http2(sender, request)).await?,
                 None => match self.idle() {
-                    Some(connection) => self.send_alone(connection, request).await?,
+                    Some(connection) => self.send_http1(connection, request).await?,
                     None => break,
                 },
             };
@@ -80,41 +80,46 @@ impl Pool {
         }
         // On the heap, as all that is rare: the future of a call is moved, so it is to be small.
         let sent = Box::pin(self.connect(request)).await?;
-        sent.ok_or_else(|| Unreached::Connect("it was closed at once".into()))
+        sent.ok_or_else(|| SendError::Connect("it was closed at once".into()))
     }
 
     /// Sends on a connection that may have been closed meanwhile; nothing if nothing was sent.
-    async fn send_alone(
+    async fn send_http1(
         &self,
-        mut connection: Box<Single>,
-        request: &Request,
-    ) -> Result<Option<Answer>, Unreached> {
+        mut connection: Box<Http1Connection>,
+        request: &HttpRequest,
+    ) -> Result<Option<ResponseParts>, SendError> {
         match connection.send(request).await {
-            Ok(head) => Ok(Some((head, Body::alone(connection, Weak::clone(&self.own))))),
+            Ok(head) => {
+                Ok(Some((head, ResponseBody::http1(connection, Weak::clone(&self.weak_self)))))
+            }
             Err((_, false)) => Ok(None),
-            Err((error, true)) => Err(Unreached::Lost(error.into())),
+            Err((error, true)) => Err(SendError::Lost(error.into())),
         }
     }
 
-    async fn send_beside(
+    async fn send_http2(
         &self,
-        mut sender: http2::SendRequest<Payload>,
-        request: &Request,
-    ) -> Result<Option<Answer>, Unreached> {
-        let request = request.beside(self.at(request.path()));
+        mut sender: http2::SendRequest<RequestPayload>,
+        request: &HttpRequest,
+    ) -> Result<Option<ResponseParts>, SendError> {
+        let request = request.to_http2(self.absolute_uri(request.path()));
         match sender.try_send_request(request).await {
             Ok(answer) => {
                 let (parts, body) = answer.into_parts();
-                Ok(Some((Head::of(parts.status, &parts.headers), Body::Beside(body))))
+                Ok(Some((
+                    ResponseHead::from_headers(parts.status, &parts.headers),
+                    ResponseBody::Http2(body),
+                )))
             }
             Err(mut error) => match error.take_message() {
                 Some(_) => Ok(None),
-                None => Err(Unreached::Lost(error.into_error().into())),
+                None => Err(SendError::Lost(error.into_error().into())),
             },
         }
     }
 
-    fn at(&self, path: &PathAndQuery) -> Uri {
+    fn absolute_uri(&self, path: &PathAndQuery) -> Uri {
         let mut parts = self.origin.clone().into_parts();
         parts.path_and_query = Some(path.clone());
         // Two parts of a target and a path make a target.
@@ -122,22 +127,22 @@ impl Pool {
     }
 
     /// A connection that is ready for a request.
-    fn idle(&self) -> Option<Box<Single>> {
+    fn idle(&self) -> Option<Box<Http1Connection>> {
         loop {
             let (mut connection, _) = self.lock().idle.pop()?;
-            if connection.is_quiet() {
+            if connection.is_still_open() {
                 return Some(connection);
             }
         }
     }
 
     /// Sends on a new connection.
-    async fn connect(&self, request: &Request) -> Result<Option<Answer>, Unreached> {
+    async fn connect(&self, request: &HttpRequest) -> Result<Option<ResponseParts>, SendError> {
         let mut connector = self.connector.clone();
         let ready = poll_fn(|context| connector.poll_ready(context)).await;
-        ready.map_err(Unreached::Connect)?;
-        let stream = connector.call(self.origin.clone()).await.map_err(Unreached::Connect)?;
-        let refused = |error: hyper::Error| Unreached::Connect(error.into());
+        ready.map_err(SendError::Connect)?;
+        let stream = connector.call(self.origin.clone()).await.map_err(SendError::Connect)?;
+        let refused = |error: hyper::Error| SendError::Connect(error.into());
         if stream.connected().is_negotiated_h2() {
             let mut http = http2::Builder::new(TokioExecutor::new());
             http.timer(TokioTimer::new());
@@ -146,37 +151,37 @@ impl Pool {
             // Whoever waits on it is told of its end.
             tokio::spawn(connection);
             self.lock().multiplexed = Some(sender.clone());
-            return self.send_beside(sender, request).await;
+            return self.send_http2(sender, request).await;
         }
-        self.send_alone(Single::new(stream), request).await
+        self.send_http1(Http1Connection::new(stream), request).await
     }
 
     /// Keeps a connection whose answer was read.
-    pub(super) fn put_back(&self, mut connection: Box<Single>) {
+    pub(super) fn put_back(&self, mut connection: Box<Http1Connection>) {
         let mut connections = self.lock();
-        if connections.idle.len() >= MOST_IDLE {
+        if connections.idle.len() >= MAX_IDLE {
             return;
         }
         connection.shrink();
         let round = connections.round;
         connections.idle.push((connection, round));
-        if !connections.is_swept {
-            connections.is_swept = true;
-            tokio::spawn(sweep(Weak::clone(&self.own)));
+        if !connections.is_sweeping {
+            connections.is_sweeping = true;
+            tokio::spawn(sweep(Weak::clone(&self.weak_self)));
         }
     }
 
     /// Closes what nobody used for long; tells whether there is more.
-    fn forget_idle(&self) -> bool {
+    fn drop_idle(&self) -> bool {
         let mut connections = self.lock();
         connections.round = connections.round.wrapping_add(1);
         let round = connections.round;
-        let is_kept = |(connection, used): &mut (Box<Single>, u32)| {
-            round.wrapping_sub(*used) < ROUNDS && connection.is_quiet()
+        let is_kept = |(connection, used): &mut (Box<Http1Connection>, u32)| {
+            round.wrapping_sub(*used) < IDLE_ROUNDS && connection.is_still_open()
         };
         connections.idle.retain_mut(is_kept);
-        connections.is_swept = !connections.idle.is_empty();
-        connections.is_swept
+        connections.is_sweeping = !connections.idle.is_empty();
+        connections.is_sweeping
     }
 
     fn lock(&self) -> MutexGuard<'_, Connections> {
@@ -184,10 +189,10 @@ impl Pool {
     }
 }
 
-async fn sweep(pool: Weak<Pool>) {
+async fn sweep(pool: Weak<ConnectionPool>) {
     loop {
-        sleep(IDLE / ROUNDS).await;
-        if !pool.upgrade().is_some_and(|pool| pool.forget_idle()) {
+        sleep(IDLE_TIMEOUT / IDLE_ROUNDS).await;
+        if !pool.upgrade().is_some_and(|pool| pool.drop_idle()) {
             return;
         }
     }

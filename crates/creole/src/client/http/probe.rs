@@ -7,16 +7,16 @@ use creole_proto::revision::Rules;
 use http::Method;
 use tokio::time::{Duration, timeout};
 
-use super::answer::Kind;
-use super::target::Target;
-use super::wire::{self, Events};
-use super::{fault, head};
+use super::address::HttpAddress;
+use super::body_reader::{self, EventStream};
+use super::response::ResponseKind;
+use super::{fault, request_headers};
 
 /// How long the body of the answer may take.
-const BODY: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What came back.
-pub(in crate::client) struct Heard {
+pub(in crate::client) struct ProbeResponse {
     pub(in crate::client) status: u16,
     /// One message; nothing if there was none.
     pub(in crate::client) body: Bytes,
@@ -24,34 +24,37 @@ pub(in crate::client) struct Heard {
     pub(in crate::client) fault: Fault,
 }
 
-impl Target {
+impl HttpAddress {
     /// Sends a message and brings its answer.
     pub(in crate::client) async fn probe(
         &self,
         message: &[u8],
         rules: &Rules,
         longest: usize,
-    ) -> Result<Heard, Fault> {
+    ) -> Result<ProbeResponse, Fault> {
         let body = Bytes::copy_from_slice(message);
-        let start = self.start(Method::POST, head::posting());
+        let start = self.request_template(Method::POST, request_headers::post_headers());
         let request = start.request(request_headers(message, rules, &[]), body);
-        let (head, body) = self.send(&request).await?;
-        let fault = fault::refused(self, &head);
+        let (head, body) = self.send_short(&request).await?;
+        let fault = fault::status_fault(self, &head);
         let read = async {
             match head.kind {
-                Kind::Events => first_message(Events::new(body, longest, self.hold())).await,
+                ResponseKind::Events => {
+                    first_message(EventStream::new(body, longest, self.reserve_memory())).await
+                }
                 _ => {
-                    let read = wire::document(body, longest, self.hold()).await;
+                    let read =
+                        body_reader::read_document(body, longest, self.reserve_memory()).await;
                     read.unwrap_or_default().into_bytes().into()
                 }
             }
         };
-        let body = timeout(BODY, read).await.unwrap_or_default();
-        Ok(Heard { status: head.status.as_u16(), body, fault })
+        let body = timeout(BODY_TIMEOUT, read).await.unwrap_or_default();
+        Ok(ProbeResponse { status: head.status.as_u16(), body, fault })
     }
 }
 
-async fn first_message(mut events: Events) -> Bytes {
+async fn first_message(mut events: EventStream) -> Bytes {
     while let Some(event) = events.next().await {
         if let Ok(event) = event
             && !event.data.is_empty()

@@ -13,10 +13,10 @@ use self::bypass::Bypass;
 
 /// Which proxies requests go through. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Proxies(Arc<Rules>);
+pub struct Proxies(Arc<ProxyRules>);
 
 #[derive(Debug, Default)]
-struct Rules {
+struct ProxyRules {
     http: Option<Result<Proxy, String>>,
     https: Option<Result<Proxy, String>>,
     bypass: Bypass,
@@ -63,7 +63,7 @@ impl Proxies {
             Some(Proxy::parse(value.trim()).map_err(|why| format!("the proxy of `{name}` {why}")))
         };
         let bypass = either("no_proxy").map(|(_, list)| Bypass::parse(&list));
-        Self(Arc::new(Rules {
+        Self(Arc::new(ProxyRules {
             http: proxy("http_proxy"),
             https: proxy("https_proxy"),
             bypass: bypass.unwrap_or_default(),
@@ -74,13 +74,13 @@ impl Proxies {
     ///
     /// # Errors
     /// With what is wrong with the proxy that is named: going there directly would not be what was asked for.
-    pub(super) fn on_the_way_to(&self, url: &Uri) -> Result<Option<&Proxy>, &str> {
+    pub(super) fn proxy_for(&self, url: &Uri) -> Result<Option<&Proxy>, &str> {
         let proxy = match url.scheme_str() {
             Some("https") => self.0.https.as_ref(),
             _ => self.0.http.as_ref(),
         };
         match (proxy, url.host()) {
-            (Some(proxy), Some(host)) if !self.0.bypass.has(host) => {
+            (Some(proxy), Some(host)) if !self.0.bypass.contains(host) => {
                 proxy.as_ref().map(Some).map_err(String::as_str)
             }
             _ => Ok(None),
@@ -106,11 +106,11 @@ impl Proxy {
         let url = url.filter(|url| url.host().is_some_and(|host| !host.is_empty()));
         // It may hold a password, so it is not repeated.
         let url = url.ok_or("cannot be read: write it as http://host:port")?;
-        Ok(Self { url, authorization: user.and_then(basic) })
+        Ok(Self { url, authorization: user.and_then(basic_authorization) })
     }
 
     /// Where it is, for messages.
-    pub(super) fn place(&self) -> &str {
+    pub(super) fn location(&self) -> &str {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 }
@@ -118,21 +118,21 @@ impl Proxy {
 impl fmt::Debug for Proxy {
     /// Without what is shown to it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Proxy").field(&self.place()).finish()
+        formatter.debug_tuple("Proxy").field(&self.location()).finish()
     }
 }
 
 /// The user and the password of a URL as a header (RFC 7617).
-fn basic(user: &str) -> Option<HeaderValue> {
+fn basic_authorization(user: &str) -> Option<HeaderValue> {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    let pair = [decoded(name), vec![b':'], decoded(password)].concat();
+    let pair = [percent_decode(name), vec![b':'], percent_decode(password)].concat();
     let mut header = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).ok()?;
     header.set_sensitive(true);
     Some(header)
 }
 
 /// The bytes that a part of a URL stands for.
-fn decoded(text: &str) -> Vec<u8> {
+fn percent_decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut decoded, mut place) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(place) {
@@ -162,7 +162,7 @@ mod tests {
 
     fn way(variables: &[(&str, &str)], url: &'static str) -> Result<Option<String>, String> {
         let proxies = proxies(variables);
-        let proxy = proxies.on_the_way_to(&Uri::from_static(url)).map_err(str::to_owned)?;
+        let proxy = proxies.proxy_for(&Uri::from_static(url)).map_err(str::to_owned)?;
         Ok(proxy.map(|proxy| proxy.url.to_string()))
     }
 

@@ -10,13 +10,13 @@ use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
-use super::wire::Payload;
+use super::body_reader::RequestPayload;
 
 /// Headers in the order in which they are written, each once. They are a few, so looking at each is faster than a map.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Headers(Vec<(HeaderName, HeaderValue)>);
+pub(super) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
 
-impl Headers {
+impl HeaderList {
     /// No headers, with room for those that most requests have.
     pub(super) fn new() -> Self {
         Self(Vec::with_capacity(8))
@@ -43,7 +43,7 @@ impl Headers {
 
 /// What a proxy is told that forwards requests.
 #[derive(Debug)]
-pub(super) struct Forwarded {
+pub(super) struct ForwardProxy {
     /// The scheme and the host of the server.
     pub(super) origin: String,
     /// What is shown to the proxy, which passes the request on without it.
@@ -51,23 +51,23 @@ pub(super) struct Forwarded {
 }
 
 /// How requests of one kind begin, written once for all of them.
-pub(super) struct Start {
+pub(super) struct RequestTemplate {
     method: Method,
     path: PathAndQuery,
-    headers: Headers,
+    headers: HeaderList,
     /// All of that as HTTP/1.1 has it.
     text: Vec<u8>,
 }
 
-impl Start {
+impl RequestTemplate {
     /// Requests with these headers, of which the host is always that of the target. One that a proxy forwards names
     /// the server in its first line as well (RFC 9112, section 3.2.2).
     pub(super) fn new(
         method: Method,
         path: PathAndQuery,
-        mut headers: Headers,
+        mut headers: HeaderList,
         host: &HeaderValue,
-        forwarded: Option<&Forwarded>,
+        forwarded: Option<&ForwardProxy>,
     ) -> Arc<Self> {
         headers.0.retain(|(name, _)| *name != HOST);
         let mut text = Vec::with_capacity(512);
@@ -85,57 +85,61 @@ impl Start {
     }
 
     /// A request that begins like this.
-    pub(super) fn request(self: &Arc<Self>, repeated: Vec<HeaderField>, body: Bytes) -> Request {
-        Request { start: Arc::clone(self), authorization: None, repeated, body }
+    pub(super) fn request(
+        self: &Arc<Self>,
+        repeated: Vec<HeaderField>,
+        body: Bytes,
+    ) -> HttpRequest {
+        HttpRequest { template: Arc::clone(self), authorization: None, mirrored: repeated, body }
     }
 }
 
 /// A request.
 #[derive(Clone)]
-pub(super) struct Request {
-    start: Arc<Start>,
+pub(super) struct HttpRequest {
+    template: Arc<RequestTemplate>,
     /// What is shown, where the start says nothing of it.
     authorization: Option<HeaderValue>,
     /// What the protocol repeats in headers.
-    repeated: Vec<HeaderField>,
+    mirrored: Vec<HeaderField>,
     /// All of it, or nothing.
     pub(super) body: Bytes,
 }
 
-impl Request {
+impl HttpRequest {
     /// The same request, which shows this.
-    pub(super) fn showing(&self, authorization: &HeaderValue) -> Self {
+    pub(super) fn with_authorization(&self, authorization: &HeaderValue) -> Self {
         Self { authorization: Some(authorization.clone()), ..self.clone() }
     }
 
     /// Where it goes.
     pub(super) fn path(&self) -> &PathAndQuery {
-        &self.start.path
+        &self.template.path
     }
 
     /// Whether it has this header.
     pub(super) fn has(&self, name: &HeaderName) -> bool {
-        self.start.headers.has(name)
+        self.template.headers.has(name)
     }
 
     /// Those of them that can be sent and were not set otherwise. What is left out the server refuses.
-    fn repeated(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.repeated.iter().filter(|header| can_be_sent(header));
+    fn sendable_mirrored(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.mirrored.iter().filter(|header| is_valid_header(header));
         let all = all.map(|(name, value)| (&**name, &**value));
-        all.filter(|(name, _)| !self.start.headers.iter().any(|(known, _)| known == name))
+        all.filter(|(name, _)| !self.template.headers.iter().any(|(known, _)| known == name))
     }
 
     /// Writes its head as HTTP/1.1 has it, up to the empty line.
     pub(super) fn write_head(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.start.text);
+        bytes.extend_from_slice(&self.template.text);
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| bytes.extend_from_slice(part));
         if let Some(shown) = &self.authorization {
             put(&[b"authorization: ", shown.as_bytes(), b"\r\n"]);
         }
-        for (name, value) in self.repeated() {
+        for (name, value) in self.sendable_mirrored() {
             put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
         }
-        if self.start.method == Method::POST || !self.body.is_empty() {
+        if self.template.method == Method::POST || !self.body.is_empty() {
             // Writing into memory cannot fail.
             _ = write!(bytes, "content-length: {}\r\n", self.body.len());
         }
@@ -143,15 +147,15 @@ impl Request {
     }
 
     /// The same as HTTP/2 has it, where the target names the host.
-    pub(super) fn beside(&self, target: Uri) -> http::Request<Payload> {
-        let mut request = http::Request::new(Payload::new(self.body.clone()));
-        *request.method_mut() = self.start.method.clone();
+    pub(super) fn to_http2(&self, target: Uri) -> http::Request<RequestPayload> {
+        let mut request = http::Request::new(RequestPayload::new(self.body.clone()));
+        *request.method_mut() = self.template.method.clone();
         *request.uri_mut() = target;
-        request.headers_mut().extend(self.start.headers.iter().cloned());
+        request.headers_mut().extend(self.template.headers.iter().cloned());
         if let Some(shown) = &self.authorization {
             request.headers_mut().insert(AUTHORIZATION, shown.clone());
         }
-        for (name, value) in self.repeated() {
+        for (name, value) in self.sendable_mirrored() {
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
                 request.headers_mut().insert(name, value);
             }
@@ -161,7 +165,7 @@ impl Request {
 }
 
 /// Whether a header has a name and a value that a header may have; those that are constants do.
-fn can_be_sent((name, value): &HeaderField) -> bool {
+fn is_valid_header((name, value): &HeaderField) -> bool {
     let is_name = match name {
         Cow::Borrowed(_) => true,
         Cow::Owned(name) => name.parse::<HeaderName>().is_ok(),
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_request_is_written_with_one_host_and_one_of_each_header() {
-        let mut headers = Headers::new();
+        let mut headers = HeaderList::new();
         headers.set(ACCEPT, HeaderValue::from_static("a"));
         headers.set(HOST, HeaderValue::from_static("evil"));
         headers.set(ACCEPT, HeaderValue::from_static("b"));
@@ -192,9 +196,10 @@ mod tests {
         let repeated =
             repeated.map(|(name, value)| (name.to_owned().into(), value.to_owned().into()));
         let host = HeaderValue::from_static("host:1");
-        let start = |method| Start::new(method, path.clone(), headers.clone(), &host, None);
+        let start =
+            |method| RequestTemplate::new(method, path.clone(), headers.clone(), &host, None);
         let request = start(Method::POST).request(repeated.into(), body);
-        let head = |request: &Request| {
+        let head = |request: &HttpRequest| {
             let mut bytes = Vec::new();
             request.write_head(&mut bytes);
             String::from_utf8(bytes).unwrap()
@@ -203,17 +208,23 @@ mod tests {
             head(&request),
             "POST /mcp?x=1 HTTP/1.1\r\nhost: host:1\r\naccept: b\r\nauthorization: c\r\nmcp-method: m\r\ncontent-length: 5\r\n\r\n"
         );
-        let beside = request.beside(Uri::from_static("https://host/mcp"));
+        let beside = request.to_http2(Uri::from_static("https://host/mcp"));
         assert_eq!(beside.headers().len(), 3);
         let request = start(Method::GET).request(Vec::new(), Bytes::new());
         assert!(!head(&request).contains("content-length"));
         let authorization = Some(HeaderValue::from_static("p"));
-        let forwarded = Forwarded { origin: "http://host:1".to_owned(), authorization };
-        let start = Start::new(Method::GET, path.clone(), Headers::new(), &host, Some(&forwarded));
+        let forwarded = ForwardProxy { origin: "http://host:1".to_owned(), authorization };
+        let start = RequestTemplate::new(
+            Method::GET,
+            path.clone(),
+            HeaderList::new(),
+            &host,
+            Some(&forwarded),
+        );
         let request = start.request(Vec::new(), Bytes::new());
         let expected =
             "GET http://host:1/mcp?x=1 HTTP/1.1\r\nhost: host:1\r\nproxy-authorization: p\r\n\r\n";
         assert_eq!(head(&request), expected);
-        assert!(request.beside(Uri::from_static("https://host/mcp")).headers().is_empty());
+        assert!(request.to_http2(Uri::from_static("https://host/mcp")).headers().is_empty());
     }
 }

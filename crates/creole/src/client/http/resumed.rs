@@ -14,29 +14,29 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::exchange;
-use super::{Channel, Inner, State, Target};
+use super::{CallStream, HttpAddress, HttpSession, HttpSessionState};
 use crate::chain::BoxFuture;
-use crate::client::link::{Carrier, Inbox, Link, Transport, Whereabouts};
+use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
 /// A conversation in which one call of another process goes on, and nothing else can be asked.
 #[derive(Debug)]
 pub struct ResumedServer {
-    target: Target,
+    target: HttpAddress,
     rules: &'static Rules,
-    whereabouts: Whereabouts,
-    questions: Vec<String>,
+    resume_point: ResumePoint,
+    input_requests: Vec<String>,
 }
 
 impl ResumedServer {
     /// The server at this target, which speaks by these rules in the session of the call. The questions are those
     /// that it asked before and that nobody answered, as messages.
     pub fn new(
-        target: Target,
+        target: HttpAddress,
         rules: &'static Rules,
-        whereabouts: Whereabouts,
+        whereabouts: ResumePoint,
         questions: Vec<String>,
     ) -> Self {
-        Self { target, rules, whereabouts, questions }
+        Self { target, rules, resume_point: whereabouts, input_requests: questions }
     }
 }
 
@@ -45,38 +45,51 @@ impl Transport for ResumedServer {
         self.target.name()
     }
 
-    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
-        let session = self.whereabouts.session.as_deref();
+    fn connect(self: Box<Self>, inbox: Inbox) -> Arc<dyn TransportHandle> {
+        let session = self.resume_point.session.as_deref();
         let session = session.and_then(|session| HeaderValue::from_str(session).ok());
-        let state = State { session, agreed: Some(self.rules), ..State::default() };
-        let inner = Inner { target: self.target, inbox, state: Mutex::new(state) };
-        let rest = Mutex::new(Some((self.whereabouts.last_event, self.questions)));
+        let state = HttpSessionState {
+            session,
+            negotiated_rules: Some(self.rules),
+            ..HttpSessionState::default()
+        };
+        let inner = HttpSession { target: self.target, inbox, state: Mutex::new(state) };
+        let rest = Mutex::new(Some((self.resume_point.last_event, self.input_requests)));
         let (inner, greeted) = (Arc::new(inner), AtomicBool::new(false));
-        Arc::new(ResumedLink { inner, rules: self.rules, greeted, rest })
+        Arc::new(ResumedTransport {
+            inner,
+            rules: self.rules,
+            is_handshake_done: greeted,
+            pending_resume: rest,
+        })
     }
 }
 
-struct ResumedLink {
-    inner: Arc<Inner>,
+struct ResumedTransport {
+    inner: Arc<HttpSession>,
     rules: &'static Rules,
     /// Whether hands were shaken, as far as anybody here can tell.
-    greeted: AtomicBool,
+    is_handshake_done: AtomicBool,
     /// Where the call goes on, until somebody asks for it.
-    rest: Mutex<Option<(String, Vec<String>)>>,
+    pending_resume: Mutex<Option<(String, Vec<String>)>>,
 }
 
-impl Link for ResumedLink {
-    fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Carrier> {
+impl TransportHandle for ResumedTransport {
+    fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Exchange> {
         match frame.kind {
-            FrameKind::Request(call) if !self.greeted.swap(true, Ordering::AcqRel) => {
-                self.greet(call);
+            FrameKind::Request(call) if !self.is_handshake_done.swap(true, Ordering::AcqRel) => {
+                self.answer_handshake(call);
             }
-            FrameKind::Request(call) => self.go_on(call),
+            FrameKind::Request(call) => self.resume_call(call),
             // The session has begun long ago.
             FrameKind::Notification { .. } if is_initialized(frame.text) => {}
             FrameKind::Notification { .. } | FrameKind::Response => {
-                let request = self.inner.post(&mut self.inner.lock(), frame.text, headers);
-                tokio::spawn(exchange::tell(Arc::clone(&self.inner), request, (None, None)));
+                let request = self.inner.post_request(&mut self.inner.lock(), frame.text, headers);
+                tokio::spawn(exchange::send_notification(
+                    Arc::clone(&self.inner),
+                    request,
+                    (None, None),
+                ));
             }
         }
         None
@@ -86,62 +99,66 @@ impl Link for ResumedLink {
         true
     }
 
-    fn done(&self, call: CallKey) {
+    fn on_call_done(&self, call: CallKey) {
         self.inner.lock().calls.remove(&call);
     }
 
-    fn given_up(&self, call: CallKey) {
-        self.inner.give_up(call);
+    fn on_call_cancelled(&self, call: CallKey) {
+        self.inner.cancel_call(call);
     }
 
-    fn whereabouts(&self, call: CallKey) -> Option<Whereabouts> {
-        self.inner.whereabouts(call)
+    fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
+        self.inner.resume_point(call)
     }
 
     /// The session stays: other calls may be under way in it.
     fn close(&self) -> BoxFuture<'static, ()> {
-        self.inner.shut();
+        self.inner.close_all();
         Box::pin(async {})
     }
 }
 
-impl ResumedLink {
+impl ResumedTransport {
     /// Answers for the server, which shook hands with somebody else.
-    fn greet(&self, call: CallKey) {
+    fn answer_handshake(&self, call: CallKey) {
         let (inner, version) = (Arc::clone(&self.inner), self.rules.name);
         tokio::spawn(async move {
             let server = json!({"name": inner.target.name(), "version": ""});
             let result =
                 json!({"protocolVersion": version, "capabilities": {}, "serverInfo": server});
             let welcome = json!({"jsonrpc": "2.0", "id": call.0, "result": result});
-            inner.inbox.received(welcome.to_string().as_bytes(), Some(call));
+            inner.inbox.on_message(welcome.to_string().as_bytes(), Some(call));
         });
     }
 
-    fn go_on(&self, call: CallKey) {
-        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn resume_call(&self, call: CallKey) {
+        let rest = self.pending_resume.lock().unwrap_or_else(PoisonError::into_inner).take();
         let inner = Arc::clone(&self.inner);
         let Some((last, questions)) = rest else {
             let fault = Fault::new(FaultKind::Internal, "one call goes on here, and no other");
-            tokio::spawn(async move { inner.inbox.failed(call, fault) });
+            tokio::spawn(async move { inner.inbox.on_call_failed(call, fault) });
             return;
         };
         let (done, over) = oneshot::channel();
-        let channel = Channel { task: None, last: HeaderValue::from_str(&last).ok(), _done: done };
+        let channel = CallStream {
+            task: None,
+            last_event_id: HeaderValue::from_str(&last).ok(),
+            _done: done,
+        };
         self.inner.lock().calls.insert(call, channel);
         let task = tokio::spawn(async move {
             for question in questions {
-                inner.inbox.received(question.as_bytes(), Some(call));
+                inner.inbox.on_message(question.as_bytes(), Some(call));
             }
-            exchange::go_on(inner, call, &last, over).await;
+            exchange::resume_call(inner, call, &last, over).await;
         });
-        self.inner.runs_in(call, task.abort_handle());
+        self.inner.set_task(call, task.abort_handle());
     }
 }
 
-impl Drop for ResumedLink {
+impl Drop for ResumedTransport {
     fn drop(&mut self) {
-        self.inner.shut();
+        self.inner.close_all();
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use creole::client::encrypt::Encryption;
+use creole::client::tls::TlsClient;
 
 use super::super::file;
 use crate::config::error::Problem;
@@ -33,7 +33,7 @@ impl Authorities {
         if pem.len() as u64 > LARGEST {
             return Err("is larger than 1 MB, so it is no file of certificates".to_owned());
         }
-        Encryption::trusting(&pem)
+        TlsClient::with_roots(&pem)
             .map_err(|_| "holds no certificate in the PEM form, or a broken one".to_owned())?;
         Ok(Self { file, pem: pem.into() })
     }

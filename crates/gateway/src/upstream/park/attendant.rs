@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole::call::{CancelReason, Context};
-use creole::client::{Asked, Calling, News, Reply, Step, Whereabouts};
+use creole::client::{
+    CallEvent, CallStep, InputResponder, PendingCall, ResumePoint, ServerInputRequest,
+};
 use creole::proto::client::InputRequestError;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{InputRequest, KeyedInputRequest};
@@ -73,12 +75,12 @@ pub(super) struct Attendant {
 /// The call at the server, which begins when all is answered that the server asked before.
 enum Begun {
     NotYet(Option<Box<Beginning>>),
-    Goes(Calling),
+    Goes(PendingCall),
 }
 
 impl Begun {
     /// What happens next; nothing before the call has begun. Cancel-safe.
-    async fn next(&mut self) -> Step {
+    async fn next(&mut self) -> CallStep {
         match self {
             Self::NotYet(_) => std::future::pending().await,
             Self::Goes(calling) => calling.next().await,
@@ -88,7 +90,7 @@ impl Begun {
 
 struct Open {
     question: InputRequest,
-    reply: Reply,
+    reply: InputResponder,
 }
 
 /// What is next for a call.
@@ -181,15 +183,15 @@ impl Attendant {
         }
     }
 
-    async fn take_step(&mut self, step: Step) -> Turn {
+    async fn take_step(&mut self, step: CallStep) -> Turn {
         match step {
-            Step::News(News::Event(event)) => self.tell(ToCaller::Event(event)).await,
-            Step::News(News::Asked(asked)) => self.take_question(asked),
-            Step::News(News::NotOffered(question)) => self.unmet.note(question),
-            Step::News(News::Withdrawn(key)) => {
+            CallStep::Event(CallEvent::Event(event)) => self.tell(ToCaller::Event(event)).await,
+            CallStep::Event(CallEvent::InputRequested(asked)) => self.take_question(asked),
+            CallStep::Event(CallEvent::InputNotOffered(question)) => self.unmet.note(question),
+            CallStep::Event(CallEvent::InputWithdrawn(key)) => {
                 self.open.retain(|_, open| open.reply.key() != key);
             }
-            Step::Done(outcome) => {
+            CallStep::Done(outcome) => {
                 self.lease.joined.answered();
                 while let Some(Aside::Logged(event)) = self.lease.joined.asides.try_recv() {
                     self.tell(ToCaller::Event(event)).await;
@@ -197,21 +199,21 @@ impl Attendant {
                 let unmet = std::mem::take(&mut self.unmet);
                 return Turn::Ends(unmet.judge(outcome, &self.context));
             }
-            Step::Ended(_) => {
+            CallStep::Ended(_) => {
                 return Turn::Ends(super::super::broken("the call ended without an answer").into());
             }
         }
         Turn::Goes
     }
 
-    fn take_question(&mut self, asked: Asked) {
+    fn take_question(&mut self, asked: ServerInputRequest) {
         let Some(asked) = self.unmet.pass(asked, &self.context) else { return };
-        let Asked { question, reply, .. } = asked;
+        let ServerInputRequest { request: question, responder: reply, .. } = asked;
         if let Some(answer) = self.recall(&question) {
-            return reply.answer(Ok(answer));
+            return reply.respond(Ok(answer));
         }
         if self.open.len() >= MOST_QUESTIONS {
-            return reply.answer(Err(InputRequestError::declined("too many questions are open")));
+            return reply.respond(Err(InputRequestError::declined("too many questions are open")));
         }
         self.asked += 1;
         // Never the same key twice in a call: answers of different rounds may cross.
@@ -276,8 +278,8 @@ impl Attendant {
     /// Writes down where the call is, if another process could go on with it.
     async fn leave_trace(&mut self) {
         let Begun::Goes(calling) = &self.calling else { return };
-        let Some(Whereabouts { session, last_event }) =
-            calling.whereabouts().filter(|_| self.spot.is_shared())
+        let Some(ResumePoint { session, last_event }) =
+            calling.resume_point().filter(|_| self.spot.is_shared())
         else {
             return;
         };
@@ -302,7 +304,7 @@ impl Attendant {
         if self.spot.is_taken().await {
             return Turn::Taken;
         }
-        self.open.values().for_each(|open| open.reply.keep_waiting());
+        self.open.values().for_each(|open| open.reply.send_keep_alive());
         self.beat = Instant::now() + HEARTBEAT;
         Turn::Goes
     }
@@ -343,7 +345,7 @@ impl Attendant {
         for (key, answer) in &answers {
             if let Some(open) = self.open.remove(key) {
                 self.note(&open.question, answer);
-                open.reply.answer(Ok(answer.clone()));
+                open.reply.respond(Ok(answer.clone()));
             }
         }
         self.taken = answers;
@@ -408,7 +410,7 @@ impl Attendant {
         );
         self.spot.is_gone();
         if let Begun::Goes(calling) = self.calling {
-            calling.leave();
+            calling.hand_over();
         }
     }
 
@@ -426,11 +428,11 @@ impl Attendant {
                 }
                 InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
             };
-            open.reply.answer(answer);
+            open.reply.respond(answer);
         }
         let has_begun = matches!(self.calling, Begun::Goes(_));
         if self.parked.is_some() && has_begun {
-            let last = async { while !matches!(self.calling.next().await, Step::Done(_)) {} };
+            let last = async { while !matches!(self.calling.next().await, CallStep::Done(_)) {} };
             // Too late for anybody: dropping the call cancels it.
             _ = timeout(FAREWELL, last).await;
         }

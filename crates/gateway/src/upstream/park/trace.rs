@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole::call::Context;
-use creole::client::Whereabouts;
+use creole::client::ResumePoint;
 use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,8 @@ pub(super) struct Asked {
 
 impl Trace {
     /// Where the call is.
-    pub(in super::super) fn whereabouts(&self) -> Whereabouts {
-        Whereabouts { session: self.session.clone(), last_event: self.last_event.clone() }
+    pub(in super::super) fn whereabouts(&self) -> ResumePoint {
+        ResumePoint { session: self.session.clone(), last_event: self.last_event.clone() }
     }
 
     /// Its questions, as the server asked them.

@@ -16,7 +16,7 @@ pub(super) struct Place {
 impl Place {
     /// The conversation, if it is open.
     pub(super) fn opened(&self) -> Option<Connection> {
-        self.lock().as_ref().filter(|open| open.is_closed().is_none()).cloned()
+        self.lock().as_ref().filter(|open| open.close_reason().is_none()).cloned()
     }
 
     /// Empties the place, also while it is being filled.
@@ -53,7 +53,7 @@ mod tests {
 
     use super::super::super::dial::{self, Dialer};
     use super::super::super::park::Parking;
-    use super::super::super::{Settings, Speak, Way};
+    use super::super::super::{Address, Settings, Speak};
     use super::super::{Asks, Key, Owner, Pool};
 
     /// A server that shakes hands.
@@ -75,7 +75,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_that_is_left_while_another_call_looks_at_it_serves_nobody_else() {
         dial::inside::add("left_sessions", serve);
-        let settings = Settings::new(Way::Child(Program::new("left_sessions", "none")));
+        let settings = Settings::new(Address::Child(Program::new("left_sessions", "none")));
         let identity = Raw::from_value(&Implementation::default());
         let (dialect, limits) = (settings.dialect, settings.limits);
         let profile = Arc::new(Profile { dialect, identity, limits });

@@ -34,7 +34,7 @@ impl Drop for Abandon {
         let connection = self.connection.clone();
         if let Ok(runtime) = Handle::try_current() {
             // Whatever the server says to it, nobody waits for the task.
-            runtime.spawn(async move { drop(connection.ask(cancellation).await) });
+            runtime.spawn(async move { drop(connection.call_without_input(cancellation).await) });
         }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod response;
 pub(crate) mod send;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Reach};
+use creole::client::http::fetch::{AllowedAddresses, Fetcher};
 
 use super::secret::SecretSource;
 use super::template::Template;
@@ -111,7 +111,11 @@ pub(super) struct HttpRunner {
 
 impl HttpRunner {
     pub(super) fn new(recipe: &HttpRecipe) -> Result<Self, String> {
-        let reach = if recipe.allow_private { Reach::Anywhere } else { Reach::Public };
+        let reach = if recipe.allow_private {
+            AllowedAddresses::Anywhere
+        } else {
+            AllowedAddresses::Public
+        };
         let is_encrypted = recipe.url.literal_prefix().starts_with("https:");
         let sample = recipe.url.fill(|_| Some("x".to_owned())).unwrap_or_default();
         let parsed = sample.parse::<::http::Uri>().ok();

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::http::fetch::Sent;
+use creole::client::http::fetch::FetchRequest;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/
 pub(super) fn build_request(
     recipe: &HttpRecipe,
     values: &ArgumentValues<'_>,
-) -> Result<(Sent, Vec<Secret>), ToolError> {
+) -> Result<(FetchRequest, Vec<Secret>), ToolError> {
     let address = address(recipe, values)?;
     let url = address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
     let mut headers = headers(recipe, values)?;
@@ -40,7 +40,7 @@ pub(super) fn build_request(
         }
         None => EMPTY_BODY,
     };
-    Ok((Sent { method: to_http_method(recipe.method), url, headers, body }, secrets))
+    Ok((FetchRequest { method: to_http_method(recipe.method), url, headers, body }, secrets))
 }
 
 /// The method as HTTP has it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{Fetcher, Sent, Unfetched};
+use creole::client::http::fetch::{FetchError, FetchRequest, Fetcher};
 use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use http::Response;
@@ -39,7 +39,7 @@ impl HttpRunner {
 /// The good answer of a service, which is asked again as often as it may be.
 pub(crate) async fn fetch_success(
     fetcher: &Fetcher,
-    sent: &Sent,
+    sent: &FetchRequest,
     secrets: &[Secret],
     retries: u32,
     longest: usize,
@@ -50,7 +50,7 @@ pub(crate) async fn fetch_success(
 /// The answer of a service, whatever it says.
 pub(crate) async fn fetch_any_status(
     fetcher: &Fetcher,
-    sent: &Sent,
+    sent: &FetchRequest,
     retries: u32,
     longest: usize,
 ) -> Result<Response<Bytes>, ToolError> {
@@ -77,10 +77,10 @@ pub(crate) fn check_success(
 
 async fn fetch_with_retries(
     fetcher: &Fetcher,
-    sent: &Sent,
+    sent: &FetchRequest,
     retries: u32,
     longest: usize,
-) -> Result<Response<Bytes>, Unfetched> {
+) -> Result<Response<Bytes>, FetchError> {
     let mut pause = FIRST_RETRY_DELAY;
     for _ in 0..retries {
         let answer = fetcher.fetch(sent, longest).await;
@@ -92,9 +92,9 @@ async fn fetch_with_retries(
 }
 
 /// How long to wait before it is tried again; nothing if that is no use.
-fn retry_delay(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> Option<Duration> {
+fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) -> Option<Duration> {
     match answer {
-        Err(Unfetched::Unreachable(_) | Unfetched::Unconnected(_)) => Some(pause),
+        Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_)) => Some(pause),
         Err(_) => None,
         Ok(answer) if matches!(answer.status().as_u16(), 429 | 502 | 503 | 504) => {
             let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
@@ -106,15 +106,15 @@ fn retry_delay(answer: &Result<Response<Bytes>, Unfetched>, pause: Duration) -> 
 }
 
 /// What the model is told when there is no answer.
-fn describe_failure(why: &Unfetched, longest: usize) -> String {
+fn describe_failure(why: &FetchError, longest: usize) -> String {
     match why {
-        Unfetched::NotPublic => {
+        FetchError::NotPublic => {
             "the service's name leads to an address that is not public, which this tool is not \
                                  allowed to reach"
                 .to_owned()
         }
-        Unfetched::TooLong => format!("the answer is longer than {longest} bytes"),
-        Unfetched::Unreachable(why) | Unfetched::Unconnected(why) => why.clone(),
+        FetchError::TooLong => format!("the answer is longer than {longest} bytes"),
+        FetchError::Unreachable(why) | FetchError::ConnectFailed(why) => why.clone(),
     }
 }
 
@@ -154,7 +154,7 @@ fn problem_detail(answer: &Response<Bytes>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, after: Option<&str>) -> Result<Response<Bytes>, Unfetched> {
+    fn answered(status: u16, after: Option<&str>) -> Result<Response<Bytes>, FetchError> {
         let mut answer = Response::builder().status(status);
         if let Some(after) = after {
             answer = answer.header(RETRY_AFTER, after);
@@ -184,10 +184,10 @@ mod tests {
             );
         }
         assert_eq!(
-            retry_delay(&Err(Unfetched::Unreachable("x".into())), FIRST_RETRY_DELAY),
+            retry_delay(&Err(FetchError::Unreachable("x".into())), FIRST_RETRY_DELAY),
             Some(FIRST_RETRY_DELAY)
         );
-        assert_eq!(retry_delay(&Err(Unfetched::NotPublic), FIRST_RETRY_DELAY), None);
+        assert_eq!(retry_delay(&Err(FetchError::NotPublic), FIRST_RETRY_DELAY), None);
     }
 
     #[test]

@@ -37,13 +37,13 @@ impl Bypass {
     }
 
     /// Whether a host is among them. An address in brackets is one of IPv6.
-    pub(super) fn has(&self, host: &str) -> bool {
+    pub(super) fn contains(&self, host: &str) -> bool {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if self.is_everything {
             return true;
         }
         if let Ok(address) = bare.parse::<IpAddr>() {
-            return self.networks.iter().any(|network| network.has(address));
+            return self.networks.iter().any(|network| network.contains(address));
         }
         let host = without_dot(host).to_ascii_lowercase();
         self.domains.iter().any(|domain| {
@@ -71,7 +71,7 @@ impl Network {
         (bits <= most).then_some(Self { address, bits })
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 let differing = u32::from(own) ^ u32::from(other);
@@ -110,10 +110,10 @@ mod tests {
         for (list, direct, proxied) in rows {
             let bypass = Bypass::parse(list);
             for host in direct {
-                assert!(bypass.has(host), "{list}: {host}");
+                assert!(bypass.contains(host), "{list}: {host}");
             }
             for host in proxied {
-                assert!(!bypass.has(host), "{list}: {host}");
+                assert!(!bypass.contains(host), "{list}: {host}");
             }
         }
     }

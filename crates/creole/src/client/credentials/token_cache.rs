@@ -10,32 +10,32 @@ use tokio::time::{Instant, timeout};
 use super::{Authorization, Credentials, token};
 
 /// How long fetching may take.
-pub(in crate::client) const LONGEST: Duration = Duration::from_secs(10);
+pub(in crate::client) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long nothing is fetched anew after that was done in vain or for something that was refused: whoever is wrong for
 /// good must not be asked with every request.
-const PAUSE: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What is shown to one server. Clones share it.
 #[derive(Clone)]
-pub(in crate::client) struct Keyring {
+pub(in crate::client) struct TokenCache {
     source: Arc<dyn Credentials>,
     server: Arc<str>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TokenCacheState>>,
 }
 
-type Fetched = Result<Authorization, Fault>;
+type FetchResult = Result<Authorization, Fault>;
 
 #[derive(Default)]
-struct State {
+struct TokenCacheState {
     current: Option<Authorization>,
     /// What is on its way. Whoever fetches it is gone when it is there.
-    fetching: Option<watch::Receiver<Option<Fetched>>>,
+    fetching: Option<watch::Receiver<Option<FetchResult>>>,
     /// When something was last fetched that does not help, and why not if there is nothing at all.
     paused: Option<(Instant, Option<Fault>)>,
 }
 
-impl Keyring {
+impl TokenCache {
     pub(in crate::client) fn new(server: Arc<str>, source: Arc<dyn Credentials>) -> Self {
         Self { source, server, state: Arc::default() }
     }
@@ -62,7 +62,7 @@ impl Keyring {
     ///
     /// # Errors
     /// When nothing can be had.
-    pub(in crate::client) async fn instead(
+    pub(in crate::client) async fn replace_refused(
         &self,
         refused: &Authorization,
     ) -> Result<Option<Authorization>, Fault> {
@@ -84,46 +84,47 @@ impl Keyring {
     /// Has it fetched, unless somebody does so. In a task: whoever waits for it may leave.
     fn fetch(
         &self,
-        state: &mut State,
+        state: &mut TokenCacheState,
         refused: Option<Authorization>,
-    ) -> watch::Receiver<Option<Fetched>> {
+    ) -> watch::Receiver<Option<FetchResult>> {
         if let Some(fetching) = state.fetching.as_ref().filter(|it| it.has_changed().is_ok()) {
             return fetching.clone();
         }
         let (told, fetching) = watch::channel(None);
         let (own, fetch) = (self.clone(), self.source.fetch(refused.clone()));
         tokio::spawn(async move {
-            let fetched = timeout(LONGEST, fetch).await.unwrap_or_else(|_| Err(own.too_slow()));
-            own.lock().keep(&fetched, refused.is_some());
+            let fetched =
+                timeout(FETCH_TIMEOUT, fetch).await.unwrap_or_else(|_| Err(own.timeout_fault()));
+            own.lock().store_fetched(&fetched, refused.is_some());
             told.send_replace(Some(fetched));
         });
         state.fetching = Some(fetching.clone());
         fetching
     }
 
-    async fn wait(&self, mut fetching: watch::Receiver<Option<Fetched>>) -> Fetched {
+    async fn wait(&self, mut fetching: watch::Receiver<Option<FetchResult>>) -> FetchResult {
         let fetched = fetching.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
         // A source that panics has fetched nothing.
-        fetched.unwrap_or_else(|| Err(token::missing(&self.server, "fetching it broke off")))
+        fetched.unwrap_or_else(|| Err(token::missing_token(&self.server, "fetching it broke off")))
     }
 
-    fn too_slow(&self) -> Fault {
-        let seconds = LONGEST.as_secs();
-        token::missing(&self.server, &format!("it did not come within {seconds} s"))
+    fn timeout_fault(&self) -> Fault {
+        let seconds = FETCH_TIMEOUT.as_secs();
+        token::missing_token(&self.server, &format!("it did not come within {seconds} s"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TokenCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TokenCacheState {
     fn pause(&self) -> Option<&Option<Fault>> {
         let (since, why) = self.paused.as_ref()?;
-        (since.elapsed() < PAUSE).then_some(why)
+        (since.elapsed() < RETRY_PAUSE).then_some(why)
     }
 
-    fn keep(&mut self, fetched: &Fetched, was_refused: bool) {
+    fn store_fetched(&mut self, fetched: &FetchResult, was_refused: bool) {
         self.paused = match fetched {
             Ok(found) => {
                 self.current = Some(found.clone());

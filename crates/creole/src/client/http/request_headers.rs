@@ -6,10 +6,10 @@ use creole_proto::http::mcp_headers::{
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
-use super::request::Headers;
+use super::request::HeaderList;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// The names of headers that the protocol has.
@@ -18,16 +18,16 @@ pub(super) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VER
 pub(super) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
 
 /// What every POST has.
-pub(super) fn posting() -> Headers {
-    let mut head = Headers::new();
+pub(super) fn post_headers() -> HeaderList {
+    let mut head = HeaderList::new();
     head.set(CONTENT_TYPE, JSON);
-    head.set(ACCEPT, BOTH);
+    head.set(ACCEPT, JSON_OR_EVENTS);
     head
 }
 
 /// What a request has that only listens.
-pub(super) fn listening() -> Headers {
-    let mut head = Headers::new();
+pub(super) fn listen_headers() -> HeaderList {
+    let mut head = HeaderList::new();
     head.set(ACCEPT, EVENTS);
     head
 }

@@ -1,8 +1,8 @@
 //! A connection of HTTP/1.1, which carries one request at a time. Whoever has it writes and reads on it themselves:
 //! a task of its own, and channels to that, would cost a call more than all that is said on it.
 
-mod reply;
-mod rest;
+mod body_framing;
+mod response_head;
 
 use std::future::poll_fn;
 use std::io;
@@ -14,33 +14,33 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::rest::Rest;
-use super::answer::Head;
-use super::request::Request;
-use super::route::Hop;
+use self::body_framing::BodyFraming;
+use super::proxy_connector::HopStream;
+use super::request::HttpRequest;
+use super::response::ResponseHead;
 
 /// How much is read at once, at first and while much comes.
-const LEAST_READ: usize = 8 * 1024;
-const MOST_READ: usize = 256 * 1024;
+const MIN_READ: usize = 8 * 1024;
+const MAX_READ: usize = 256 * 1024;
 
 /// The longest head of an answer.
-const LONGEST_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A body up to this size is written together with its head.
 const SMALL_BODY: usize = 64 * 1024;
 
 /// What bytes travel on, encrypted or not.
-pub(super) type Stream = MaybeHttpsStream<Hop>;
+pub(super) type ClientStream = MaybeHttpsStream<HopStream>;
 
 /// Says that nothing more comes, where the end of a stream could be somebody else's doing.
-pub(super) trait Goodbye {
+pub(super) trait CloseNotify {
     /// Says it, unless that would have to wait.
-    fn say_goodbye(&mut self) {}
+    fn send_close_notify(&mut self) {}
 }
 
-impl Goodbye for TokioIo<Stream> {
+impl CloseNotify for TokioIo<ClientStream> {
     /// Whoever cuts an encrypted connection cannot say it (RFC 8446, section 6.1); of another nobody wants to hear it.
-    fn say_goodbye(&mut self) {
+    fn send_close_notify(&mut self) {
         if matches!(self.inner(), MaybeHttpsStream::Https(_)) {
             let mut context = Context::from_waker(Waker::noop());
             // Who is gone already does not hear it.
@@ -50,21 +50,21 @@ impl Goodbye for TokioIo<Stream> {
 }
 
 /// A connection that carries one request at a time.
-pub(super) struct Single<S: Goodbye = TokioIo<Stream>> {
+pub(super) struct Http1Connection<S: CloseNotify = TokioIo<ClientStream>> {
     stream: S,
     /// What was read, between two places; the rest is room.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    outgoing: Outgoing,
-    rest: Rest,
+    outgoing: RequestWriter,
+    framing: BodyFraming,
     /// Whether no other request can follow.
     is_last: bool,
 }
 
 /// A request on its way.
 #[derive(Default)]
-struct Outgoing {
+struct RequestWriter {
     /// Its head, and its body if that is small.
     text: Vec<u8>,
     /// How much of the text was written.
@@ -74,8 +74,8 @@ struct Outgoing {
     is_flushed: bool,
 }
 
-impl Outgoing {
-    fn put(&mut self, request: &Request) {
+impl RequestWriter {
+    fn start(&mut self, request: &HttpRequest) {
         self.text.clear();
         self.text.shrink_to(SMALL_BODY);
         self.written = 0;
@@ -95,47 +95,47 @@ impl Outgoing {
     }
 }
 
-impl Single {
+impl Http1Connection {
     /// A new connection.
-    pub(super) fn new(stream: Stream) -> Box<Self> {
-        Self::on(TokioIo::new(stream))
+    pub(super) fn new(stream: ClientStream) -> Box<Self> {
+        Self::from_stream(TokioIo::new(stream))
     }
 }
 
-impl<S: Goodbye> Drop for Single<S> {
+impl<S: CloseNotify> Drop for Http1Connection<S> {
     fn drop(&mut self) {
-        self.stream.say_goodbye();
+        self.stream.send_close_notify();
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
-    fn on(stream: S) -> Box<Self> {
+impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
+    fn from_stream(stream: S) -> Box<Self> {
         Box::new(Self {
             stream,
-            buffer: vec![0; LEAST_READ],
+            buffer: vec![0; MIN_READ],
             start: 0,
             end: 0,
-            outgoing: Outgoing { is_flushed: true, ..Outgoing::default() },
-            rest: Rest::NOTHING,
+            outgoing: RequestWriter { is_flushed: true, ..RequestWriter::default() },
+            framing: BodyFraming::EMPTY,
             is_last: false,
         })
     }
 
     /// Whether another request may follow: the last one was written and its answer read to the end.
     pub(super) fn is_free(&self) -> bool {
-        let is_read = self.rest.is_over() && self.start == self.end;
+        let is_read = self.framing.is_finished() && self.start == self.end;
         is_read && self.outgoing.is_written() && !self.is_last
     }
 
     /// Whether nothing has come while nobody waited for anything, such as its end.
-    pub(super) fn is_quiet(&mut self) -> bool {
+    pub(super) fn is_still_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_fill(&mut context).is_pending()
     }
 
     /// Gives back the room that much took.
     pub(super) fn shrink(&mut self) {
-        self.buffer.truncate(LEAST_READ);
+        self.buffer.truncate(MIN_READ);
         self.buffer.shrink_to_fit();
         (self.start, self.end) = (0, 0);
     }
@@ -144,49 +144,52 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
     ///
     /// # Errors
     /// With the reason, and whether anything of the request was sent.
-    pub(super) async fn send(&mut self, request: &Request) -> Result<Head, (io::Error, bool)> {
-        self.outgoing.put(request);
+    pub(super) async fn send(
+        &mut self,
+        request: &HttpRequest,
+    ) -> Result<ResponseHead, (io::Error, bool)> {
+        self.outgoing.start(request);
         let answered = poll_fn(|context| self.poll_head(context)).await;
         answered.map_err(|error| (error, self.outgoing.written > 0))
     }
 
     /// Puts more of the body down; tells whether there was more.
-    pub(super) fn poll_more(
+    pub(super) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
         into: &mut Vec<u8>,
     ) -> Poll<io::Result<bool>> {
         let before = into.len();
-        while into.len() == before && !self.rest.is_over() {
+        while into.len() == before && !self.framing.is_finished() {
             if self.start == self.end {
                 // A server may answer before it has read everything; whether it reads the rest is its own matter.
                 _ = self.poll_write(context);
                 let was_full = self.end == self.buffer.len();
-                if was_full && self.end < MOST_READ {
+                if was_full && self.end < MAX_READ {
                     self.buffer.resize(self.end * 2, 0);
                 }
                 if ready!(self.poll_fill(context))? == 0 {
-                    return Poll::Ready(self.closed().map(|()| false));
+                    return Poll::Ready(self.on_eof().map(|()| false));
                 }
             }
-            self.start += self.rest.take(&self.buffer[self.start..self.end], into)?;
+            self.start += self.framing.take(&self.buffer[self.start..self.end], into)?;
         }
         Poll::Ready(Ok(into.len() > before))
     }
 
     /// How much of the body is to come, if that is known.
     pub(super) fn length(&self) -> Option<u64> {
-        self.rest.length()
+        self.framing.length()
     }
 
     /// The server has closed the connection, which is the end of some bodies.
-    fn closed(&mut self) -> io::Result<()> {
-        let is_end = self.rest == Rest::UntilClosed;
-        (self.rest, self.is_last) = (Rest::NOTHING, true);
+    fn on_eof(&mut self) -> io::Result<()> {
+        let is_end = self.framing == BodyFraming::UntilClosed;
+        (self.framing, self.is_last) = (BodyFraming::EMPTY, true);
         if is_end { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Head>> {
+    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<ResponseHead>> {
         let written = self.poll_write(context);
         // Also where nothing can be written any more: the server may have said why.
         let came = loop {
@@ -194,9 +197,11 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
             if !matches!(came, Poll::Ready(1..)) {
                 break came;
             }
-            if let Some((reply, length)) = reply::read(&self.buffer[self.start..self.end])? {
+            if let Some((reply, length)) =
+                response_head::parse_head(&self.buffer[self.start..self.end])?
+            {
                 self.start += length;
-                (self.rest, self.is_last) = (reply.rest, reply.is_last);
+                (self.framing, self.is_last) = (reply.framing, reply.is_last);
                 return Poll::Ready(Ok(reply.head));
             }
         };
@@ -207,13 +212,13 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Outgoing { text, written, body, is_flushed } = &mut self.outgoing;
+        let RequestWriter { text, written, body, is_flushed } = &mut self.outgoing;
         let mut stream = Pin::new(&mut self.stream);
         while *written < text.len() {
-            *written += some(ready!(stream.as_mut().poll_write(context, &text[*written..]))?)?;
+            *written += non_zero(ready!(stream.as_mut().poll_write(context, &text[*written..]))?)?;
         }
         while !body.is_empty() {
-            body.advance(some(ready!(stream.as_mut().poll_write(context, body))?)?);
+            body.advance(non_zero(ready!(stream.as_mut().poll_write(context, body))?)?);
         }
         if !*is_flushed {
             ready!(stream.poll_flush(context))?;
@@ -228,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
             (self.start, self.end) = (0, 0);
         } else if self.end == self.buffer.len() {
             // Only the head of an answer has to lie there as a whole.
-            if self.end >= LONGEST_HEAD {
+            if self.end >= MAX_HEAD_BYTES {
                 let detail = "the head of the answer is too long";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, detail)));
             }
@@ -243,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Goodbye + Unpin> Single<S> {
 }
 
 /// A stream that takes nothing is closed.
-fn some(count: usize) -> io::Result<usize> {
+fn non_zero(count: usize) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }
 

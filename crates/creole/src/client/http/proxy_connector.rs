@@ -20,53 +20,53 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::fault::why_unreached;
+use super::body_reader::{TrustedRoots, client_config};
+use super::fault::describe_failure;
 use super::proxy::{Proxies, Proxy};
-use super::wire::{Trust, tls};
 
 /// How long a proxy may take to connect to a server.
-const TUNNEL: Duration = Duration::from_secs(20);
+const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The longest answer of a proxy that is asked to connect.
-const LONGEST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// The most headers in it.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
 type BoxError = Box<dyn Error + Send + Sync>;
-type Bytes = MaybeHttpsStream<TokioIo<TcpStream>>;
+type ProxyStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Makes connections. Names of servers are looked up by `direct`; where a proxy is on the way it looks them up.
 #[derive(Clone)]
-pub(super) struct Route<C> {
+pub(super) struct ProxyConnector<C> {
     direct: C,
     /// Connects to proxies, wherever they are: their names are of whoever runs this program.
     to_proxy: HttpConnector<GaiResolver>,
     proxies: Proxies,
 }
 
-impl<C> Route<C> {
+impl<C> ProxyConnector<C> {
     pub(super) fn new(direct: C, to_proxy: HttpConnector<GaiResolver>, proxies: Proxies) -> Self {
         Self { direct, to_proxy, proxies }
     }
 }
 
-impl<C> Service<Uri> for Route<C>
+impl<C> Service<Uri> for ProxyConnector<C>
 where
     C: Service<Uri, Response = TokioIo<TcpStream>>,
     C::Error: Into<BoxError>,
     C::Future: Send + 'static,
 {
-    type Response = Hop;
+    type Response = HopStream;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Hop, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<HopStream, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.direct.poll_ready(context).map_err(Into::into)
     }
 
     fn call(&mut self, url: Uri) -> Self::Future {
-        let proxy = match self.proxies.on_the_way_to(&url) {
+        let proxy = match self.proxies.proxy_for(&url) {
             Ok(proxy) => proxy.cloned(),
             Err(why) => {
                 let failure = ProxyFailure(why.to_owned());
@@ -77,31 +77,32 @@ where
             let connecting = self.direct.call(url);
             return Box::pin(async move {
                 let stream = connecting.await.map_err(Into::into)?;
-                Ok(Hop { stream: MaybeHttpsStream::Http(stream), is_forwarded: false })
+                Ok(HopStream { stream: MaybeHttpsStream::Http(stream), is_forwarded: false })
             });
         };
         let to_proxy = self.to_proxy.clone();
         Box::pin(async move {
             let stream = connect(to_proxy, &proxy).await.map_err(|error| {
-                let (why, _) = why_unreached(&*error, true);
-                ProxyFailure(format!("the proxy {} {why}", proxy.place()))
+                let (why, _) = describe_failure(&*error, true);
+                ProxyFailure(format!("the proxy {} {why}", proxy.location()))
             })?;
             let is_forwarded = url.scheme_str() != Some("https");
             if is_forwarded {
-                return Ok(Hop { stream, is_forwarded });
+                return Ok(HopStream { stream, is_forwarded });
             }
-            let tunnelled = timeout(TUNNEL, tunnel(stream, &proxy, &url)).await;
+            let tunnelled = timeout(TUNNEL_TIMEOUT, tunnel(stream, &proxy, &url)).await;
             let stream = tunnelled.unwrap_or_else(|_| Err("does not answer in time".to_owned()));
-            let failed = |why| ProxyFailure(format!("the proxy {} {why}", proxy.place()));
-            Ok(Hop { stream: stream.map_err(failed)?, is_forwarded })
+            let failed = |why| ProxyFailure(format!("the proxy {} {why}", proxy.location()));
+            Ok(HopStream { stream: stream.map_err(failed)?, is_forwarded })
         })
     }
 }
 
 /// Connects to a proxy, which may itself be behind TLS.
-async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<Bytes, BoxError> {
+async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<ProxyStream, BoxError> {
     if proxy.url.scheme_str() == Some("https") {
-        let mut encrypted = HttpsConnector::from((connector, Arc::new(tls(Trust::System)?)));
+        let mut encrypted =
+            HttpsConnector::from((connector, Arc::new(client_config(TrustedRoots::System)?)));
         poll_fn(|context| encrypted.poll_ready(context)).await?;
         return encrypted.call(proxy.url.clone()).await;
     }
@@ -110,7 +111,7 @@ async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<Bytes, B
 }
 
 /// Has the proxy connect to a server (RFC 9110, section 9.3.6).
-async fn tunnel(stream: Bytes, proxy: &Proxy, url: &Uri) -> Result<Bytes, String> {
+async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxyStream, String> {
     let host = url.host().unwrap_or_default();
     let port = url.port_u16().unwrap_or(443);
     let mut head =
@@ -129,14 +130,14 @@ async fn tunnel(stream: Bytes, proxy: &Proxy, url: &Uri) -> Result<Bytes, String
         if read_some(&mut stream, &mut answer).await.map_err(broken)? == 0 {
             return Err("broke the connection off".to_owned());
         }
-        if let Some(status) = status_of(&answer)? {
-            return accepted(status).map(|()| stream.into_inner());
+        if let Some(status) = parse_status(&answer)? {
+            return check_connect_status(status).map(|()| stream.into_inner());
         }
     }
 }
 
 /// What an answer of a proxy to `CONNECT` means.
-fn accepted(status: u16) -> Result<(), String> {
+fn check_connect_status(status: u16) -> Result<(), String> {
     match status {
         200..300 => Ok(()),
         407 => Err("wants a name and a password, or other ones: \
@@ -147,8 +148,8 @@ fn accepted(status: u16) -> Result<(), String> {
 }
 
 /// The status of an answer, once its head is there.
-fn status_of(answer: &[u8]) -> Result<Option<u16>, String> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+fn parse_status(answer: &[u8]) -> Result<Option<u16>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     match head.parse(answer) {
         // What is behind the head of a refusal is a page; behind that of a tunnel a server would have spoken first.
@@ -158,12 +159,12 @@ fn status_of(answer: &[u8]) -> Result<Option<u16>, String> {
             }
             code => Ok(code),
         },
-        Ok(httparse::Status::Partial) if answer.len() < LONGEST_HEAD => Ok(None),
+        Ok(httparse::Status::Partial) if answer.len() < MAX_HEAD_BYTES => Ok(None),
         _ => Err("answers with something that is no HTTP".to_owned()),
     }
 }
 
-async fn write_all(stream: &mut TokioIo<Bytes>, mut bytes: &[u8]) -> io::Result<()> {
+async fn write_all(stream: &mut TokioIo<ProxyStream>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
         if count == 0 {
@@ -175,7 +176,7 @@ async fn write_all(stream: &mut TokioIo<Bytes>, mut bytes: &[u8]) -> io::Result<
 }
 
 /// Reads what there is, behind what was read before; tells how much came.
-async fn read_some(stream: &mut TokioIo<Bytes>, into: &mut Vec<u8>) -> io::Result<usize> {
+async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 1024];
     let mut room = ReadBuf::new(&mut chunk);
     poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut room)).await?;
@@ -196,25 +197,25 @@ impl fmt::Display for ProxyFailure {
 impl Error for ProxyFailure {}
 
 /// A connection to a server, or to a proxy that forwards requests to it.
-pub(super) struct Hop {
-    stream: Bytes,
+pub(super) struct HopStream {
+    stream: ProxyStream,
     /// Whether a proxy reads the requests, which then name the server as well.
     is_forwarded: bool,
 }
 
-impl Hop {
-    fn stream(self: Pin<&mut Self>) -> Pin<&mut Bytes> {
+impl HopStream {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut ProxyStream> {
         Pin::new(&mut self.get_mut().stream)
     }
 }
 
-impl Connection for Hop {
+impl Connection for HopStream {
     fn connected(&self) -> Connected {
         self.stream.connected().proxy(self.is_forwarded)
     }
 }
 
-impl Read for Hop {
+impl Read for HopStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -224,7 +225,7 @@ impl Read for Hop {
     }
 }
 
-impl Write for Hop {
+impl Write for HopStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -260,14 +261,16 @@ mod tests {
 
     #[test]
     fn the_answer_of_a_proxy_is_read_to_its_end_and_no_further() {
-        assert_eq!(status_of(b"HTTP/1.1 200 OK\r\nVia: x\r\n"), Ok(None));
-        assert_eq!(status_of(b"HTTP/1.1 200 OK\r\n\r\n"), Ok(Some(200)));
-        assert_eq!(status_of(b"HTTP/1.0 403 Forbidden\r\n\r\n<html>"), Ok(Some(403)));
-        assert!(status_of(b"HTTP/1.1 200 OK\r\n\r\nhello").is_err());
-        assert!(status_of(b"SSH-2.0-x\r\n").is_err());
+        assert_eq!(parse_status(b"HTTP/1.1 200 OK\r\nVia: x\r\n"), Ok(None));
+        assert_eq!(parse_status(b"HTTP/1.1 200 OK\r\n\r\n"), Ok(Some(200)));
+        assert_eq!(parse_status(b"HTTP/1.0 403 Forbidden\r\n\r\n<html>"), Ok(Some(403)));
+        assert!(parse_status(b"HTTP/1.1 200 OK\r\n\r\nhello").is_err());
+        assert!(parse_status(b"SSH-2.0-x\r\n").is_err());
         assert!(
-            status_of(&[b"HTTP/1.1 200 OK\r\nA: ".to_vec(), vec![b'x'; LONGEST_HEAD]].concat())
-                .is_err()
+            parse_status(
+                &[b"HTTP/1.1 200 OK\r\nA: ".to_vec(), vec![b'x'; MAX_HEAD_BYTES]].concat()
+            )
+            .is_err()
         );
     }
 }

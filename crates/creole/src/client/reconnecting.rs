@@ -7,59 +7,67 @@ use creole_proto::revision::Era;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
-use super::dialer::{Dialer, Offer};
+use super::connector::{ClientOffer, Connector};
 
 /// The conversation of a client.
 #[derive(Debug)]
-pub(super) struct Line {
-    now: RwLock<Connection>,
+pub(super) struct ReconnectingConnection {
+    current: RwLock<Connection>,
     /// How another one is opened, where there is a way to.
-    again: Option<Redial>,
+    reconnect_settings: Option<ReconnectSettings>,
     level: Option<Level>,
     /// Held by the one who opens another.
-    opening: Mutex<()>,
+    reconnect_lock: Mutex<()>,
 }
 
 /// How another conversation is opened.
 #[derive(Debug)]
-pub(super) struct Redial {
-    pub(super) dialer: Dialer,
+pub(super) struct ReconnectSettings {
+    pub(super) connector: Connector,
     /// The era that is wanted.
     pub(super) era: Era,
-    pub(super) offer: Offer,
+    pub(super) offer: ClientOffer,
 }
 
-impl Line {
+impl ReconnectingConnection {
     /// A conversation that was just opened, in which log messages from this level on are wanted.
     pub(super) async fn new(
         connection: Connection,
-        again: Option<Redial>,
+        again: Option<ReconnectSettings>,
         level: Option<Level>,
     ) -> Self {
-        let line = Self { now: RwLock::new(connection), again, level, opening: Mutex::default() };
+        let line = Self {
+            current: RwLock::new(connection),
+            reconnect_settings: again,
+            level,
+            reconnect_lock: Mutex::default(),
+        };
         line.set_level().await;
         line
     }
 
     /// The conversation of now.
     pub(super) fn connection(&self) -> Connection {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Opens another conversation, if the server has forgotten this one and so has done nothing of what it was asked
     /// in it; tells whether there is another.
-    pub(super) async fn renew(&self, lost: &Connection) -> bool {
-        let Some(Redial { dialer, era, offer }) = &self.again else { return false };
-        if !has_been_forgotten(lost) {
+    pub(super) async fn reconnect(&self, lost: &Connection) -> bool {
+        let Some(ReconnectSettings { connector: dialer, era, offer }) = &self.reconnect_settings
+        else {
+            return false;
+        };
+        if !is_session_lost(lost) {
             return false;
         }
-        let _alone = self.opening.lock().await;
-        if !has_been_forgotten(&self.connection()) {
+        let _alone = self.reconnect_lock.lock().await;
+        if !is_session_lost(&self.connection()) {
             // Somebody else was faster.
             return true;
         }
         let Ok(other) = dialer.connect_in(*era, offer).await else { return false };
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = other;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = other;
         self.set_level().await;
         true
     }
@@ -73,6 +81,6 @@ impl Line {
     }
 }
 
-fn has_been_forgotten(connection: &Connection) -> bool {
-    connection.is_closed().is_some_and(|closed| closed.session_lost)
+fn is_session_lost(connection: &Connection) -> bool {
+    connection.close_reason().is_some_and(|closed| closed.session_lost)
 }

@@ -11,70 +11,70 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, timeout};
 
-use super::answer::Kind;
-use super::target::Target;
-use super::wire::{Events, Missed};
-use super::{fault, head};
+use super::address::HttpAddress;
+use super::body_reader::{EventError, EventStream};
+use super::response::ResponseKind;
+use super::{fault, request_headers};
 use crate::chain::BoxFuture;
-use crate::client::link::{Carrier, Inbox, Link, Transport};
+use crate::client::transport::{Exchange, Inbox, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
 /// How long the server may take to say where to POST.
-const ENDPOINT: Duration = Duration::from_secs(10);
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Messages that may wait to be sent before no more calls are begun.
-const MESSAGES: usize = 256;
+const MAX_QUEUED_MESSAGES: usize = 256;
 
 /// A server that speaks HTTP+SSE.
 #[derive(Clone, Debug)]
-pub struct OldSseServer(Target);
+pub struct LegacySseServer(HttpAddress);
 
-impl OldSseServer {
+impl LegacySseServer {
     /// The server whose stream is at this target.
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: HttpAddress) -> Self {
         Self(target)
     }
 }
 
-impl Transport for OldSseServer {
+impl Transport for LegacySseServer {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn begin(self: Box<Self>, inbox: Inbox) -> Arc<dyn Link> {
-        let (sender, messages) = mpsc::channel(MESSAGES);
+    fn connect(self: Box<Self>, inbox: Inbox) -> Arc<dyn TransportHandle> {
+        let (sender, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let name = self.0.name().to_owned();
         let task = tokio::spawn(run(self.0, inbox.clone(), messages));
-        Arc::new(OldSseLink { name, messages: sender, task: task.abort_handle(), inbox })
+        Arc::new(LegacySseTransport { name, messages: sender, task: task.abort_handle(), inbox })
     }
 }
 
-struct OldSseLink {
+struct LegacySseTransport {
     name: String,
-    messages: mpsc::Sender<Message>,
+    messages: mpsc::Sender<QueuedMessage>,
     task: AbortHandle,
     inbox: Inbox,
 }
 
-struct Message {
+struct QueuedMessage {
     call: Option<CallKey>,
     body: Bytes,
 }
 
-impl Link for OldSseLink {
-    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Carrier> {
+impl TransportHandle for LegacySseTransport {
+    fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Exchange> {
         let call = match frame.kind {
             FrameKind::Request(call) => Some(call),
             _ => None,
         };
-        let message = Message { call, body: Bytes::copy_from_slice(frame.text) };
+        let message = QueuedMessage { call, body: Bytes::copy_from_slice(frame.text) };
         if let Err(mpsc::error::TrySendError::Full(message)) = self.messages.try_send(message) {
             let call = message.call?;
             let inbox = self.inbox.clone();
             let detail = format!("`{}` does not take what it was sent before", self.name);
             let fault = unavailable_fault(&self.name, detail, "busy");
             // Not from here: whoever sends holds the connection.
-            tokio::spawn(async move { inbox.failed(call, fault) });
+            tokio::spawn(async move { inbox.on_call_failed(call, fault) });
         }
         None
     }
@@ -90,40 +90,40 @@ impl Link for OldSseLink {
     }
 }
 
-impl Drop for OldSseLink {
+impl Drop for LegacySseTransport {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn run(target: Target, inbox: Inbox, messages: mpsc::Receiver<Message>) {
+async fn run(target: HttpAddress, inbox: Inbox, messages: mpsc::Receiver<QueuedMessage>) {
     let name = target.name().to_owned();
-    let fault = match converse(&target, &inbox, messages).await {
+    let fault = match run_session(&target, &inbox, messages).await {
         Ok(()) => {
             let detail = format!("`{name}` closed the connection");
             unavailable_fault(&name, detail, "upstream_ended")
         }
         Err(fault) => fault,
     };
-    inbox.ended(fault);
+    inbox.on_closed(fault);
 }
 
-async fn converse(
-    target: &Target,
+async fn run_session(
+    target: &HttpAddress,
     inbox: &Inbox,
-    messages: mpsc::Receiver<Message>,
+    messages: mpsc::Receiver<QueuedMessage>,
 ) -> Result<(), Fault> {
-    let request = target.request(Method::GET, head::listening(), Bytes::new());
-    let (head, body) = target.begin(&request).await?;
+    let request = target.request(Method::GET, request_headers::listen_headers(), Bytes::new());
+    let (head, body) = target.send_request(&request).await?;
     if !head.status.is_success() {
-        return Err(fault::refused(target, &head));
+        return Err(fault::status_fault(target, &head));
     }
-    if head.kind != Kind::Events {
-        return Err(fault::no_answer(target.name(), "something else than a stream"));
+    if head.kind != ResponseKind::Events {
+        return Err(fault::no_response_fault(target.name(), "something else than a stream"));
     }
-    let mut events = Events::new(body, target.longest(), target.hold());
-    let posting = timeout(ENDPOINT, endpoint(target, &mut events)).await;
-    let posting = posting.unwrap_or_else(|_| Err(no_endpoint(target)))?;
+    let mut events = EventStream::new(body, target.max_message_bytes(), target.reserve_memory());
+    let posting = timeout(ENDPOINT_TIMEOUT, endpoint(target, &mut events)).await;
+    let posting = posting.unwrap_or_else(|_| Err(no_endpoint_fault(target)))?;
     tokio::select! {
         () = read(&mut events, inbox) => Ok(()),
         () = write(&posting, inbox, messages) => Ok(()),
@@ -131,58 +131,58 @@ async fn converse(
 }
 
 /// Where to POST: the first event says it, and only of its own origin is it believed.
-async fn endpoint(target: &Target, events: &mut Events) -> Result<Target, Fault> {
+async fn endpoint(target: &HttpAddress, events: &mut EventStream) -> Result<HttpAddress, Fault> {
     while let Some(event) = events.next().await {
         if let Ok(event) = event
             && event.event.as_deref() == Some("endpoint")
         {
-            return target.at(event.data.trim()).ok_or_else(|| {
+            return target.at_reference(event.data.trim()).ok_or_else(|| {
                 let name = target.name();
                 let detail = format!("`{name}` wants messages to be sent to another origin");
                 unavailable_fault(name, detail, "foreign_origin")
             });
         }
     }
-    Err(no_endpoint(target))
+    Err(no_endpoint_fault(target))
 }
 
-fn no_endpoint(target: &Target) -> Fault {
-    fault::no_answer(target.name(), "no place to send messages to")
+fn no_endpoint_fault(target: &HttpAddress) -> Fault {
+    fault::no_response_fault(target.name(), "no place to send messages to")
 }
 
-async fn read(events: &mut Events, inbox: &Inbox) {
+async fn read(events: &mut EventStream, inbox: &Inbox) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
                 if !event.data.is_empty() {
-                    inbox.received(event.data.as_bytes(), None);
+                    inbox.on_message(event.data.as_bytes(), None);
                 }
             }
             Ok(_) => {}
             Err(missed) => {
                 // The stream is that of all calls, and nothing of the event is left to tell whose answer it was.
                 let why = match missed {
-                    Missed::NoRoom => DropReason::NoMemory,
-                    Missed::Garbled => DropReason::TooLong,
+                    EventError::BudgetExhausted => DropReason::NoMemory,
+                    EventError::Unreadable => DropReason::TooLong,
                 };
-                inbox.dropped(&[], why);
-                inbox.dropped_end(&[]);
+                inbox.on_dropped_start(&[], why);
+                inbox.on_dropped_end(&[]);
             }
         }
     }
 }
 
 /// One message after the other, so that none overtakes another.
-async fn write(target: &Target, inbox: &Inbox, mut messages: mpsc::Receiver<Message>) {
-    while let Some(Message { call, body }) = messages.recv().await {
-        let request = target.request(Method::POST, head::posting(), body);
-        let failed = match target.send(&request).await {
+async fn write(target: &HttpAddress, inbox: &Inbox, mut messages: mpsc::Receiver<QueuedMessage>) {
+    while let Some(QueuedMessage { call, body }) = messages.recv().await {
+        let request = target.request(Method::POST, request_headers::post_headers(), body);
+        let failed = match target.send_short(&request).await {
             Ok((head, _)) if head.status.is_success() => None,
-            Ok((head, _)) => Some(fault::refused(target, &head)),
+            Ok((head, _)) => Some(fault::status_fault(target, &head)),
             Err(fault) => Some(fault),
         };
         if let (Some(call), Some(fault)) = (call, failed) {
-            inbox.failed(call, fault);
+            inbox.on_call_failed(call, fault);
         }
     }
     // Nobody sends any more; what was asked may still be answered.

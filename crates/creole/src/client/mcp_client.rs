@@ -19,22 +19,22 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::callbacks::{Callback, Callbacks};
-use super::calling::{News, Step};
 use super::connection::{Connection, OnLog};
-use super::dialer::{self, Dialer, Offer, Way};
-use super::era::Found;
-use super::line::{Line, Redial};
-use super::link::Transport;
+use super::connector::{self, Address, ClientOffer, Connector};
+use super::era::DetectedEra;
+use super::pending_call::{CallEvent, CallStep};
+use super::reconnecting::{ReconnectSettings, ReconnectingConnection};
+use super::transport::Transport;
 use crate::chain::BoxFuture;
 
 /// The dialect of servers that no other is known of.
-const SPEC: &str = "spec";
+const SPEC_DIALECT: &str = "spec";
 
 /// How often a server may end one call with questions.
-const ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 
 /// The most pages of one list that are read.
-const PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 
 /// A client to be: who it is, and what servers may ask of it.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl ClientBuilder {
     /// The same client, which speaks this era to servers that have both. Default: the newest one. A server can ask in
     /// the middle of a call in either, but many tools were written for [`Era::Handshake`] and only ask there.
     #[must_use]
-    pub fn prefer(mut self, era: Era) -> Self {
+    pub fn prefer_era(mut self, era: Era) -> Self {
         self.era = era;
         self
     }
@@ -148,23 +148,23 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When the server cannot be reached, or nothing that it speaks is known here.
-    pub async fn connect(self, way: Way) -> Result<Client, Fault> {
+    pub async fn connect(self, way: Address) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
-        let dialer = Dialer::new(way, profile);
+        let dialer = Connector::new(way, profile);
         let dialer = match self.revision {
-            Some(revision) => dialer.pinned(revision.rules()),
+            Some(revision) => dialer.pin_revision(revision.rules()),
             None => dialer,
         };
         let connection = dialer.connect_in(self.era, &offer).await?;
         let era = connection.greeting().rules.era;
-        let found = dialer.spoken(era).unwrap_or(Found::Handshake);
+        let found = dialer.detected_in(era).unwrap_or(DetectedEra::Handshake);
         let capabilities = Arc::clone(&offer.capabilities);
-        let again = Some(Redial { dialer, era: self.era, offer });
-        let line = Line::new(connection, again, self.log).await;
-        Ok(self.begin(line, found, capabilities))
+        let again = Some(ReconnectSettings { connector: dialer, era: self.era, offer });
+        let line = ReconnectingConnection::new(connection, again, self.log).await;
+        Ok(self.into_client(line, found, capabilities))
     }
 
-    /// Connects over a transport to a server that speaks in the way that is [preferred](Self::prefer), as far as its
+    /// Connects over a transport to a server that speaks in the way that is [preferred](Self::prefer_era), as far as its
     /// dialect has that: there is no second transport to ask it by. Within a tokio runtime.
     ///
     /// # Errors
@@ -178,39 +178,55 @@ impl ClientBuilder {
             None if profile.dialect.stateless => Era::Stateless,
             None => Era::Handshake,
         };
-        let connection = dialer::open(transport, &profile, (era, pinned), &offer).await?;
+        let connection = connector::open_over(transport, &profile, (era, pinned), &offer).await?;
         let found = match era {
-            Era::Stateless => Found::Stateless(connection.greeting().rules),
-            Era::Handshake => Found::Handshake,
+            Era::Stateless => DetectedEra::Stateless(connection.greeting().rules),
+            Era::Handshake => DetectedEra::Handshake,
         };
-        let line = Line::new(connection, None, self.log).await;
-        Ok(self.begin(line, found, offer.capabilities))
+        let line = ReconnectingConnection::new(connection, None, self.log).await;
+        Ok(self.into_client(line, found, offer.capabilities))
     }
 
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
-        let spec = || builtin(SPEC).ok_or_else(|| internal("the dialect `spec` is missing"));
+        let spec =
+            || builtin(SPEC_DIALECT).ok_or_else(|| internal_fault("the dialect `spec` is missing"));
         let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
         let identity = Raw::from_value(&self.identity);
         Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
     }
 
-    fn offer(&self) -> Offer {
+    fn offer(&self) -> ClientOffer {
         let answering = self.callbacks.clone();
         let hearing = self.callbacks.event.clone();
-        Offer {
+        ClientOffer {
             capabilities: Arc::new(self.callbacks.capabilities()),
             on_log: hearing.map(|tell| Arc::new(move |event| tell(event)) as OnLog),
-            on_question: Some(Arc::new(move |asked| {
-                tokio::spawn(answering.clone().reply(asked));
+            on_input_request: Some(Arc::new(move |asked| {
+                tokio::spawn(answering.clone().respond(asked));
             })),
         }
     }
 
-    fn begin(self, line: Line, found: Found, capabilities: Arc<ClientCapabilities>) -> Client {
+    fn into_client(
+        self,
+        line: ReconnectingConnection,
+        found: DetectedEra,
+        capabilities: Arc<ClientCapabilities>,
+    ) -> Client {
         let (callbacks, log) = (self.callbacks, self.log);
-        let dialect = self.dialect.map_or(SPEC.into(), |dialect| dialect.name);
+        let dialect = self.dialect.map_or(SPEC_DIALECT.into(), |dialect| dialect.name);
         let (mirrors, tasked, excluded) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Client { line, found, dialect, capabilities, callbacks, log, mirrors, tasked, excluded }
+        Client {
+            connection: line,
+            detected_era: found,
+            dialect,
+            capabilities,
+            callbacks,
+            log,
+            mirrored_headers: mirrors,
+            task_tools: tasked,
+            excluded_items: excluded,
+        }
     }
 }
 
@@ -225,18 +241,18 @@ where
 /// A client of one server.
 #[derive(Debug)]
 pub struct Client {
-    line: Line,
-    found: Found,
+    connection: ReconnectingConnection,
+    detected_era: DetectedEra,
     dialect: DialectText,
     capabilities: Arc<ClientCapabilities>,
     callbacks: Callbacks,
     log: Option<Level>,
     /// Which arguments of which tools are repeated in headers; learnt when tools are listed.
-    mirrors: Mutex<HashMap<String, Arc<[MirroredHeader]>>>,
+    mirrored_headers: Mutex<HashMap<String, Arc<[MirroredHeader]>>>,
     /// Which tools only run as tasks; learnt when tools are listed.
-    pub(super) tasked: Mutex<BTreeSet<String>>,
+    pub(super) task_tools: Mutex<BTreeSet<String>>,
     /// Items that break the rules of their kind; learnt when they are listed.
-    excluded: Mutex<BTreeMap<ListKind, Vec<ExcludedItem>>>,
+    excluded_items: Mutex<BTreeMap<ListKind, Vec<ExcludedItem>>>,
 }
 
 impl Client {
@@ -244,18 +260,18 @@ impl Client {
     ///
     /// # Errors
     /// As [`ClientBuilder::connect`].
-    pub async fn connect(way: Way) -> Result<Self, Fault> {
+    pub async fn connect(way: Address) -> Result<Self, Fault> {
         ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(way).await
     }
 
     /// The conversation itself, for what is not here. When the server has forgotten it, another follows.
     pub fn connection(&self) -> Connection {
-        self.line.connection()
+        self.connection.connection()
     }
 
     /// How the server wanted to be spoken to.
-    pub fn found(&self) -> Found {
-        self.found
+    pub fn detected_era(&self) -> DetectedEra {
+        self.detected_era
     }
 
     /// The name of the dialect that the server is taken to speak.
@@ -271,7 +287,7 @@ impl Client {
         let mut items = self.list_all(kind).await?;
         if kind == ListKind::Tools {
             self.learn_tasks(&items);
-            self.learn_mirrors(&mut items);
+            self.learn_mirrored_headers(&mut items);
         }
         Ok(items)
     }
@@ -282,24 +298,27 @@ impl Client {
     /// What the server says, or why it says nothing.
     pub async fn list_all(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
         let (mut items, mut excluded, mut cursor) = (Vec::new(), Vec::new(), None);
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
-                return Err(internal("the server's answer is no page of a list"));
+                return Err(internal_fault("the server's answer is no page of a list"));
             };
             items.extend(page.items.iter().cloned());
             excluded.extend(page.excluded.into_vec());
             if page.next.is_none() {
-                self.excluded.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, excluded);
+                self.excluded_items
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(kind, excluded);
                 return Ok(items);
             }
             cursor = page.next;
         }
-        Err(internal("the server's list does not end"))
+        Err(internal_fault("the server's list does not end"))
     }
 
     /// The items of a list that were left out when it was last fetched, because they break the rules of their kind.
-    pub fn excluded(&self, kind: ListKind) -> Vec<ExcludedItem> {
-        self.excluded
+    pub fn excluded_items(&self, kind: ListKind) -> Vec<ExcludedItem> {
+        self.excluded_items
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&kind)
@@ -315,15 +334,15 @@ impl Client {
     /// What the server says, or why it says nothing. A tool that failed is a result.
     pub async fn call_tool(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
         let arguments = Some(Raw::from_value(arguments));
-        self.raw(Operation::CallTool { name: name.to_owned(), arguments }).await
+        self.call_raw(Operation::CallTool { name: name.to_owned(), arguments }).await
     }
 
     /// Reads a resource; the result as the server wrote it.
     ///
     /// # Errors
     /// What the server says, or why it says nothing.
-    pub async fn read(&self, uri: &str) -> Result<Raw, Fault> {
-        self.raw(Operation::ReadResource { uri: uri.to_owned() }).await
+    pub async fn read_resource(&self, uri: &str) -> Result<Raw, Fault> {
+        self.call_raw(Operation::ReadResource { uri: uri.to_owned() }).await
     }
 
     /// Renders a prompt; the result as the server wrote it.
@@ -332,7 +351,7 @@ impl Client {
     /// What the server says, or why it says nothing.
     pub async fn get_prompt(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
         let arguments = Some(Raw::from_value(arguments));
-        self.raw(Operation::GetPrompt { name: name.to_owned(), arguments }).await
+        self.call_raw(Operation::GetPrompt { name: name.to_owned(), arguments }).await
     }
 
     /// Completes an argument; the result as the server wrote it.
@@ -340,18 +359,18 @@ impl Client {
     /// # Errors
     /// What the server says, or why it says nothing.
     pub async fn complete(&self, request: CompletionRequest) -> Result<Raw, Fault> {
-        self.raw(Operation::Complete(request)).await
+        self.call_raw(Operation::Complete(request)).await
     }
 
     /// Ends the conversation.
     pub async fn close(self) {
-        self.line.connection().close().await;
+        self.connection.connection().close().await;
     }
 
-    async fn raw(&self, operation: Operation) -> Result<Raw, Fault> {
+    async fn call_raw(&self, operation: Operation) -> Result<Raw, Fault> {
         match self.call(operation).await? {
             Payload::Relayed(relayed) => Ok(relayed.into_result()),
-            _ => Err(internal("the server's answer is of another kind")),
+            _ => Err(internal_fault("the server's answer is of another kind")),
         }
     }
 
@@ -362,41 +381,44 @@ impl Client {
     /// What the server says, or why it says nothing.
     pub async fn call(&self, operation: Operation) -> Result<Payload, Fault> {
         let (mut reentry, mut is_mended) = (None, false);
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut request = self.request(operation.clone());
             request.options.input_responses.clone_from(&reentry);
             self.allow_tasks(&mut request);
             let connection = self.connection();
-            match self.round(&connection, request, self.mirrors_of(&operation)).await {
-                Outcome::Complete(Payload::TaskCreated(task)) => return self.follow(task).await,
+            match self.call_round(&connection, request, self.mirrored_headers_of(&operation)).await
+            {
+                Outcome::Complete(Payload::TaskCreated(task)) => {
+                    return self.follow_task(task).await;
+                }
                 Outcome::Complete(payload) => return Ok(payload),
                 Outcome::Fail(fault) if is_mended => return Err(fault),
                 Outcome::Fail(fault) => {
-                    is_mended = Box::pin(self.mend(&connection, &operation, &fault)).await;
+                    is_mended = Box::pin(self.recover(&connection, &operation, &fault)).await;
                     if !is_mended {
                         return Err(fault);
                     }
                 }
-                Outcome::Detach(_) => return Err(internal("the call was detached")),
+                Outcome::Detach(_) => return Err(internal_fault("the call was detached")),
                 Outcome::InputRequired { requests: asks, request_state: state } => {
                     let answers = match asks.is_empty() {
                         true => None,
-                        false => Some(self.callbacks.answers(asks).await?),
+                        false => Some(self.callbacks.handle_all(asks).await?),
                     };
                     reentry = Some(InputResponses { responses: answers, request_state: state });
                 }
             }
         }
-        Err(Fault::new(FaultKind::InputRefused, format!("the server asked {ROUNDS} times")))
+        Err(Fault::new(FaultKind::InputRefused, format!("the server asked {MAX_ROUNDS} times")))
     }
 
     /// Does what lets a call be made again that was refused before it was carried out; tells whether there is anything.
-    async fn mend(&self, connection: &Connection, operation: &Operation, fault: &Fault) -> bool {
+    async fn recover(&self, connection: &Connection, operation: &Operation, fault: &Fault) -> bool {
         let is_tool = matches!(operation, Operation::CallTool { .. });
         match fault.kind {
             // 2026-07-28 basic/transports/streamable-http, client behavior.
             FaultKind::HeaderMismatch if is_tool => self.list(ListKind::Tools).await.is_ok(),
-            _ => self.line.renew(connection).await,
+            _ => self.connection.reconnect(connection).await,
         }
     }
 
@@ -412,35 +434,35 @@ impl Client {
         &self.callbacks
     }
 
-    pub(super) async fn round(
+    pub(super) async fn call_round(
         &self,
         connection: &Connection,
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
     ) -> Outcome {
-        let mut calling = connection.begin_with(request, mirrors);
+        let mut calling = connection.start_call_with(request, mirrors);
         // Who is asked while the call goes on; nobody once it is over.
         let mut answering = JoinSet::new();
         loop {
             match calling.next().await {
-                Step::News(News::Event(event)) => {
+                CallStep::Event(CallEvent::Event(event)) => {
                     if let Some(tell) = &self.callbacks.event {
                         tell(event);
                     }
                 }
-                Step::News(News::Asked(asked)) => {
-                    answering.spawn(self.callbacks.clone().reply(asked));
+                CallStep::Event(CallEvent::InputRequested(asked)) => {
+                    answering.spawn(self.callbacks.clone().respond(asked));
                 }
-                Step::News(News::NotOffered(_) | News::Withdrawn(_)) => {}
-                Step::Done(outcome) => return outcome,
-                Step::Ended(_) => return internal("the call is over already").into(),
+                CallStep::Event(CallEvent::InputNotOffered(_) | CallEvent::InputWithdrawn(_)) => {}
+                CallStep::Done(outcome) => return outcome,
+                CallStep::Ended(_) => return internal_fault("the call is over already").into(),
             }
         }
     }
 
     /// Learns which arguments are repeated in headers. A tool that names a header which cannot be is not to be
     /// used (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
-    fn learn_mirrors(&self, tools: &mut Vec<Arc<Definition>>) {
+    fn learn_mirrored_headers(&self, tools: &mut Vec<Arc<Definition>>) {
         let rules = self.connection().greeting().rules;
         if rules.era != Era::Stateless {
             return;
@@ -456,16 +478,16 @@ impl Client {
             }
             mirrors.is_ok()
         });
-        *self.mirrors.lock().unwrap_or_else(PoisonError::into_inner) = learnt;
+        *self.mirrored_headers.lock().unwrap_or_else(PoisonError::into_inner) = learnt;
     }
 
-    fn mirrors_of(&self, operation: &Operation) -> Arc<[MirroredHeader]> {
+    fn mirrored_headers_of(&self, operation: &Operation) -> Arc<[MirroredHeader]> {
         let Operation::CallTool { name, .. } = operation else { return [].into() };
-        let known = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.mirrored_headers.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).map_or_else(|| [].into(), Arc::clone)
     }
 }
 
-pub(super) fn internal(detail: &str) -> Fault {
+pub(super) fn internal_fault(detail: &str) -> Fault {
     Fault::new(FaultKind::Internal, detail)
 }

@@ -10,24 +10,24 @@ use creole_proto::wire::{self, Frame};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::connection::{Before, Connection, Setup};
+use super::super::connection::{Connection, ConnectionSetup, PriorMessages};
 use super::super::lines::ChildServer;
-use super::super::probe::unsupported;
-use super::{Agreed, Terms};
+use super::super::probe::unsupported_fault;
+use super::{NegotiatedConnection, NegotiationTerms};
 use crate::process::{Child, ChildInput, ChildOutput, Program};
 
 /// The longest answer that is looked at, and the most that is kept of what else is said.
-const LONGEST: usize = 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 
 /// How long a process may be silent before whoever runs it is told so: a server that listens elsewhere, or waits for
 /// something, would else be waited for without a word.
-const NOTICE: Duration = Duration::from_secs(5);
+const SILENCE_NOTICE: Duration = Duration::from_secs(5);
 
 /// What came of asking.
-pub(super) enum Came {
+pub(super) enum NegotiationOutcome {
     /// It speaks this era.
     Agreed(Era),
     /// It refuses all that it was asked.
@@ -39,123 +39,135 @@ pub(super) enum Came {
 }
 
 /// A process that is asked which era it speaks.
-pub(super) struct Talk<'a> {
+pub(super) struct EraNegotiation<'a> {
     name: &'a str,
-    terms: Terms<'a>,
+    terms: NegotiationTerms<'a>,
     child: Child,
     stdin: ChildInput,
     stdout: ChildOutput,
     /// What was read and not looked at yet.
     unread: Vec<u8>,
     /// Lines that are for whoever has the conversation.
-    kept: Vec<Vec<u8>>,
-    asked: Vec<Asked>,
+    other_lines: Vec<Vec<u8>>,
+    openings: Vec<SentOpening>,
     /// When its silence is logged; nothing once it was.
-    notice: Option<Instant>,
+    silence_notice_at: Option<Instant>,
 }
 
 /// How many lines of a process that gave no answer are shown, and how much of each.
-const MOST_SHOWN: usize = 5;
-const LONGEST_SHOWN: usize = 200;
+const MAX_QUOTED_LINES: usize = 5;
+const MAX_QUOTED_LINE: usize = 200;
 
 /// An opening request that was sent.
-struct Asked {
+struct SentOpening {
     era: Era,
     /// The number before that of the request.
     after: u64,
-    refusal: Option<Fault>,
+    fault: Option<Fault>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> EraNegotiation<'a> {
     /// Starts a process and asks it in this era.
     pub(super) async fn start(
         program: &'a Program,
-        terms: Terms<'a>,
+        terms: NegotiationTerms<'a>,
         era: Era,
     ) -> Result<Self, Fault> {
         let (child, stdin, stdout) = Child::start(program).await?;
         let (unread, kept, asked) = (Vec::new(), Vec::new(), Vec::new());
-        let (name, notice) = (&*program.name, Some(Instant::now() + NOTICE));
-        let mut talk = Self { name, terms, child, stdin, stdout, unread, kept, asked, notice };
-        talk.ask(era).await;
+        let (name, notice) = (&*program.name, Some(Instant::now() + SILENCE_NOTICE));
+        let mut talk = Self {
+            name,
+            terms,
+            child,
+            stdin,
+            stdout,
+            unread,
+            other_lines: kept,
+            openings: asked,
+            silence_notice_at: notice,
+        };
+        talk.send_opening(era).await;
         Ok(talk)
     }
 
     /// Whether it was asked `server/discover`.
-    pub(super) fn was_discovered(&self) -> bool {
-        self.asked.iter().any(|asked| asked.era == Era::Stateless)
+    pub(super) fn has_sent_discover(&self) -> bool {
+        self.openings.iter().any(|asked| asked.era == Era::Stateless)
     }
 
     /// Waits until it is known which era it speaks. It is asked in the second one too if it refuses the first, or is
     /// silent about it for so long; and it is taken for stuck if it then goes on being silent.
-    pub(super) async fn agree(
+    pub(super) async fn negotiate(
         &mut self,
         second: Era,
         silence: Option<Duration>,
         stuck: Option<Duration>,
-    ) -> Came {
+    ) -> NegotiationOutcome {
         let limit = self.terms.profile.limits.handshake_timeout;
-        let first = timeout(silence.unwrap_or(limit).min(limit), self.wait()).await;
+        let first = timeout(silence.unwrap_or(limit).min(limit), self.wait_for_outcome()).await;
         match first {
-            Ok(Came::Refused(fault)) if is_absence(&fault) => return Came::Refused(fault),
-            Ok(Came::Refused(_)) => {}
+            Ok(NegotiationOutcome::Refused(fault)) if is_unrelated_to_era(&fault) => {
+                return NegotiationOutcome::Refused(fault);
+            }
+            Ok(NegotiationOutcome::Refused(_)) => {}
             Ok(came) => return came,
             Err(_) if silence.is_some() => {}
-            Err(_) => return Came::Refused(self.silent(limit)),
+            Err(_) => return NegotiationOutcome::Refused(self.silent_fault(limit)),
         }
-        self.ask(second).await;
-        match timeout(stuck.unwrap_or(limit).min(limit), self.wait()).await {
+        self.send_opening(second).await;
+        match timeout(stuck.unwrap_or(limit).min(limit), self.wait_for_outcome()).await {
             Ok(came) => came,
-            Err(_) if stuck.is_some() => Came::Stuck,
-            Err(_) => Came::Refused(self.silent(limit)),
+            Err(_) if stuck.is_some() => NegotiationOutcome::Stuck,
+            Err(_) => NegotiationOutcome::Refused(self.silent_fault(limit)),
         }
     }
 
     /// Waits until one of the openings is accepted, or all are refused. Cancel-safe.
-    pub(super) async fn wait(&mut self) -> Came {
-        while let Some(line) = self.next().await {
-            match self.judge(&line) {
-                Judged::Accepted(era) => {
-                    self.kept.push(line);
-                    return Came::Agreed(era);
+    pub(super) async fn wait_for_outcome(&mut self) -> NegotiationOutcome {
+        while let Some(line) = self.next_line().await {
+            match self.classify_line(&line) {
+                LineVerdict::Accepted(era) => {
+                    self.other_lines.push(line);
+                    return NegotiationOutcome::Agreed(era);
                 }
-                Judged::Refused => {}
-                Judged::Final(fault) => return Came::Refused(fault),
-                Judged::Other => self.keep(line),
+                LineVerdict::Refused => {}
+                LineVerdict::Final(fault) => return NegotiationOutcome::Refused(fault),
+                LineVerdict::Other => self.keep_line(line),
             }
-            if let Some(fault) = self.refusal() {
-                return Came::Refused(fault);
+            if let Some(fault) = self.refused_fault() {
+                return NegotiationOutcome::Refused(fault);
             }
         }
-        Came::Ended
+        NegotiationOutcome::Ended
     }
 
-    /// The next line, as [`Talk::line`]; a long silence before it is logged.
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        if let Some(notice) = self.notice {
+    /// The next line, as [`EraNegotiation::read_line`]; a long silence before it is logged.
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        if let Some(notice) = self.silence_notice_at {
             tokio::select! {
-                line = self.line() => return line,
-                () = sleep_until(notice) => self.notice = None,
+                line = self.read_line() => return line,
+                () = sleep_until(notice) => self.silence_notice_at = None,
             }
             let (upstream, stderr) = (self.name, self.child.tail().text());
             tracing::warn!(
                 upstream,
                 stderr,
                 "`{upstream}` has not answered for {} s",
-                NOTICE.as_secs()
+                SILENCE_NOTICE.as_secs()
             );
         }
-        self.line().await
+        self.read_line().await
     }
 
     /// The fault of a process that does not answer, with its last words.
-    fn silent(&self, limit: Duration) -> Fault {
+    fn silent_fault(&self, limit: Duration) -> Fault {
         let detail = format!("`{}` did not answer within {} s", self.name, limit.as_secs());
-        self.quoted(Fault::new(FaultKind::Timeout, detail))
+        self.with_stderr(Fault::new(FaultKind::Timeout, detail))
     }
 
     /// The same fault with the last words of this process before those that it has.
-    pub(super) fn quoted(&self, mut fault: Fault) -> Fault {
+    pub(super) fn with_stderr(&self, mut fault: Fault) -> Fault {
         let words = [self.child.tail().text(), fault.trace.take().unwrap_or_default()];
         let words: Vec<String> = words.into_iter().filter(|text| !text.is_empty()).collect();
         fault.trace = Some(words.join("\n")).filter(|text| !text.is_empty());
@@ -163,47 +175,59 @@ impl<'a> Talk<'a> {
     }
 
     /// Opens the conversation: the request was sent, and its answer is here.
-    pub(super) async fn connect(self, era: Era) -> Result<Agreed, Fault> {
-        let other = |asked: &&Asked| asked.era != era;
-        let lacks = self.asked.iter().find(other).map(|asked| asked.era);
-        let own = self.asked.iter().find(|asked| asked.era == era);
+    pub(super) async fn connect(self, era: Era) -> Result<NegotiatedConnection, Fault> {
+        let other = |asked: &&SentOpening| asked.era != era;
+        let lacks = self.openings.iter().find(other).map(|asked| asked.era);
+        let own = self.openings.iter().find(|asked| asked.era == era);
         let after = own.map_or(0, |own| own.after);
         let (transport, setup) = self.into_parts(era);
-        let connection = Connection::open(transport, Setup { after, ..setup }).await?;
-        Ok(Agreed { connection, lacks })
+        let connection =
+            Connection::open(transport, ConnectionSetup { after_id: after, ..setup }).await?;
+        Ok(NegotiatedConnection { connection, missing_era: lacks })
     }
 
     /// The fault of a process that ended, with its last words.
-    pub(super) async fn fail(self, era: Era) -> Result<Agreed, Fault> {
-        let wrote = self.wrote();
+    pub(super) async fn into_exit_fault(self, era: Era) -> Result<NegotiatedConnection, Fault> {
+        let wrote = self.quoted_output();
         let (transport, setup) = self.into_parts(era);
-        let opened = Connection::open(transport, Setup { heard: None, ..setup }).await;
-        let connection = opened.map_err(|fault| unanswered(fault, &wrote))?;
-        Ok(Agreed { connection, lacks: None })
+        let opened =
+            Connection::open(transport, ConnectionSetup { prior_messages: None, ..setup }).await;
+        let connection = opened.map_err(|fault| exit_fault(fault, &wrote))?;
+        Ok(NegotiatedConnection { connection, missing_era: None })
     }
 
     /// The first lines that it wrote and that are no answers.
-    fn wrote(&self) -> String {
+    fn quoted_output(&self) -> String {
         let cut = |line: &Vec<u8>| {
             String::from_utf8_lossy(line.trim_ascii_end())
                 .chars()
-                .take(LONGEST_SHOWN)
+                .take(MAX_QUOTED_LINE)
                 .collect::<String>()
         };
-        self.kept.iter().take(MOST_SHOWN).map(cut).collect::<Vec<_>>().join("\n")
+        self.other_lines.iter().take(MAX_QUOTED_LINES).map(cut).collect::<Vec<_>>().join("\n")
     }
 
-    fn into_parts(self, era: Era) -> (Box<ChildServer>, Setup) {
-        let Self { name, terms, child, stdin, stdout, unread, kept, asked, .. } = self;
-        let transport = ChildServer::of(name, child, stdin, stdout, unread);
-        let heard = Before { messages: kept, last: asked.len() as u64 };
-        (Box::new(transport), Setup { heard: Some(heard), ..terms.setup(era) })
+    fn into_parts(self, era: Era) -> (Box<ChildServer>, ConnectionSetup) {
+        let Self {
+            name,
+            terms,
+            child,
+            stdin,
+            stdout,
+            unread,
+            other_lines: kept,
+            openings: asked,
+            ..
+        } = self;
+        let transport = ChildServer::from_running(name, child, stdin, stdout, unread);
+        let heard = PriorMessages { messages: kept, last_request_id: asked.len() as u64 };
+        (Box::new(transport), ConnectionSetup { prior_messages: Some(heard), ..terms.setup(era) })
     }
 
-    async fn ask(&mut self, era: Era) {
-        let after = self.asked.len() as u64;
+    async fn send_opening(&mut self, era: Era) {
+        let after = self.openings.len() as u64;
         let (_, request) = self.machine(era, after);
-        self.asked.push(Asked { era, after, refusal: None });
+        self.openings.push(SentOpening { era, after, fault: None });
         let mut sent = 0;
         while sent < request.len() {
             match self.stdin.write(&request[sent..]).await {
@@ -224,13 +248,13 @@ impl<'a> Talk<'a> {
     }
 
     /// The next line; nothing at the end. Cancel-safe.
-    async fn line(&mut self) -> Option<Vec<u8>> {
+    async fn read_line(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(end) = memchr(&self.unread) {
+            if let Some(end) = find_newline(&self.unread) {
                 let line = self.unread.drain(..=end).collect::<Vec<u8>>();
                 return Some(line);
             }
-            if self.unread.len() > LONGEST {
+            if self.unread.len() > MAX_RESPONSE_BYTES {
                 // No answer to an opening is that long.
                 self.unread.clear();
             }
@@ -241,55 +265,59 @@ impl<'a> Talk<'a> {
     }
 
     /// Keeps a line that is no answer to an opening for whoever has the conversation.
-    fn keep(&mut self, line: Vec<u8>) {
-        let kept: usize = self.kept.iter().map(Vec::len).sum();
-        if kept + line.len() <= LONGEST {
-            self.kept.push(line);
+    fn keep_line(&mut self, line: Vec<u8>) {
+        let kept: usize = self.other_lines.iter().map(Vec::len).sum();
+        if kept + line.len() <= MAX_RESPONSE_BYTES {
+            self.other_lines.push(line);
         }
     }
 
     /// The fault of a process that refused all that it was asked: what it says of a handshake says more.
-    fn refusal(&self) -> Option<Fault> {
-        if self.asked.iter().any(|asked| asked.refusal.is_none()) {
+    fn refused_fault(&self) -> Option<Fault> {
+        if self.openings.iter().any(|asked| asked.fault.is_none()) {
             return None;
         }
-        let shaken = self.asked.iter().find(|asked| asked.era == Era::Handshake);
-        shaken.or(self.asked.first()).and_then(|asked| asked.refusal.clone())
+        let shaken = self.openings.iter().find(|asked| asked.era == Era::Handshake);
+        shaken.or(self.openings.first()).and_then(|asked| asked.fault.clone())
     }
 
-    fn judge(&mut self, line: &[u8]) -> Judged {
+    fn classify_line(&mut self, line: &[u8]) -> LineVerdict {
         let line = line.trim_ascii();
-        for place in 0..self.asked.len() {
-            let asked = &self.asked[place];
-            if asked.refusal.is_some() {
+        for place in 0..self.openings.len() {
+            let asked = &self.openings[place];
+            if asked.fault.is_some() {
                 continue;
             }
             let judged = match asked.era {
-                Era::Handshake => self.judge_handshake(asked.after, line),
-                Era::Stateless => self.judge_discovery(asked.after, line),
+                Era::Handshake => self.check_handshake_response(asked.after, line),
+                Era::Stateless => self.check_discover_response(asked.after, line),
             };
             match judged {
-                Some(Ok(())) => return Judged::Accepted(asked.era),
-                Some(Err(Said::Refused(fault))) => {
-                    self.asked[place].refusal = Some(fault);
-                    return Judged::Refused;
+                Some(Ok(())) => return LineVerdict::Accepted(asked.era),
+                Some(Err(OpeningError::Refused(fault))) => {
+                    self.openings[place].fault = Some(fault);
+                    return LineVerdict::Refused;
                 }
-                Some(Err(Said::Unsupported(fault))) => return Judged::Final(fault),
+                Some(Err(OpeningError::Unsupported(fault))) => return LineVerdict::Final(fault),
                 None => {}
             }
         }
-        Judged::Other
+        LineVerdict::Other
     }
 
     /// What a line says about a handshake; nothing if it does not answer it.
-    fn judge_handshake(&self, after: u64, line: &[u8]) -> Option<Result<(), Said>> {
+    fn check_handshake_response(
+        &self,
+        after: u64,
+        line: &[u8],
+    ) -> Option<Result<(), OpeningError>> {
         let (mut machine, _) = self.machine(Era::Handshake, after);
         let mut out = Outbox::default();
         machine.receive(line, None, Duration::ZERO, &mut out);
         while let Some(happening) = out.next_event() {
             match happening {
                 ClientEvent::Opened(_) => return Some(Ok(())),
-                ClientEvent::OpenFailed(fault) => return Some(Err(Said::Refused(fault))),
+                ClientEvent::OpenFailed(fault) => return Some(Err(OpeningError::Refused(fault))),
                 _ => {}
             }
         }
@@ -298,7 +326,7 @@ impl<'a> Talk<'a> {
 
     /// What a line says about `server/discover`; nothing if it does not answer it. An error without an id does: there
     /// are servers that cannot even read the request.
-    fn judge_discovery(&self, after: u64, line: &[u8]) -> Option<Result<(), Said>> {
+    fn check_discover_response(&self, after: u64, line: &[u8]) -> Option<Result<(), OpeningError>> {
         let Ok(Frame::One(fields)) = wire::scan(line, &wire::ScanLimits::default()) else {
             return None;
         };
@@ -312,18 +340,18 @@ impl<'a> Talk<'a> {
         Some(match judge_reply(ProbeReply::Line(line), self.terms.stateless) {
             ProbeVerdict::Stateless(_) if fields.result.is_some() => Ok(()),
             ProbeVerdict::UnsupportedVersions(versions) => {
-                Err(Said::Unsupported(unsupported(self.name, &versions)))
+                Err(OpeningError::Unsupported(unsupported_fault(self.name, &versions)))
             }
             _ => {
                 let detail = "the server does not know `server/discover`";
-                Err(Said::Refused(Fault::new(FaultKind::MethodNotFound, detail)))
+                Err(OpeningError::Refused(Fault::new(FaultKind::MethodNotFound, detail)))
             }
         })
     }
 }
 
 /// What a line is to the openings that were sent.
-enum Judged {
+enum LineVerdict {
     Accepted(Era),
     Refused,
     /// There is nothing that could be tried after this.
@@ -332,18 +360,18 @@ enum Judged {
 }
 
 /// Why an opening is not accepted.
-enum Said {
+enum OpeningError {
     Refused(Fault),
     /// It speaks only versions that are not known here.
     Unsupported(Fault),
 }
 
-fn memchr(bytes: &[u8]) -> Option<usize> {
+fn find_newline(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
 /// The fault of a process that ended before it answered. What it wrote is for whoever runs it, as its last words are.
-fn unanswered(mut fault: Fault, wrote: &str) -> Fault {
+fn exit_fault(mut fault: Fault, wrote: &str) -> Fault {
     if fault.kind == FaultKind::BackendUnavailable && !fault.detail.contains("MCP") {
         fault.detail.push_str(" without an MCP answer");
         let told = [wrote, fault.trace.as_deref().unwrap_or_default()];
@@ -354,6 +382,6 @@ fn unanswered(mut fault: Fault, wrote: &str) -> Fault {
 }
 
 /// Whether a fault says nothing about the era.
-fn is_absence(fault: &Fault) -> bool {
+fn is_unrelated_to_era(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy)
 }

@@ -15,31 +15,31 @@ use creole_proto::operation::{Event, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 
-use super::hub::Hub;
-use super::link::{Carrier, Whereabouts};
+use super::dispatcher::Dispatcher;
+use super::transport::{Exchange, ResumePoint};
 use crate::call::CancelReason;
 
 /// News of one call that may wait to be taken. Progress beyond that is left out; a question is refused.
-const NEWS: usize = 256;
+const MAX_PENDING_EVENTS: usize = 256;
 
 /// What happens on the way to an outcome.
 #[derive(Debug)]
-pub enum News {
+pub enum CallEvent {
     /// Progress, or a log message.
     Event(Event),
     /// The server asks something.
-    Asked(Asked),
+    InputRequested(ServerInputRequest),
     /// The server asked something that was not offered to it, and was refused.
-    NotOffered(InputRequest),
+    InputNotOffered(InputRequest),
     /// The server no longer wants to know.
-    Withdrawn(InputRequestKey),
+    InputWithdrawn(InputRequestKey),
 }
 
 /// The next step of a call.
 #[derive(Debug)]
-pub enum Step {
+pub enum CallStep {
     /// Something happened.
-    News(News),
+    Event(CallEvent),
     /// It came to this. A subscription goes on.
     Done(Outcome),
     /// Nothing more will come: a subscription is over, by this fault if by any.
@@ -48,23 +48,23 @@ pub enum Step {
 
 /// A question of a server.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ServerInputRequest {
     /// What is asked.
-    pub question: InputRequest,
+    pub request: InputRequest,
     /// The task that it belongs to, as the server names it.
     pub task: Option<String>,
     /// How it is answered. Dropping it refuses.
-    pub reply: Reply,
+    pub responder: InputResponder,
 }
 
 /// The answer that is owed for a question.
-pub struct Reply {
+pub struct InputResponder {
     pub(super) key: InputRequestKey,
-    pub(super) hub: Weak<Hub>,
-    pub(super) is_owed: bool,
+    pub(super) dispatcher: Weak<Dispatcher>,
+    pub(super) is_pending: bool,
 }
 
-impl Reply {
+impl InputResponder {
     /// The question's key, by which it may be withdrawn.
     pub fn key(&self) -> InputRequestKey {
         self.key
@@ -72,33 +72,33 @@ impl Reply {
 
     /// The id that the server gave the question, if it still waits.
     pub fn id(&self) -> Option<String> {
-        self.hub.upgrade()?.id_of(self.key)
+        self.dispatcher.upgrade()?.request_id_of(self.key)
     }
 
     /// Tells the server that the answer still is on its way, if it wants to be told.
-    pub fn keep_waiting(&self) {
-        if let Some(hub) = self.hub.upgrade() {
-            hub.keep_waiting(self.key);
+    pub fn send_keep_alive(&self) {
+        if let Some(hub) = self.dispatcher.upgrade() {
+            hub.send_keep_alive(self.key);
         }
     }
 
     /// Answers with the result as the server is to get it, or refuses.
-    pub fn answer(mut self, answer: Result<Raw, InputRequestError>) {
-        self.give(answer);
+    pub fn respond(mut self, answer: Result<Raw, InputRequestError>) {
+        self.respond_once(answer);
     }
 
-    fn give(&mut self, answer: Result<Raw, InputRequestError>) {
-        self.is_owed = false;
-        if let Some(hub) = self.hub.upgrade() {
-            hub.answer(self.key, answer);
+    fn respond_once(&mut self, answer: Result<Raw, InputRequestError>) {
+        self.is_pending = false;
+        if let Some(hub) = self.dispatcher.upgrade() {
+            hub.respond(self.key, answer);
         }
     }
 }
 
-impl Drop for Reply {
+impl Drop for InputResponder {
     fn drop(&mut self) {
-        if self.is_owed {
-            self.give(Err(InputRequestError {
+        if self.is_pending {
+            self.respond_once(Err(InputRequestError {
                 code: -32603,
                 message: "nobody answered".to_owned(),
             }));
@@ -106,80 +106,80 @@ impl Drop for Reply {
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for InputResponder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Reply").field(&self.key).finish()
     }
 }
 
 /// What is found at the desk of a call.
-pub(super) enum Found {
+pub(super) enum SlotPoll {
     /// What happened.
-    Step(Step),
+    Step(CallStep),
     /// What is to carry the call from now on.
-    Carrier(Carrier),
+    Exchange(Exchange),
 }
 
 /// What the hub keeps of a call: what was said of it and not yet heard.
 #[derive(Default)]
-pub(super) struct Desk {
-    news: VecDeque<News>,
+pub(super) struct CallSlot {
+    events: VecDeque<CallEvent>,
     outcome: Option<Outcome>,
     /// Set once nothing more will come; the fault is that of a subscription.
     ended: Option<Option<Fault>>,
     waker: Option<Waker>,
     /// The arguments that are repeated in headers.
-    mirrors: Arc<[MirroredHeader]>,
+    mirrored_headers: Arc<[MirroredHeader]>,
     /// The headers of its frame, if they were known before that.
     headers: Option<Vec<HeaderField>>,
     /// What carries it, until its caller takes that over.
-    carrier: Option<Carrier>,
+    exchange: Option<Exchange>,
     /// Whether that has to wait for its turn.
-    is_held: bool,
+    is_queued: bool,
 }
 
-impl Desk {
+impl CallSlot {
     pub(super) fn new(mirrors: Arc<[MirroredHeader]>, headers: Option<Vec<HeaderField>>) -> Self {
-        Self { mirrors, headers, ..Self::default() }
+        Self { mirrored_headers: mirrors, headers, ..Self::default() }
     }
 
     /// The headers of its frame, for a transport that has headers.
     pub(super) fn headers(&mut self, frame: &[u8], rules: &Rules) -> Vec<HeaderField> {
         let known = self.headers.take();
-        known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrors))
+        known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrored_headers))
     }
 
     /// Leaves it to the caller to have the request carried, now or when its turn has come.
-    pub(super) fn carry(&mut self, carrier: Carrier, is_held: bool) {
-        (self.carrier, self.is_held) = (Some(carrier), is_held);
+    pub(super) fn set_exchange(&mut self, carrier: Exchange, is_held: bool) {
+        (self.exchange, self.is_queued) = (Some(carrier), is_held);
         if !is_held {
             self.wake();
         }
     }
 
     /// Leaves the rest of the way to the caller, who is woken by what carries it.
-    pub(super) fn carry_on(&mut self, carrier: Carrier) {
-        self.carrier = Some(carrier);
+    pub(super) fn continue_exchange(&mut self, carrier: Exchange) {
+        self.exchange = Some(carrier);
     }
 
     /// It is the call's turn to be sent: by whoever says so, unless nobody waits for it yet.
-    pub(super) fn release(&mut self) -> Option<(Carrier, Waker)> {
-        self.is_held = false;
+    pub(super) fn take_queued(&mut self) -> Option<(Exchange, Waker)> {
+        self.is_queued = false;
         let waker = self.waker.clone()?;
-        self.carrier.take().map(|carrier| (carrier, waker))
+        self.exchange.take().map(|carrier| (carrier, waker))
     }
 
     /// Wakes nobody until somebody looks again.
-    pub(super) fn hush(&mut self) {
+    pub(super) fn clear_waker(&mut self) {
         self.waker = None;
     }
 
     /// Puts news down, unless too much waits already.
-    pub(super) fn tell(&mut self, news: News) -> Result<(), News> {
-        if self.news.len() >= NEWS {
+    pub(super) fn push_event(&mut self, news: CallEvent) -> Result<(), CallEvent> {
+        if self.events.len() >= MAX_PENDING_EVENTS {
             return Err(news);
         }
-        self.news.push_back(news);
+        self.events.push_back(news);
         self.wake();
         Ok(())
     }
@@ -197,22 +197,22 @@ impl Desk {
     }
 
     /// Whether all that was said was heard, and the call goes on.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.news.is_empty() && self.outcome.is_none() && self.ended.is_none()
+    pub(super) fn is_drained(&self) -> bool {
+        self.events.is_empty() && self.outcome.is_none() && self.ended.is_none()
     }
 
-    pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Found> {
-        if let Some(news) = self.news.pop_front() {
-            return Poll::Ready(Found::Step(Step::News(news)));
+    pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<SlotPoll> {
+        if let Some(news) = self.events.pop_front() {
+            return Poll::Ready(SlotPoll::Step(CallStep::Event(news)));
         }
         if let Some(outcome) = self.outcome.take() {
-            return Poll::Ready(Found::Step(Step::Done(outcome)));
+            return Poll::Ready(SlotPoll::Step(CallStep::Done(outcome)));
         }
         if let Some(fault) = &mut self.ended {
-            return Poll::Ready(Found::Step(Step::Ended(fault.take())));
+            return Poll::Ready(SlotPoll::Step(CallStep::Ended(fault.take())));
         }
-        if let Some(carrier) = self.carrier.take_if(|_| !self.is_held) {
-            return Poll::Ready(Found::Carrier(carrier));
+        if let Some(carrier) = self.exchange.take_if(|_| !self.is_queued) {
+            return Poll::Ready(SlotPoll::Exchange(carrier));
         }
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),
@@ -229,18 +229,18 @@ impl Desk {
 }
 
 /// A call in flight. Dropping it cancels it.
-pub struct Calling {
+pub struct PendingCall {
     pub(super) key: CallKey,
-    pub(super) hub: Arc<Hub>,
+    pub(super) dispatcher: Arc<Dispatcher>,
     /// What carries it, while it is carried by whoever waits for it.
-    pub(super) carrier: Option<Carrier>,
+    pub(super) exchange: Option<Exchange>,
     /// Why it was not made at all.
-    pub(super) refused: Option<Box<Fault>>,
+    pub(super) fault: Option<Box<Fault>>,
     /// What the server is told if it is given up.
-    pub(super) reason: Option<CancelReason>,
+    pub(super) cancel_reason: Option<CancelReason>,
 }
 
-impl Calling {
+impl PendingCall {
     /// What the call is known by.
     pub fn key(&self) -> CallKey {
         self.key
@@ -248,52 +248,52 @@ impl Calling {
 
     /// Has the server told this reason if the call is given up and the reason is known by then.
     pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
-        self.reason = Some(Arc::clone(reason));
+        self.cancel_reason = Some(Arc::clone(reason));
     }
 
     /// Where another process can go on with the call, if the server lets its stream be taken up again and all that came
     /// of it was heard.
-    pub fn whereabouts(&self) -> Option<Whereabouts> {
-        self.hub.whereabouts(self.key)
+    pub fn resume_point(&self) -> Option<ResumePoint> {
+        self.dispatcher.resume_point(self.key)
     }
 
     /// Leaves the call to another process that goes on with it: the server is told nothing, now or when the connection
     /// is closed.
-    pub fn leave(self) {
-        self.hub.leave(self.key);
+    pub fn hand_over(self) {
+        self.dispatcher.hand_over_call(self.key);
     }
 
     /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.
-    pub async fn next(&mut self) -> Step {
-        if let Some(fault) = self.refused.take() {
-            return Step::Done((*fault).into());
+    pub async fn next(&mut self) -> CallStep {
+        if let Some(fault) = self.fault.take() {
+            return CallStep::Done((*fault).into());
         }
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<CallStep> {
         loop {
-            if let Some(carrier) = &mut self.carrier {
+            if let Some(carrier) = &mut self.exchange {
                 // What comes is looked for right afterwards.
-                self.hub.hush(self.key);
+                self.dispatcher.clear_waker(self.key);
                 if carrier.as_mut().poll(context).is_ready() {
-                    self.carrier = None;
+                    self.exchange = None;
                 }
             }
-            match ready!(self.hub.poll_found(self.key, context)) {
-                Found::Step(step) => return Poll::Ready(step),
-                Found::Carrier(carrier) => self.carrier = Some(carrier),
+            match ready!(self.dispatcher.poll_slot(self.key, context)) {
+                SlotPoll::Step(step) => return Poll::Ready(step),
+                SlotPoll::Exchange(carrier) => self.exchange = Some(carrier),
             }
         }
     }
 
     /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.
-    pub async fn outcome(&mut self, mut on_news: impl FnMut(News)) -> Outcome {
+    pub async fn outcome(&mut self, mut on_news: impl FnMut(CallEvent)) -> Outcome {
         loop {
             match self.next().await {
-                Step::News(news) => on_news(news),
-                Step::Done(outcome) => return outcome,
-                Step::Ended(fault) => {
+                CallStep::Event(news) => on_news(news),
+                CallStep::Done(outcome) => return outcome,
+                CallStep::Ended(fault) => {
                     let over = || Fault::new(FaultKind::Internal, "the call is over already");
                     return fault.unwrap_or_else(over).into();
                 }
@@ -302,14 +302,14 @@ impl Calling {
     }
 }
 
-impl Drop for Calling {
+impl Drop for PendingCall {
     fn drop(&mut self) {
-        let reason = self.reason.as_ref().and_then(|reason| reason.get());
-        self.hub.give_up(self.key, reason.map(String::as_str));
+        let reason = self.cancel_reason.as_ref().and_then(|reason| reason.get());
+        self.dispatcher.cancel_call(self.key, reason.map(String::as_str));
     }
 }
 
-impl fmt::Debug for Calling {
+impl fmt::Debug for PendingCall {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Calling").field("key", &self.key).finish_non_exhaustive()
     }

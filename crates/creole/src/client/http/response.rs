@@ -10,14 +10,14 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-use super::pool::Pool;
-use super::single::Single;
+use super::http1::Http1Connection;
+use super::pool::ConnectionPool;
 
 /// What the head of an answer says that matters here.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
-    pub(super) kind: Kind,
+    pub(super) kind: ResponseKind,
     /// The session that it names.
     pub(super) session: Option<HeaderValue>,
     /// How many seconds to wait. A date instead of a number is not worth a calendar.
@@ -26,13 +26,13 @@ pub(super) struct Head {
 
 /// What the body of an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Document,
+pub(super) enum ResponseKind {
+    Json,
     Events,
     Other,
 }
 
-impl Head {
+impl ResponseHead {
     /// What these headers say; of those that are there twice the first counts.
     pub(super) fn new<'a>(
         status: StatusCode,
@@ -42,7 +42,7 @@ impl Head {
         for (name, value) in headers {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             if is(CONTENT_TYPE.as_str()) {
-                kind = kind.or_else(|| Some(Kind::of(value)));
+                kind = kind.or_else(|| Some(ResponseKind::from_media_type(value)));
             } else if is(SESSION_ID_HEADER) {
                 session = session.or_else(|| HeaderValue::from_bytes(value).ok());
             } else if is(RETRY_AFTER.as_str()) {
@@ -51,21 +51,21 @@ impl Head {
                 retry_after = retry_after.or(seconds);
             }
         }
-        Self { status, kind: kind.unwrap_or(Kind::Other), session, retry_after }
+        Self { status, kind: kind.unwrap_or(ResponseKind::Other), session, retry_after }
     }
 
     /// The same for headers that lie in a map.
-    pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
         Self::new(status, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
     }
 }
 
-impl Kind {
+impl ResponseKind {
     /// What a media type means.
-    fn of(value: &[u8]) -> Self {
+    fn from_media_type(value: &[u8]) -> Self {
         let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         if media.eq_ignore_ascii_case(b"application/json") {
-            Self::Document
+            Self::Json
         } else if media.eq_ignore_ascii_case(b"text/event-stream") {
             Self::Events
         } else {
@@ -75,24 +75,24 @@ impl Kind {
 }
 
 /// The body of an answer. Read to its end it gives its connection back; dropped before, it closes that.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     /// One that has its connection for itself, as long as it is read.
-    Alone(Option<Box<Single>>, Weak<Pool>),
+    Http1(Option<Box<Http1Connection>>, Weak<ConnectionPool>),
     /// One of several on a connection.
-    Beside(Incoming),
+    Http2(Incoming),
 }
 
-impl Body {
+impl ResponseBody {
     /// The body of an answer whose head was read.
-    pub(super) fn alone(connection: Box<Single>, pool: Weak<Pool>) -> Self {
-        let mut body = Self::Alone(Some(connection), pool);
-        body.give_back();
+    pub(super) fn http1(connection: Box<Http1Connection>, pool: Weak<ConnectionPool>) -> Self {
+        let mut body = Self::Http1(Some(connection), pool);
+        body.return_connection();
         body
     }
 
     /// Gives the connection back if another request may follow on it.
-    fn give_back(&mut self) {
-        if let Self::Alone(lent, pool) = self
+    fn return_connection(&mut self) {
+        if let Self::Http1(lent, pool) = self
             && let Some(connection) = lent.take_if(|connection| connection.is_free())
             && let Some(pool) = pool.upgrade()
         {
@@ -103,9 +103,9 @@ impl Body {
     /// How long the rest of it is, if that is known.
     pub(super) fn length(&self) -> Option<u64> {
         match self {
-            Self::Alone(None, _) => Some(0),
-            Self::Alone(Some(connection), _) => connection.length(),
-            Self::Beside(body) => body.size_hint().exact(),
+            Self::Http1(None, _) => Some(0),
+            Self::Http1(Some(connection), _) => connection.length(),
+            Self::Http2(body) => body.size_hint().exact(),
         }
     }
 
@@ -113,24 +113,24 @@ impl Body {
     ///
     /// # Errors
     /// When it broke off.
-    pub(super) fn poll_more(
+    pub(super) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
         into: &mut Vec<u8>,
     ) -> Poll<Result<bool, ()>> {
         let more = match self {
-            Self::Alone(None, _) => Ok(false),
-            Self::Alone(Some(connection), _) => {
-                ready!(connection.poll_more(context, into)).map_err(drop)
+            Self::Http1(None, _) => Ok(false),
+            Self::Http1(Some(connection), _) => {
+                ready!(connection.poll_append(context, into)).map_err(drop)
             }
-            Self::Beside(body) => ready!(poll_piece(body, context, into)),
+            Self::Http2(body) => ready!(poll_frame_into(body, context, into)),
         };
-        self.give_back();
+        self.return_connection();
         Poll::Ready(more)
     }
 }
 
-fn poll_piece(
+fn poll_frame_into(
     body: &mut Incoming,
     context: &mut Context<'_>,
     into: &mut Vec<u8>,
@@ -158,7 +158,7 @@ mod tests {
     fn the_first_of_two_equal_headers_counts_and_the_kind_is_told_without_its_parameters() {
         let head = |rows: &[(&'static str, &'static str)]| {
             let headers = rows.iter().map(|(name, value)| (*name, value.as_bytes()));
-            Head::new(StatusCode::OK, headers)
+            ResponseHead::new(StatusCode::OK, headers)
         };
         let found = head(&[
             ("Content-Type", "Application/JSON; charset=utf-8"),
@@ -167,10 +167,10 @@ mod tests {
             ("mcp-session-id", "b"),
             ("retry-after", " 7 "),
         ]);
-        assert_eq!(found.kind, Kind::Document);
+        assert_eq!(found.kind, ResponseKind::Json);
         assert_eq!((found.session.unwrap(), found.retry_after), ("a".parse().unwrap(), Some(7)));
-        assert_eq!(head(&[("content-type", "text/event-stream")]).kind, Kind::Events);
-        assert_eq!(head(&[("content-type", "text/html")]).kind, Kind::Other);
-        assert_eq!(head(&[]).kind, Kind::Other);
+        assert_eq!(head(&[("content-type", "text/event-stream")]).kind, ResponseKind::Events);
+        assert_eq!(head(&[("content-type", "text/html")]).kind, ResponseKind::Other);
+        assert_eq!(head(&[]).kind, ResponseKind::Other);
     }
 }

@@ -16,7 +16,7 @@ pub use tokio_rustls::client::TlsStream as Encrypted;
 
 /// Whose certificates are trusted.
 #[derive(Clone, Copy)]
-pub(super) enum Trust<'a> {
+pub(super) enum TrustedRoots<'a> {
     /// Nobody's: there is no TLS.
     Plain,
     /// Those of the system.
@@ -27,24 +27,25 @@ pub(super) enum Trust<'a> {
 
 /// How connections of other protocols than HTTP are encrypted; clones are the same.
 #[derive(Clone, Debug)]
-pub struct Encryption(Arc<ClientConfig>);
+pub struct TlsClient(Arc<ClientConfig>);
 
-impl Encryption {
+impl TlsClient {
     /// With whoever shows a certificate of the system's authorities for the name that is called.
     ///
     /// # Errors
     /// When the system's certificates cannot be had.
-    pub fn trusting_the_system() -> Result<Self, String> {
-        tls(Trust::System).map(|config| Self(Arc::new(config)))
+    pub fn with_system_roots() -> Result<Self, String> {
+        client_config(TrustedRoots::System).map(|config| Self(Arc::new(config)))
     }
 
     /// With whoever shows a certificate of these authorities, in the PEM form, for the name that is called.
     ///
     /// # Errors
     /// When there are none.
-    pub fn trusting(certificates: &[u8]) -> Result<Self, String> {
+    pub fn with_roots(certificates: &[u8]) -> Result<Self, String> {
         match CertificateDer::pem_slice_iter(certificates).next() {
-            Some(_) => tls(Trust::These(certificates)).map(|config| Self(Arc::new(config))),
+            Some(_) => client_config(TrustedRoots::These(certificates))
+                .map(|config| Self(Arc::new(config))),
             None => Err("needs certificates in the PEM form".to_owned()),
         }
     }
@@ -53,10 +54,10 @@ impl Encryption {
     ///
     /// # Errors
     /// When there is no encryption at all.
-    pub fn with_anybody() -> Result<Self, String> {
-        let verifier = Anybody(aws_lc_rs::default_provider());
+    pub fn without_verification() -> Result<Self, String> {
+        let verifier = NoVerification(aws_lc_rs::default_provider());
         let dangerous =
-            versions()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+            config_builder()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         Ok(Self(Arc::new(dangerous.with_no_client_auth())))
     }
 
@@ -64,7 +65,7 @@ impl Encryption {
     ///
     /// # Errors
     /// When the host cannot be trusted, or does not answer as it should.
-    pub async fn over<S: AsyncRead + AsyncWrite + Unpin>(
+    pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
         stream: S,
@@ -76,9 +77,9 @@ impl Encryption {
 
 /// Believes every certificate, but not that somebody has its key without showing it.
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct NoVerification(CryptoProvider);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -116,19 +117,19 @@ impl ServerCertVerifier for Anybody {
 }
 
 /// How connections are encrypted.
-pub(super) fn tls(trust: Trust<'_>) -> Result<ClientConfig, String> {
+pub(super) fn client_config(trust: TrustedRoots<'_>) -> Result<ClientConfig, String> {
     match trust {
-        Trust::System => trusting_the_system(),
-        Trust::These(certificates) => trusting(certificates),
-        Trust::Plain => trusting(&[]),
+        TrustedRoots::System => system_roots_config(),
+        TrustedRoots::These(certificates) => custom_roots_config(certificates),
+        TrustedRoots::Plain => custom_roots_config(&[]),
     }
 }
 
 /// Reading the certificates of the system takes a while, so that is done once.
-fn trusting_the_system() -> Result<ClientConfig, String> {
+fn system_roots_config() -> Result<ClientConfig, String> {
     static ROOTS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let config = ROOTS.get_or_init(|| {
-        let builder = versions()?.with_native_roots();
+        let builder = config_builder()?.with_native_roots();
         let builder =
             builder.map_err(|error| format!("needs certificates of the system: {error}"))?;
         Ok(Arc::new(builder.with_no_client_auth()))
@@ -136,16 +137,16 @@ fn trusting_the_system() -> Result<ClientConfig, String> {
     config.as_ref().map(|config| ClientConfig::clone(config)).map_err(Clone::clone)
 }
 
-fn trusting(certificates: &[u8]) -> Result<ClientConfig, String> {
+fn custom_roots_config(certificates: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(certificates) {
         let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
         added.ok_or("needs certificates in the PEM form")?;
     }
-    Ok(versions()?.with_root_certificates(roots).with_no_client_auth())
+    Ok(config_builder()?.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn versions() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
+fn config_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
     // The provider is named, because two in one program would make rustls refuse to choose.
     let provider = Arc::new(aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)

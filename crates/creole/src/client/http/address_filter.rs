@@ -14,9 +14,9 @@ use tower_service::Service;
 
 /// Looks names up, and keeps what may be connected to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Screen {
+pub(super) struct FilteredResolver {
     /// Whether addresses that are not public may be connected to as well.
-    pub(super) is_open: bool,
+    pub(super) allows_private: bool,
 }
 
 /// A name that leads to no public address.
@@ -31,12 +31,12 @@ impl fmt::Display for NotPublic {
 
 impl Error for NotPublic {}
 
-type Found = Result<std::vec::IntoIter<SocketAddr>, Box<dyn Error + Send + Sync>>;
+type ResolveResult = Result<std::vec::IntoIter<SocketAddr>, Box<dyn Error + Send + Sync>>;
 
-impl Service<Name> for Screen {
+impl Service<Name> for FilteredResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = Box<dyn Error + Send + Sync>;
-    type Future = Pin<Box<dyn Future<Output = Found> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = ResolveResult> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
@@ -46,20 +46,22 @@ impl Service<Name> for Screen {
         let screen = *self;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            screen.keep(name.as_str(), found.collect())
+            screen.filter(name.as_str(), found.collect())
         })
     }
 }
 
-impl Screen {
-    fn keep(self, name: &str, found: Vec<SocketAddr>) -> Found {
+impl FilteredResolver {
+    fn filter(self, name: &str, found: Vec<SocketAddr>) -> ResolveResult {
         if found.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         }
         // Who writes this name means this machine.
         let is_here = name.eq_ignore_ascii_case("localhost");
         let may = |address: &SocketAddr| {
-            self.is_open || is_public(address.ip()) || (is_here && address.ip().is_loopback())
+            self.allows_private
+                || is_public(address.ip())
+                || (is_here && address.ip().is_loopback())
         };
         let kept: Vec<SocketAddr> = found.into_iter().filter(may).collect();
         if kept.is_empty() { Err(NotPublic.into()) } else { Ok(kept.into_iter()) }
@@ -178,22 +180,23 @@ mod tests {
     #[test]
     fn a_name_that_leads_to_several_places_leads_to_the_public_ones() {
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
-        let (closed, open) = (Screen { is_open: false }, Screen { is_open: true });
+        let (closed, open) =
+            (FilteredResolver { allows_private: false }, FilteredResolver { allows_private: true });
         let found = vec![address("127.0.0.1"), address("8.8.8.8"), address("10.0.0.1")];
-        let kept: Vec<_> = closed.keep("example.com", found.clone()).unwrap().collect();
+        let kept: Vec<_> = closed.filter("example.com", found.clone()).unwrap().collect();
         assert_eq!(kept, [address("8.8.8.8")]);
-        assert_eq!(open.keep("example.com", found).unwrap().count(), 3);
-        let rebound = closed.keep("example.com", vec![address("127.0.0.1")]).unwrap_err();
+        assert_eq!(open.filter("example.com", found).unwrap().count(), 3);
+        let rebound = closed.filter("example.com", vec![address("127.0.0.1")]).unwrap_err();
         assert!(rebound.downcast_ref::<NotPublic>().is_some());
     }
 
     #[test]
     fn this_machine_by_its_own_name_is_this_machine_only() {
         let address = |text: &str| vec![SocketAddr::new(text.parse().unwrap(), 0)];
-        let closed = Screen { is_open: false };
-        assert!(closed.keep("LocalHost", address("127.0.0.1")).is_ok());
-        assert!(closed.keep("localhost", address("10.0.0.1")).is_err());
-        assert!(closed.keep("localhost.", address("127.0.0.1")).is_err());
-        assert!(closed.keep("a.localhost", address("127.0.0.1")).is_err());
+        let closed = FilteredResolver { allows_private: false };
+        assert!(closed.filter("LocalHost", address("127.0.0.1")).is_ok());
+        assert!(closed.filter("localhost", address("10.0.0.1")).is_err());
+        assert!(closed.filter("localhost.", address("127.0.0.1")).is_err());
+        assert!(closed.filter("a.localhost", address("127.0.0.1")).is_err());
     }
 }

@@ -6,24 +6,24 @@ use std::mem::MaybeUninit;
 use http::StatusCode;
 use httparse::{Header, ParserConfig, Status};
 
-use super::Rest;
-use crate::client::http::answer::Head;
+use super::BodyFraming;
+use crate::client::http::response::ResponseHead;
 
 /// The most headers that an answer may have.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// What the head of an answer says.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) head: Head,
-    pub(super) rest: Rest,
+pub(super) struct ParsedHead {
+    pub(super) head: ResponseHead,
+    pub(super) framing: BodyFraming,
     /// Whether no other request can follow on its connection.
     pub(super) is_last: bool,
 }
 
 /// What the headers say about the way the answer is sent.
 #[derive(Default)]
-struct Manner {
+struct FramingHeaders {
     length: Option<u64>,
     is_chunked: bool,
     closes: bool,
@@ -34,10 +34,10 @@ struct Manner {
 ///
 /// # Errors
 /// When it is none, or says two things about where its body ends.
-pub(super) fn read(bytes: &[u8]) -> io::Result<Option<(Reply, usize)>> {
+pub(super) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>> {
     let mut skipped = 0;
     loop {
-        let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+        let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut parsed = httparse::Response::new(&mut []);
         let read = ParserConfig::default().parse_response_with_uninit_headers(
             &mut parsed,
@@ -53,36 +53,40 @@ pub(super) fn read(bytes: &[u8]) -> io::Result<Option<(Reply, usize)>> {
             StatusCode::SWITCHING_PROTOCOLS => return Err(malformed()),
             _ if status.is_informational() => {}
             _ => {
-                let reply = reply(status, parsed.version == Some(1), parsed.headers)?;
+                let reply = build_head(status, parsed.version == Some(1), parsed.headers)?;
                 return Ok(Some((reply, skipped)));
             }
         }
     }
 }
 
-fn reply(status: StatusCode, is_current: bool, headers: &[Header<'_>]) -> io::Result<Reply> {
-    let mut manner = Manner::default();
+fn build_head(
+    status: StatusCode,
+    is_current: bool,
+    headers: &[Header<'_>],
+) -> io::Result<ParsedHead> {
+    let mut manner = FramingHeaders::default();
     for header in headers {
-        manner.note(header).ok_or_else(malformed)?;
+        manner.record_header(header).ok_or_else(malformed)?;
     }
     let has_none = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let rest = match manner {
-        _ if has_none => Rest::NOTHING,
-        Manner { is_chunked: true, .. } if !is_current => return Err(malformed()),
-        Manner { is_chunked: true, .. } => Rest::CHUNKS,
-        Manner { length: Some(length), .. } => Rest::Length(length),
-        _ => Rest::UntilClosed,
+        _ if has_none => BodyFraming::EMPTY,
+        FramingHeaders { is_chunked: true, .. } if !is_current => return Err(malformed()),
+        FramingHeaders { is_chunked: true, .. } => BodyFraming::CHUNKED,
+        FramingHeaders { length: Some(length), .. } => BodyFraming::Length(length),
+        _ => BodyFraming::UntilClosed,
     };
     // One that has both a length and pieces may have been meant for somebody else (RFC 9112, 6.3).
     let is_doubtful = manner.is_chunked && manner.length.is_some();
-    let is_last = manner.closes || !is_current || is_doubtful || rest == Rest::UntilClosed;
-    let head = Head::new(status, headers.iter().map(|header| (header.name, header.value)));
-    Ok(Reply { head, rest, is_last })
+    let is_last = manner.closes || !is_current || is_doubtful || rest == BodyFraming::UntilClosed;
+    let head = ResponseHead::new(status, headers.iter().map(|header| (header.name, header.value)));
+    Ok(ParsedHead { head, framing: rest, is_last })
 }
 
-impl Manner {
+impl FramingHeaders {
     /// Notes what a header says about that; nothing if it cannot be followed.
-    fn note(&mut self, header: &Header<'_>) -> Option<()> {
+    fn record_header(&mut self, header: &Header<'_>) -> Option<()> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("content-length") {
             let length = length(header.value)?;
@@ -115,22 +119,22 @@ fn malformed() -> io::Error {
 mod tests {
     use super::*;
 
-    fn of(headers: &str) -> Option<(Rest, bool)> {
+    fn of(headers: &str) -> Option<(BodyFraming, bool)> {
         let text = format!("HTTP/1.1 200 OK\r\n{headers}\r\nx");
-        let (reply, length) = read(text.as_bytes()).ok()?.unwrap();
+        let (reply, length) = parse_head(text.as_bytes()).ok()?.unwrap();
         assert_eq!(length, text.len() - 1);
-        Some((reply.rest, reply.is_last))
+        Some((reply.framing, reply.is_last))
     }
 
     #[test]
     fn where_a_body_ends_is_what_its_headers_say() {
         let rows = [
-            ("Content-Length: 5\r\n", Rest::Length(5), false),
-            ("content-length: 5\r\nContent-Length: 5\r\n", Rest::Length(5), false),
-            ("Transfer-Encoding: Chunked\r\n", Rest::CHUNKS, false),
-            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", Rest::CHUNKS, true),
-            ("Content-Length: 5\r\nConnection: x, Close\r\n", Rest::Length(5), true),
-            ("", Rest::UntilClosed, true),
+            ("Content-Length: 5\r\n", BodyFraming::Length(5), false),
+            ("content-length: 5\r\nContent-Length: 5\r\n", BodyFraming::Length(5), false),
+            ("Transfer-Encoding: Chunked\r\n", BodyFraming::CHUNKED, false),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", BodyFraming::CHUNKED, true),
+            ("Content-Length: 5\r\nConnection: x, Close\r\n", BodyFraming::Length(5), true),
+            ("", BodyFraming::UntilClosed, true),
         ];
         for (headers, rest, is_last) in rows {
             assert_eq!(of(headers), Some((rest, is_last)), "{headers}");
@@ -154,9 +158,9 @@ mod tests {
             assert_eq!(of(headers), None, "{headers}");
         }
         let old = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert!(read(old.as_bytes()).is_err());
-        assert!(read(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").is_err());
-        assert!(read(b"HTTP/2 200 OK\r\n\r\n").is_err());
+        assert!(parse_head(old.as_bytes()).is_err());
+        assert!(parse_head(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").is_err());
+        assert!(parse_head(b"HTTP/2 200 OK\r\n\r\n").is_err());
     }
 
     #[test]
@@ -164,11 +168,14 @@ mod tests {
         let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
         let whole = format!("{early}HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
         for end in 0..whole.len() {
-            assert!(read(&whole.as_bytes()[..end]).unwrap().is_none(), "{end}");
+            assert!(parse_head(&whole.as_bytes()[..end]).unwrap().is_none(), "{end}");
         }
-        let (reply, length) = read(whole.as_bytes()).unwrap().unwrap();
-        assert_eq!((reply.rest, reply.is_last, length), (Rest::NOTHING, false, whole.len()));
-        let old = read(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap().unwrap();
+        let (reply, length) = parse_head(whole.as_bytes()).unwrap().unwrap();
+        assert_eq!(
+            (reply.framing, reply.is_last, length),
+            (BodyFraming::EMPTY, false, whole.len())
+        );
+        let old = parse_head(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap().unwrap();
         assert!(old.0.is_last, "a connection of HTTP/1.0 carries one request");
     }
 }

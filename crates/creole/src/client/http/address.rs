@@ -10,47 +10,47 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
+use super::body_reader::{self, TrustedRoots};
 use super::fault;
-use super::pool::{Answer, Pool};
+use super::pool::{ConnectionPool, ResponseParts};
 use super::proxy::Proxies;
-use super::request::{Forwarded, Headers, Request, Start};
-use super::wire::{self, Trust};
+use super::request::{ForwardProxy, HeaderList, HttpRequest, RequestTemplate};
 use crate::budget::{Budget, Reservation};
-use crate::client::credentials::{self, Credentials, Keyring};
+use crate::client::credentials::{self, Credentials, TokenCache};
 use crate::process::unavailable_fault;
 
 /// The longest message that is read, unless said otherwise.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a request that is not a call may take.
-const BRIEF: Duration = Duration::from_secs(10);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where an HTTP server is. Clones share their connections.
 #[derive(Clone)]
-pub struct Target {
+pub struct HttpAddress {
     name: Arc<str>,
     url: Uri,
     /// The part of the URL that requests name.
     path: PathAndQuery,
     host: HeaderValue,
-    headers: Headers,
+    headers: HeaderList,
     /// What is shown besides, where that changes.
-    keyring: Option<Keyring>,
-    pool: Arc<Pool>,
+    token_cache: Option<TokenCache>,
+    pool: Arc<ConnectionPool>,
     /// Where a proxy forwards the requests: what it is told.
-    forwarded: Option<Arc<Forwarded>>,
-    longest: usize,
+    forward_proxy: Option<Arc<ForwardProxy>>,
+    max_message_bytes: usize,
     budget: Budget,
     has_streams: bool,
 }
 
-impl Target {
+impl HttpAddress {
     /// The server called `name` at an `http` or `https` URL.
     ///
     /// # Errors
     /// When the URL is none, or holds a user and password: those belong into headers, since URLs are shown.
     pub fn new(name: impl Into<String>, url: &str) -> Result<Self, Fault> {
-        Self::trusting(name, url, None)
+        Self::with_certificates(name, url, None)
     }
 
     /// The URL, which may hold a secret.
@@ -62,20 +62,20 @@ impl Target {
     /// that the system trusts.
     ///
     /// # Errors
-    /// As [`Target::new`], and when these are no certificates.
-    pub fn trusting(
+    /// As [`HttpAddress::new`], and when these are no certificates.
+    pub fn with_certificates(
         name: impl Into<String>,
         url: &str,
         certificates: Option<&[u8]>,
     ) -> Result<Self, Fault> {
-        Self::through(Proxies::of_environment(), name, url, certificates)
+        Self::with_proxies(Proxies::of_environment(), name, url, certificates)
     }
 
     /// The same, through these proxies and not through those that the environment names.
     ///
     /// # Errors
-    /// As [`Target::trusting`], and when the proxy on the way cannot be used.
-    pub fn through(
+    /// As [`HttpAddress::with_certificates`], and when the proxy on the way cannot be used.
+    pub fn with_proxies(
         proxies: Proxies,
         name: impl Into<String>,
         url: &str,
@@ -94,30 +94,30 @@ impl Target {
             return Err(refused("begins neither with http:// nor with https://"));
         }
         let trust = match (url.scheme_str(), certificates) {
-            (Some("https"), Some(certificates)) => Trust::These(certificates),
-            (Some("https"), None) => Trust::System,
-            _ => Trust::Plain,
+            (Some("https"), Some(certificates)) => TrustedRoots::These(certificates),
+            (Some("https"), None) => TrustedRoots::System,
+            _ => TrustedRoots::Plain,
         };
         let host = host(&url).ok_or_else(|| refused("names no host"))?;
-        let proxy = proxies.on_the_way_to(&url).map_err(|why| {
+        let proxy = proxies.proxy_for(&url).map_err(|why| {
             unavailable_fault(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
         })?;
         let forwarded = proxy.filter(|_| url.scheme_str() == Some("http")).map(|proxy| {
             let origin = format!("http://{}", String::from_utf8_lossy(host.as_bytes()));
-            Arc::new(Forwarded { origin, authorization: proxy.authorization.clone() })
+            Arc::new(ForwardProxy { origin, authorization: proxy.authorization.clone() })
         });
-        let connector = wire::connector(trust, proxies).map_err(|why| refused(&why))?;
+        let connector = body_reader::connector(trust, proxies).map_err(|why| refused(&why))?;
         let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
         Ok(Self {
             path: path(&url),
             host,
-            pool: Pool::new(connector, origin),
-            forwarded,
+            pool: ConnectionPool::new(connector, origin),
+            forward_proxy: forwarded,
             name: name.into(),
             url,
-            headers: Headers::default(),
-            keyring: None,
-            longest: LONGEST,
+            headers: HeaderList::default(),
+            token_cache: None,
+            max_message_bytes: MAX_MESSAGE_BYTES,
             budget: Budget::of_process(),
             has_streams: true,
         })
@@ -143,19 +143,19 @@ impl Target {
     /// What the server refuses with 401 it has not looked at: that is sent once more if they give something else.
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
-        self.keyring = Some(Keyring::new(Arc::clone(&self.name), credentials));
+        self.token_cache = Some(TokenCache::new(Arc::clone(&self.name), credentials));
         self
     }
 
     /// Whether requests have a header that may be a credential.
     pub(super) fn has_credentials(&self) -> bool {
-        self.keyring.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
+        self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
     }
 
     /// The same target; longer messages of it are refused.
     #[must_use]
-    pub fn longest_message(mut self, bytes: usize) -> Self {
-        self.longest = bytes;
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message_bytes = bytes;
         self
     }
 
@@ -167,7 +167,7 @@ impl Target {
     }
 
     /// Says for whom memory is held that an answer takes.
-    pub(super) fn hold(&self) -> impl FnOnce() -> Reservation + Send + use<> {
+    pub(super) fn reserve_memory(&self) -> impl FnOnce() -> Reservation + Send + use<> {
         let (budget, name) = (self.budget.clone(), Arc::clone(&self.name));
         move || budget.reserve_for(&*name)
     }
@@ -188,66 +188,81 @@ impl Target {
         &self.name
     }
 
-    pub(super) fn longest(&self) -> usize {
-        self.longest
+    pub(super) fn max_message_bytes(&self) -> usize {
+        self.max_message_bytes
     }
 
     /// The same server at another place of the same origin; nothing if it is another origin: credentials must
     /// not be taken elsewhere.
-    pub(super) fn at(&self, reference: &str) -> Option<Self> {
+    pub(super) fn at_reference(&self, reference: &str) -> Option<Self> {
         let url = resolve(&self.url, reference)?;
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
     /// How requests with these headers begin; those of the target go before them.
-    pub(super) fn start(&self, method: Method, mut headers: Headers) -> Arc<Start> {
+    pub(super) fn request_template(
+        &self,
+        method: Method,
+        mut headers: HeaderList,
+    ) -> Arc<RequestTemplate> {
         // What is on the keyring is shown by each request.
-        let is_ours = |name: &HeaderName| self.keyring.is_none() || *name != AUTHORIZATION;
+        let is_ours = |name: &HeaderName| self.token_cache.is_none() || *name != AUTHORIZATION;
         for (name, value) in self.headers.iter().filter(|(name, _)| is_ours(name)) {
             headers.set(name.clone(), value.clone());
         }
-        Start::new(method, self.path.clone(), headers, &self.host, self.forwarded.as_deref())
+        RequestTemplate::new(
+            method,
+            self.path.clone(),
+            headers,
+            &self.host,
+            self.forward_proxy.as_deref(),
+        )
     }
 
     /// A request with these headers.
-    pub(super) fn request(&self, method: Method, headers: Headers, body: Bytes) -> Request {
-        self.start(method, headers).request(Vec::new(), body)
+    pub(super) fn request(&self, method: Method, headers: HeaderList, body: Bytes) -> HttpRequest {
+        self.request_template(method, headers).request(Vec::new(), body)
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn begin(&self, request: &Request) -> Result<Answer, Fault> {
-        match &self.keyring {
-            None => self.sent(request).await,
+    pub(super) async fn send_request(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
+        match &self.token_cache {
+            None => self.send_once(request).await,
             // On the heap, so that the future of a call stays small.
-            Some(keyring) => Box::pin(self.shown(keyring, request)).await,
+            Some(keyring) => Box::pin(self.send_authorized(keyring, request)).await,
         }
     }
 
     /// Sends a request with what is on the keyring, and once more if that is replaced because it was refused.
-    async fn shown(&self, keyring: &Keyring, request: &Request) -> Result<Answer, Fault> {
+    async fn send_authorized(
+        &self,
+        keyring: &TokenCache,
+        request: &HttpRequest,
+    ) -> Result<ResponseParts, Fault> {
         let shown = keyring.current().await?;
-        let answer = self.sent(&request.showing(shown.header())).await?;
+        let answer = self.send_once(&request.with_authorization(shown.header())).await?;
         if answer.0.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        match keyring.instead(&shown).await? {
+        match keyring.replace_refused(&shown).await? {
             None => Ok(answer),
             Some(other) => {
                 drop(answer);
-                self.sent(&request.showing(other.header())).await
+                self.send_once(&request.with_authorization(other.header())).await
             }
         }
     }
 
-    async fn sent(&self, request: &Request) -> Result<Answer, Fault> {
+    async fn send_once(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
         let sent = self.pool.send(request).await;
-        sent.map_err(|error| fault::unreachable(&self.name, &error))
+        sent.map_err(|error| fault::unreachable_fault(&self.name, &error))
     }
 
     /// Sends a request whose answer comes soon or not at all.
-    pub(super) async fn send(&self, request: &Request) -> Result<Answer, Fault> {
-        let fetching = self.keyring.as_ref().map_or(Duration::ZERO, |_| credentials::LONGEST);
-        match tokio::time::timeout(BRIEF + fetching, self.begin(request)).await {
+    pub(super) async fn send_short(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
+        let fetching =
+            self.token_cache.as_ref().map_or(Duration::ZERO, |_| credentials::FETCH_TIMEOUT);
+        match tokio::time::timeout(SHORT_TIMEOUT + fetching, self.send_request(request)).await {
             Ok(answer) => answer,
             Err(_) => {
                 let detail = format!("`{}` did not answer in time", self.name);
@@ -296,7 +311,7 @@ fn path(url: &Uri) -> PathAndQuery {
 
 /// The header of that name: a port that goes without saying is left out.
 fn host(url: &Uri) -> Option<HeaderValue> {
-    let usual = usual_port(url);
+    let usual = default_port(url);
     let text = match url.port_u16().filter(|port| *port != usual) {
         Some(port) => format!("{}:{port}", url.host()?),
         None => url.host()?.to_owned(),
@@ -304,15 +319,15 @@ fn host(url: &Uri) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-fn usual_port(url: &Uri) -> u16 {
+fn default_port(url: &Uri) -> u16 {
     if url.scheme_str() == Some("https") { 443 } else { 80 }
 }
 
 fn port(url: &Uri) -> u16 {
-    url.port_u16().unwrap_or_else(|| usual_port(url))
+    url.port_u16().unwrap_or_else(|| default_port(url))
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for HttpAddress {
     /// Without the URL and the headers, which may hold secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
@@ -349,11 +364,11 @@ mod tests {
     #[test]
     fn a_url_with_a_password_is_refused_without_being_shown() {
         for url in ["http://u:secret@host/", "ftp://secret/", "/secret", "http://se cret/"] {
-            let fault = Target::new("files", url).unwrap_err();
+            let fault = HttpAddress::new("files", url).unwrap_err();
             assert!(fault.detail.contains("`files`"), "{}", fault.detail);
             assert!(!fault.detail.contains("cret"), "{}", fault.detail);
         }
-        let target = Target::new("files", "http://host/").unwrap();
+        let target = HttpAddress::new("files", "http://host/").unwrap();
         let target = target.header("Authorization", "Bearer secret").unwrap();
         assert!(!format!("{target:?}").contains("secret"));
         assert!(target.header("a\nb", "c").is_err());

@@ -12,13 +12,13 @@ use creole_proto::model::ClientCapabilities;
 use creole_proto::revision::{Era, Revision, Rules};
 use tokio::time::Instant;
 
-use super::connection::{Connection, OnLog, OnQuestion};
-use super::era::{self, Found, Memory, Support};
-use super::http::{HttpServer, OldSseServer, Target, status_of};
+use super::connection::{Connection, OnInputRequest, OnLog};
+use super::era::{self, DetectedEra, EraCache, EraSupport};
+use super::http::{HttpAddress, HttpServer, LegacySseServer, status_of};
 use super::lines::ChildServer;
-use super::link::Transport;
-use super::negotiation::{self, Order, Terms};
+use super::negotiation::{self, EraOrder, NegotiationTerms};
 use super::probe;
+use super::transport::Transport;
 use crate::process::Program;
 
 /// Codes that are about the request and not about what is asked, also where the revision gives them no meaning.
@@ -27,14 +27,14 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// Where a server is.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Address {
     /// A program to be started; each connection has a process of its own.
     Child(Program),
     /// A place on the network.
-    Http(Target),
+    Http(HttpAddress),
 }
 
-impl Way {
+impl Address {
     /// What the server is called in messages.
     pub fn name(&self) -> &str {
         match self {
@@ -46,16 +46,16 @@ impl Way {
 
 /// What the server may ask on a connection, and who answers.
 #[derive(Clone, Default)]
-pub struct Offer {
+pub struct ClientOffer {
     /// What a server of the handshake era is told that it may ask for.
     pub capabilities: Arc<ClientCapabilities>,
     /// Who answers questions that belong to no known call.
-    pub on_question: Option<OnQuestion>,
+    pub on_input_request: Option<OnInputRequest>,
     /// Who hears log messages that belong to no known call.
     pub on_log: Option<OnLog>,
 }
 
-impl fmt::Debug for Offer {
+impl fmt::Debug for ClientOffer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Offer");
         shown.field("capabilities", &self.capabilities).finish_non_exhaustive()
@@ -68,63 +68,69 @@ impl fmt::Debug for Offer {
 /// A server may speak both eras. Which one a connection is of is up to the caller that it is for
 /// ([`connect_in`](Self::connect_in)); the other is used only where the server lacks the caller's.
 #[derive(Debug)]
-pub struct Dialer {
-    way: Way,
+pub struct Connector {
+    address: Address,
     profile: Arc<Profile>,
-    pinned: Option<&'static Rules>,
-    memory: Mutex<Memory>,
+    pinned_rules: Option<&'static Rules>,
+    era_cache: Mutex<EraCache>,
     started: Instant,
 }
 
-impl Dialer {
+impl Connector {
     /// A dialer that knows nothing of the server.
-    pub fn new(way: Way, profile: Arc<Profile>) -> Self {
+    pub fn new(way: Address, profile: Arc<Profile>) -> Self {
         let memory = Mutex::default();
-        Self { way, profile, pinned: None, memory, started: Instant::now() }
+        Self {
+            address: way,
+            profile,
+            pinned_rules: None,
+            era_cache: memory,
+            started: Instant::now(),
+        }
     }
 
     /// The same dialer, which speaks to the server in this revision alone.
     #[must_use]
-    pub fn pinned(mut self, rules: &'static Rules) -> Self {
-        self.pinned = Some(rules);
+    pub fn pin_revision(mut self, rules: &'static Rules) -> Self {
+        self.pinned_rules = Some(rules);
         self
     }
 
     /// Where the server is.
-    pub fn way(&self) -> &Way {
-        &self.way
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The eras that the server speaks, as far as that is known.
-    pub fn support(&self) -> Support {
-        match self.only() {
-            Some(Era::Handshake) => Support { handshake: Some(true), stateless: Some(false) },
-            Some(Era::Stateless) => Support { handshake: Some(false), stateless: Some(true) },
-            None => self.memory().support(self.started.elapsed()),
+    pub fn supported_eras(&self) -> EraSupport {
+        match self.only_era() {
+            Some(Era::Handshake) => EraSupport { handshake: Some(true), stateless: Some(false) },
+            Some(Era::Stateless) => EraSupport { handshake: Some(false), stateless: Some(true) },
+            None => self.era_cache().support(self.started.elapsed()),
         }
     }
 
     /// How the server is spoken to in this era, if it is known to speak it.
-    pub fn spoken(&self, era: Era) -> Option<Found> {
-        let recalled = self.memory().spoken(era, self.started.elapsed());
-        match self.pinned.filter(|pinned| pinned.era == era) {
-            Some(pinned) if era == Era::Stateless => Some(Found::Stateless(pinned)),
+    pub fn detected_in(&self, era: Era) -> Option<DetectedEra> {
+        let recalled = self.era_cache().detected_in(era, self.started.elapsed());
+        match self.pinned_rules.filter(|pinned| pinned.era == era) {
+            Some(pinned) if era == Era::Stateless => Some(DetectedEra::Stateless(pinned)),
             // Who was told of a handshake was not told by which transport.
-            Some(_) => recalled.or(Some(Found::Handshake)),
+            Some(_) => recalled.or(Some(DetectedEra::Handshake)),
             None => recalled,
         }
     }
 
     /// How the server wants to be spoken to, in the newest way that it knows, as far as that is known.
-    pub fn known(&self) -> Option<Found> {
-        self.spoken(self.support().era_for(Era::Stateless)?)
+    pub fn detected(&self) -> Option<DetectedEra> {
+        self.detected_in(self.supported_eras().era_for(Era::Stateless)?)
     }
 
     /// Opens a connection in the newest way that the server knows; finds out which, where that is not known.
     ///
     /// # Errors
     /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
-    pub async fn connect(&self, offer: &Offer) -> Result<Connection, Fault> {
+    pub async fn connect(&self, offer: &ClientOffer) -> Result<Connection, Fault> {
         self.connect_in(Era::Stateless, offer).await
     }
 
@@ -132,44 +138,44 @@ impl Dialer {
     ///
     /// # Errors
     /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
-    pub async fn connect_in(&self, caller: Era, offer: &Offer) -> Result<Connection, Fault> {
-        match &self.way {
-            Way::Child(program) => self.start(program, caller, offer).await,
-            Way::Http(target) => self.call(target, caller, offer).await,
+    pub async fn connect_in(&self, caller: Era, offer: &ClientOffer) -> Result<Connection, Fault> {
+        match &self.address {
+            Address::Child(program) => self.connect_child(program, caller, offer).await,
+            Address::Http(target) => self.connect_http(target, caller, offer).await,
         }
     }
 
     /// Notes that the server turned out not to speak an era, although nobody asked it.
-    pub fn lacks(&self, era: Era) {
-        self.memory().lacks(era, era::SHORTEST, self.started.elapsed());
+    pub fn mark_era_missing(&self, era: Era) {
+        self.era_cache().mark_missing(era, era::MIN_AGE, self.started.elapsed());
     }
 
-    /// Finds out anew whether the server speaks this era, after it [refused](is_misunderstood) a call in it; tells
+    /// Finds out anew whether the server speaks this era, after it [refused](may_be_wrong_era) a call in it; tells
     /// whether it does.
     ///
     /// # Errors
     /// When it cannot be reached or does not say.
-    pub async fn speaks_still(&self, era: Era, fault: &Fault) -> Result<bool, Fault> {
-        let Way::Http(target) = &self.way else { return Ok(true) };
-        if self.only().is_some() {
+    pub async fn recheck_era(&self, era: Era, fault: &Fault) -> Result<bool, Fault> {
+        let Address::Http(target) = &self.address else { return Ok(true) };
+        if self.only_era().is_some() {
             return Ok(true);
         }
-        let found = probe::http(target, &self.profile).await?;
+        let found = probe::probe_http(target, &self.profile).await?;
         // Who speaks both says so by answering, and nothing about the other era.
-        let spoke_both = self.support().speaks(found.era()) == Some(true);
-        if found.era() == era || (spoke_both && !names_versions(fault)) {
+        let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
+        if found.era() == era || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
         }
         let now = self.started.elapsed();
-        self.memory().lacks(era, era::SHORTEST, now);
-        self.memory().learn(found, Duration::ZERO, now);
+        self.era_cache().mark_missing(era, era::MIN_AGE, now);
+        self.era_cache().learn(found, Duration::ZERO, now);
         Ok(false)
     }
 
     /// The only era that the server is spoken to in, where that was decided beforehand.
-    fn only(&self) -> Option<Era> {
+    fn only_era(&self) -> Option<Era> {
         let dialect = &self.profile.dialect;
-        match self.pinned {
+        match self.pinned_rules {
             Some(pinned) => Some(pinned.era),
             None if !dialect.stateless => Some(Era::Handshake),
             None if !dialect.handshake => Some(Era::Stateless),
@@ -178,80 +184,98 @@ impl Dialer {
     }
 
     /// The era that a caller of this era is served in, where the server need not be asked first.
-    fn decided(&self, caller: Era) -> Option<Era> {
-        match self.only() {
-            Some(Era::Stateless) if self.spoken(Era::Stateless).is_none() => None,
+    fn known_era_for(&self, caller: Era) -> Option<Era> {
+        match self.only_era() {
+            Some(Era::Stateless) if self.detected_in(Era::Stateless).is_none() => None,
             Some(only) => Some(only),
-            None => self.support().era_for(caller),
+            None => self.supported_eras().era_for(caller),
         }
     }
 
     /// Starts a program and opens a connection to it.
-    async fn start(
+    async fn connect_child(
         &self,
         program: &Program,
         caller: Era,
-        offer: &Offer,
+        offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
-        let support = self.support();
-        let first = self.only().or(support.era_for(caller)).unwrap_or(caller);
-        let second = self.only().is_none().then(|| era::other(first));
+        let support = self.supported_eras();
+        let first = self.only_era().or(support.era_for(caller)).unwrap_or(caller);
+        let second = self.only_era().is_none().then(|| era::other_era(first));
         let is_sure = support.speaks(first) == Some(true);
-        let order = Order { first, second, is_sure };
-        let opened = negotiation::open(program, self.terms(offer), order).await?;
-        if let Some(lacks) = opened.lacks {
-            self.memory().lacks(lacks, era::LONGEST, self.started.elapsed());
+        let order = EraOrder { first, second, is_first_known: is_sure };
+        let opened = negotiation::open(program, self.negotiation_terms(offer), order).await?;
+        if let Some(lacks) = opened.missing_era {
+            self.era_cache().mark_missing(lacks, era::MAX_AGE, self.started.elapsed());
         }
         let found = match opened.connection.greeting().rules {
-            rules if rules.era == Era::Stateless => Found::Stateless(rules),
-            _ => Found::Handshake,
+            rules if rules.era == Era::Stateless => DetectedEra::Stateless(rules),
+            _ => DetectedEra::Handshake,
         };
         self.learn(found, &opened.connection);
         Ok(opened.connection)
     }
 
     /// Opens a connection over HTTP.
-    async fn call(&self, target: &Target, caller: Era, offer: &Offer) -> Result<Connection, Fault> {
-        let era = self.decided(caller);
+    async fn connect_http(
+        &self,
+        target: &HttpAddress,
+        caller: Era,
+        offer: &ClientOffer,
+    ) -> Result<Connection, Fault> {
+        let era = self.known_era_for(caller);
         // A dialect decides the era and not the revision: that is settled with the server.
-        let may_ask = self.pinned.is_none() && self.only() != Some(Era::Handshake);
+        let may_ask = self.pinned_rules.is_none() && self.only_era() != Some(Era::Handshake);
         if let Some(era) = era {
-            match self.open(self.spoken(era).unwrap_or(self.newest(era)), offer).await {
-                Err(fault) if may_ask && contradicts(&fault) => self.memory().forget(era),
+            match self.open_http(self.detected_in(era).unwrap_or(self.newest_in(era)), offer).await
+            {
+                Err(fault) if may_ask && contradicts_era(&fault) => self.era_cache().forget(era),
                 opened => return opened,
             }
         }
-        let may_shake_hands = self.only() != Some(Era::Stateless);
+        let may_shake_hands = self.only_era() != Some(Era::Stateless);
         if may_shake_hands && caller == Era::Handshake && era != Some(Era::Handshake) {
-            match self.open(Found::Handshake, offer).await {
-                Err(fault) if contradicts(&fault) => {
+            match self.open_http(DetectedEra::Handshake, offer).await {
+                Err(fault) if contradicts_era(&fault) => {
                     // Where that leads nowhere either, what the server said first says more.
-                    let found =
-                        probe::http(target, &self.profile).await.map_err(|_| fault.clone())?;
+                    let found = probe::probe_http(target, &self.profile)
+                        .await
+                        .map_err(|_| fault.clone())?;
                     if found.era() == Era::Handshake {
                         return Err(fault);
                     }
-                    let opened = self.open(found, offer).await.map_err(|_| fault)?;
-                    self.memory().lacks(Era::Handshake, era::LONGEST, self.started.elapsed());
+                    let opened = self.open_http(found, offer).await.map_err(|_| fault)?;
+                    self.era_cache().mark_missing(
+                        Era::Handshake,
+                        era::MAX_AGE,
+                        self.started.elapsed(),
+                    );
                     return Ok(opened);
                 }
                 opened => return opened,
             }
         }
-        let found = probe::http(target, &self.profile).await?;
-        let opened = self.open(found, offer).await?;
+        let found = probe::probe_http(target, &self.profile).await?;
+        let opened = self.open_http(found, offer).await?;
         if opened.greeting().rules.era == Era::Handshake {
-            self.memory().lacks(Era::Stateless, era::LONGEST, self.started.elapsed());
+            self.era_cache().mark_missing(Era::Stateless, era::MAX_AGE, self.started.elapsed());
         }
         Ok(opened)
     }
 
     /// Opens a connection over HTTP in this way, or in the one that it leads to.
-    async fn open(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
-        let (found, opened) = match self.begin(found, offer).await {
-            Err(fault) if found == Found::Handshake && suggests_older(&fault) => {
+    async fn open_http(
+        &self,
+        found: DetectedEra,
+        offer: &ClientOffer,
+    ) -> Result<Connection, Fault> {
+        let (found, opened) = match self.open_http_once(found, offer).await {
+            Err(fault) if found == DetectedEra::Handshake && suggests_older(&fault) => {
                 // Where that leads nowhere either, what the server said first says more.
-                (Found::OldSse, self.begin(Found::OldSse, offer).await.map_err(|_| fault)?)
+                (
+                    DetectedEra::LegacySse,
+                    self.open_http_once(DetectedEra::LegacySse, offer).await.map_err(|_| fault)?,
+                )
             }
             opened => (found, opened?),
         };
@@ -259,50 +283,56 @@ impl Dialer {
         Ok(opened)
     }
 
-    async fn begin(&self, found: Found, offer: &Offer) -> Result<Connection, Fault> {
-        let transport: Box<dyn Transport> = match (&self.way, found) {
-            (Way::Child(program), _) => Box::new(ChildServer::start(program).await?),
-            (Way::Http(target), Found::OldSse) => Box::new(OldSseServer::new(target.clone())),
-            (Way::Http(target), _) => Box::new(HttpServer::new(target.clone())),
+    async fn open_http_once(
+        &self,
+        found: DetectedEra,
+        offer: &ClientOffer,
+    ) -> Result<Connection, Fault> {
+        let transport: Box<dyn Transport> = match (&self.address, found) {
+            (Address::Child(program), _) => Box::new(ChildServer::start(program).await?),
+            (Address::Http(target), DetectedEra::LegacySse) => {
+                Box::new(LegacySseServer::new(target.clone()))
+            }
+            (Address::Http(target), _) => Box::new(HttpServer::new(target.clone())),
         };
-        Connection::open(transport, self.terms(offer).setup(found.era())).await
+        Connection::open(transport, self.negotiation_terms(offer).setup(found.era())).await
     }
 
-    fn learn(&self, found: Found, opened: &Connection) {
+    fn learn(&self, found: DetectedEra, opened: &Connection) {
         let fresh = Duration::from_millis(opened.greeting().server_info.cache.ttl_ms);
-        self.memory().learn(found, fresh, self.started.elapsed());
+        self.era_cache().learn(found, fresh, self.started.elapsed());
     }
 
     /// How an era is spoken where nothing else is known.
-    fn newest(&self, era: Era) -> Found {
+    fn newest_in(&self, era: Era) -> DetectedEra {
         match era {
-            Era::Handshake => Found::Handshake,
-            Era::Stateless => Found::Stateless(Revision::newest(Era::Stateless).rules()),
+            Era::Handshake => DetectedEra::Handshake,
+            Era::Stateless => DetectedEra::Stateless(Revision::newest(Era::Stateless).rules()),
         }
     }
 
-    fn terms<'a>(&'a self, offer: &'a Offer) -> Terms<'a> {
-        Terms::new(&self.profile, self.pinned, offer)
+    fn negotiation_terms<'a>(&'a self, offer: &'a ClientOffer) -> NegotiationTerms<'a> {
+        NegotiationTerms::new(&self.profile, self.pinned_rules, offer)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn era_cache(&self) -> MutexGuard<'_, EraCache> {
+        self.era_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Opens a connection over a transport, in this revision or else in the newest one of this era.
-pub(super) async fn open(
+pub(super) async fn open_over(
     transport: Box<dyn Transport>,
     profile: &Arc<Profile>,
     (era, pinned): (Era, Option<&'static Rules>),
-    offer: &Offer,
+    offer: &ClientOffer,
 ) -> Result<Connection, Fault> {
-    Connection::open(transport, Terms::new(profile, pinned, offer).setup(era)).await
+    Connection::open(transport, NegotiationTerms::new(profile, pinned, offer).setup(era)).await
 }
 
 /// Whether a server may have refused a call because of how it is spoken to, and not because of what was asked, which it
 /// has not looked at then.
-pub fn is_misunderstood(fault: &Fault) -> bool {
+pub fn may_be_wrong_era(fault: &Fault) -> bool {
     match fault.kind {
         FaultKind::UnsupportedVersion | FaultKind::NotInitialized | FaultKind::InvalidRequest => {
             true
@@ -323,12 +353,12 @@ pub fn is_misunderstood(fault: &Fault) -> bool {
 }
 
 /// Whether a server says that it does not speak this version.
-fn names_versions(fault: &Fault) -> bool {
+fn is_unsupported_version(fault: &Fault) -> bool {
     fault.kind == FaultKind::UnsupportedVersion || fault.foreign_code == Some(UNSUPPORTED_VERSION)
 }
 
 /// Whether a server that is there does not want to be spoken to like this.
-fn contradicts(fault: &Fault) -> bool {
+fn contradicts_era(fault: &Fault) -> bool {
     let is_absence =
         matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy);
     !is_absence || suggests_older(fault)

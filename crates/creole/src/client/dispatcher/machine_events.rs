@@ -13,46 +13,50 @@ use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use super::super::calling::{Asked, Desk, News, Reply};
-use super::super::connection::Notice;
-use super::super::link::Carrier;
-use super::turns::Turns;
-use super::{Hub, State};
+use super::super::connection::ServerNotification;
+use super::super::pending_call::{CallEvent, CallSlot, InputResponder, ServerInputRequest};
+use super::super::transport::Exchange;
+use super::send_batch::SendBatch;
+use super::{Dispatcher, DispatcherState};
 use crate::process::unavailable_fault;
 
 /// What is left to do once the state is free again.
 #[derive(Default)]
-pub(super) struct Later {
-    asked: Vec<Asked>,
-    is_too_noisy: bool,
+pub(super) struct DeferredWork {
+    input_requests: Vec<ServerInputRequest>,
+    has_too_many_violations: bool,
 }
 
-impl Hub {
+impl Dispatcher {
     /// What must not be done while the state is held: others are called, who may call back.
-    pub(super) fn finish(&self, later: Later) {
-        for asked in later.asked {
-            match &self.on_question {
+    pub(super) fn run_deferred(&self, later: DeferredWork) {
+        for asked in later.input_requests {
+            match &self.on_input_request {
                 Some(on_question) => on_question(asked),
                 None => asked
-                    .reply
-                    .answer(Err(InputRequestError::unsupported("nobody here can be asked"))),
+                    .responder
+                    .respond(Err(InputRequestError::unsupported("nobody here can be asked"))),
             }
         }
-        if later.is_too_noisy {
+        if later.has_too_many_violations {
             let detail = format!("`{}` says too much that is no message", self.name);
-            self.ended(unavailable_fault(&self.name, detail, "noise"), false);
+            self.on_closed(unavailable_fault(&self.name, detail, "noise"), false);
         }
     }
 
-    pub(super) fn obey(&self, state: &mut State, now: Duration) -> Later {
-        let mut later = Later::default();
+    pub(super) fn perform_actions(
+        &self,
+        state: &mut DispatcherState,
+        now: Duration,
+    ) -> DeferredWork {
+        let mut later = DeferredWork::default();
         while let Some(happening) = state.outbox.next_event() {
-            self.take(state, happening, &mut later);
+            self.handle_event(state, happening, &mut later);
         }
         // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
-        if let Some(link) = self.link.get() {
-            let State { machine, outbox, calls, turns, .. } = state;
+        if let Some(link) = self.transport.get() {
+            let DispatcherState { machine, outbox, calls, send_batch: turns, .. } = state;
             for frame in outbox.frames() {
                 match frame.kind {
                     FrameKind::Request(call) => {
@@ -61,63 +65,82 @@ impl Hub {
                     FrameKind::Notification { .. } | FrameKind::Response => is_any = true,
                 }
                 let headers = match link.has_headers() {
-                    true => headers(&frame, calls, machine.rules()),
+                    true => frame_headers(&frame, calls, machine.rules()),
                     false => Vec::new(),
                 };
                 if let Some(carrier) = link.send(frame, headers) {
-                    leave(carrier, frame.kind, calls, turns);
+                    assign_exchange(carrier, frame.kind, calls, turns);
                 }
             }
         }
         state.outbox.clear_frames();
         let deadline = if is_any { state.machine.deadline() } else { soonest };
-        if deadline.is_some_and(|due| state.armed.is_none_or(|armed| due < armed)) {
-            self.sooner.notify_one();
+        if deadline.is_some_and(|due| state.timer_deadline.is_none_or(|armed| due < armed)) {
+            self.deadline_moved.notify_one();
         }
-        later.is_too_noisy = state.noise.note(state.machine.violation_count(), now);
+        later.has_too_many_violations =
+            state.violations.record_total(state.machine.violation_count(), now);
         later
     }
 
-    fn take(&self, state: &mut State, happening: ClientEvent, later: &mut Later) {
+    fn handle_event(
+        &self,
+        state: &mut DispatcherState,
+        happening: ClientEvent,
+        later: &mut DeferredWork,
+    ) {
         match happening {
             ClientEvent::Opened(greeting) => {
-                if let Some(link) = self.link.get() {
-                    link.opened(&greeting);
+                if let Some(link) = self.transport.get() {
+                    link.on_opened(&greeting);
                 }
                 self.opened.send_replace(Some(Ok(Arc::new(greeting))));
             }
             ClientEvent::OpenFailed(fault) => {
                 self.opened.send_replace(Some(Err(fault)));
             }
-            ClientEvent::CallDone(call, outcome) => self.done(state, call, outcome),
+            ClientEvent::CallDone(call, outcome) => self.finish_call(state, call, outcome),
             ClientEvent::CallEvent(call, event) => {
                 if let Some(desk) = state.calls.get_mut(call) {
                     // A caller that does not listen misses some of it.
-                    let _ = desk.tell(News::Event(event));
+                    let _ = desk.push_event(CallEvent::Event(event));
                 }
             }
             ClientEvent::InputRequested { call, key: question, request: what, task } => {
-                let reply = Reply { key: question, hub: self.own.clone(), is_owed: true };
-                self.asked(state, call, Asked { question: what, task, reply }, later);
+                let reply = InputResponder {
+                    key: question,
+                    dispatcher: self.weak_self.clone(),
+                    is_pending: true,
+                };
+                self.deliver_input_request(
+                    state,
+                    call,
+                    ServerInputRequest { request: what, task, responder: reply },
+                    later,
+                );
             }
             ClientEvent::InputNotOffered { call, request: what } => {
                 if let Some(desk) = call.and_then(|call| state.calls.get_mut(call)) {
-                    let _ = desk.tell(News::NotOffered(what));
+                    let _ = desk.push_event(CallEvent::InputNotOffered(what));
                 }
             }
             ClientEvent::InputWithdrawn(question) => {
-                let owner = state.questions.remove(&question);
+                let owner = state.input_requests.remove(&question);
                 if let Some(desk) = owner.and_then(|call| state.calls.get_mut(call)) {
-                    let _ = desk.tell(News::Withdrawn(question));
+                    let _ = desk.push_event(CallEvent::InputWithdrawn(question));
                 }
             }
             // Nobody may be listening.
             ClientEvent::UnattributedLog(event) => match &self.on_log {
                 Some(on_log) => on_log(event),
-                None => _ = self.notices.send(Notice::Logged(event)),
+                None => _ = self.notifications.send(ServerNotification::Log(event)),
             },
-            ClientEvent::ElicitationCompleted(id) => _ = self.notices.send(Notice::Visited(id)),
-            ClientEvent::Changed { change, .. } => _ = self.notices.send(Notice::Changed(change)),
+            ClientEvent::ElicitationCompleted(id) => {
+                _ = self.notifications.send(ServerNotification::ElicitationComplete(id))
+            }
+            ClientEvent::Changed { change, .. } => {
+                _ = self.notifications.send(ServerNotification::Changed(change))
+            }
             ClientEvent::ListenerEnded(call, fault) => {
                 if let Some(desk) = state.calls.get_mut(call) {
                     desk.end(fault);
@@ -129,24 +152,24 @@ impl Hub {
         }
     }
 
-    fn done(&self, state: &mut State, call: CallKey, outcome: Outcome) {
+    fn finish_call(&self, state: &mut DispatcherState, call: CallKey, outcome: Outcome) {
         let is_over = !state.machine.is_open(call);
         if let Some(desk) = state.calls.get_mut(call) {
-            desk.finish(self.named(outcome));
+            desk.finish(self.with_server_name(outcome));
             if is_over {
                 desk.end(None);
             }
         }
         if is_over {
-            state.questions.retain(|_, owner| *owner != call);
-            if let Some(link) = self.link.get() {
-                link.done(call);
+            state.input_requests.retain(|_, owner| *owner != call);
+            if let Some(link) = self.transport.get() {
+                link.on_call_done(call);
             }
         }
     }
 
     /// The same outcome; what failed for want of an answer names whose answer it was.
-    fn named(&self, outcome: Outcome) -> Outcome {
+    fn with_server_name(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Fail(fault) if fault.kind == FaultKind::Timeout => {
                 let detail = format!("`{}` did not answer in time", self.name);
@@ -158,18 +181,24 @@ impl Hub {
         }
     }
 
-    fn asked(&self, state: &mut State, call: Option<CallKey>, asked: Asked, later: &mut Later) {
-        let key = asked.reply.key;
+    fn deliver_input_request(
+        &self,
+        state: &mut DispatcherState,
+        call: Option<CallKey>,
+        asked: ServerInputRequest,
+        later: &mut DeferredWork,
+    ) {
+        let key = asked.responder.key;
         let desk = call.and_then(|call| Some((call, state.calls.get_mut(call)?)));
         let Some((call, desk)) = desk else {
-            later.asked.push(asked);
+            later.input_requests.push(asked);
             return;
         };
-        match desk.tell(News::Asked(asked)) {
-            Ok(()) => _ = state.questions.insert(key, call),
-            Err(News::Asked(mut asked)) => {
+        match desk.push_event(CallEvent::InputRequested(asked)) {
+            Ok(()) => _ = state.input_requests.insert(key, call),
+            Err(CallEvent::InputRequested(mut asked)) => {
                 // Its drop would take the lock that is held.
-                asked.reply.is_owed = false;
+                asked.responder.is_pending = false;
                 let busy =
                     InputRequestError { code: -32603, message: "too much is waiting".to_owned() };
                 state.machine.respond(key, Err(busy), &mut state.outbox);
@@ -180,18 +209,18 @@ impl Hub {
 }
 
 /// Leaves a request to whoever waits for its answer.
-fn leave(
-    carrier: Carrier,
+fn assign_exchange(
+    carrier: Exchange,
     sending: FrameKind,
-    calls: &mut MonotonicMap<CallKey, Desk>,
-    turns: &mut Turns,
+    calls: &mut MonotonicMap<CallKey, CallSlot>,
+    turns: &mut SendBatch,
 ) {
     if let FrameKind::Request(call) = sending
         && let Some(desk) = calls.get_mut(call)
     {
-        desk.carry(carrier, turns.are_taken);
-        if turns.are_taken {
-            turns.hold(call);
+        desk.set_exchange(carrier, turns.is_enabled);
+        if turns.is_enabled {
+            turns.queue(call);
         }
     } else {
         // Nobody does: it opens the conversation.
@@ -200,9 +229,9 @@ fn leave(
 }
 
 /// The headers of a frame.
-fn headers(
+fn frame_headers(
     frame: &OutgoingFrame<'_>,
-    calls: &mut MonotonicMap<CallKey, Desk>,
+    calls: &mut MonotonicMap<CallKey, CallSlot>,
     rules: &Rules,
 ) -> Vec<HeaderField> {
     let desk = match frame.kind {

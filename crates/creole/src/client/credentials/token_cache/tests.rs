@@ -10,12 +10,12 @@ use crate::chain::BoxFuture;
 
 /// Gives what it is told to, after a second, and counts how often.
 #[derive(Default)]
-struct Source {
+struct CountingCredentials {
     given: Mutex<String>,
     fetched: AtomicUsize,
 }
 
-impl Source {
+impl CountingCredentials {
     fn gives(&self, token: &str) {
         *self.given.lock().unwrap() = token.to_owned();
     }
@@ -25,14 +25,14 @@ impl Source {
     }
 }
 
-impl Credentials for Source {
-    fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, Fetched> {
+impl Credentials for CountingCredentials {
+    fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, FetchResult> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
         let given = self.given.lock().unwrap().clone();
         Box::pin(async move {
             sleep(Duration::from_secs(1)).await;
             match &*given {
-                "" => Err(token::missing("site", "nobody knows one")),
+                "" => Err(token::missing_token("site", "nobody knows one")),
                 "never" => std::future::pending().await,
                 "panic" => panic!("as a source may"),
                 given => Ok(bearer(given)),
@@ -45,18 +45,18 @@ fn bearer(token: &str) -> Authorization {
     Authorization::bearer(token).unwrap()
 }
 
-fn keyring(token: &str) -> (Keyring, Arc<Source>) {
-    let source = Arc::new(Source::default());
+fn keyring(token: &str) -> (TokenCache, Arc<CountingCredentials>) {
+    let source = Arc::new(CountingCredentials::default());
     source.gives(token);
-    (Keyring::new("site".into(), Arc::<Source>::clone(&source)), source)
+    (TokenCache::new("site".into(), Arc::<CountingCredentials>::clone(&source)), source)
 }
 
 /// What this many get in place of what was refused, at once.
-async fn instead(keyring: &Keyring, refused: &str, many: usize) -> Vec<Option<Authorization>> {
+async fn instead(keyring: &TokenCache, refused: &str, many: usize) -> Vec<Option<Authorization>> {
     let mut waiting = JoinSet::new();
     for _ in 0..many {
         let (keyring, refused) = (keyring.clone(), bearer(refused));
-        waiting.spawn(async move { keyring.instead(&refused).await.unwrap() });
+        waiting.spawn(async move { keyring.replace_refused(&refused).await.unwrap() });
     }
     waiting.join_all().await
 }
@@ -88,12 +88,12 @@ async fn the_same_again_is_nothing_else_and_what_is_refused_again_is_left_alone_
     source.gives("new");
     assert_eq!(instead(&keyring, "old", 3).await, [None, None, None]);
     assert_eq!(source.fetched(), 2);
-    advance(PAUSE).await;
+    advance(RETRY_PAUSE).await;
     assert_eq!(instead(&keyring, "old", 1).await, [Some(bearer("new"))]);
     source.gives("newer");
     assert_eq!(instead(&keyring, "new", 1).await, [None]);
     assert_eq!(source.fetched(), 3);
-    advance(PAUSE).await;
+    advance(RETRY_PAUSE).await;
     assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
 }
 
@@ -102,14 +102,14 @@ async fn a_failure_is_told_to_all_for_a_while_and_then_it_is_tried_again() {
     let (keyring, source) = keyring("");
     let failed = keyring.current().await.unwrap_err();
     assert_eq!(keyring.current().await.unwrap_err().detail, failed.detail);
-    assert_eq!(keyring.instead(&bearer("old")).await.unwrap_err().detail, failed.detail);
+    assert_eq!(keyring.replace_refused(&bearer("old")).await.unwrap_err().detail, failed.detail);
     assert_eq!(source.fetched(), 1);
-    advance(PAUSE).await;
+    advance(RETRY_PAUSE).await;
     source.gives("old");
     assert_eq!(keyring.current().await.unwrap(), bearer("old"));
     source.gives("");
-    assert!(keyring.instead(&bearer("old")).await.is_err());
-    assert!(keyring.instead(&bearer("old")).await.is_err());
+    assert!(keyring.replace_refused(&bearer("old")).await.is_err());
+    assert!(keyring.replace_refused(&bearer("old")).await.is_err());
     assert_eq!(source.fetched(), 3);
 }
 
@@ -119,14 +119,14 @@ async fn who_has_it_fetched_may_leave_and_a_source_may_be_slow_or_break() {
     keyring.current().await.unwrap();
     source.gives("new");
     let refused = bearer("old");
-    let left = timeout(Duration::from_millis(500), keyring.instead(&refused)).await;
+    let left = timeout(Duration::from_millis(500), keyring.replace_refused(&refused)).await;
     assert!(left.is_err(), "it is not there yet");
     assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
     assert_eq!(source.fetched(), 2);
     for (given, why) in [("never", "within 10 s"), ("panic", "broke off")] {
-        advance(PAUSE).await;
+        advance(RETRY_PAUSE).await;
         source.gives(given);
-        let fault = keyring.instead(&bearer("new")).await.unwrap_err();
+        let fault = keyring.replace_refused(&bearer("new")).await.unwrap_err();
         assert!(fault.detail.contains(why), "{}", fault.detail);
     }
     source.gives("newer");

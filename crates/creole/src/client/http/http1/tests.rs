@@ -8,27 +8,27 @@ use http::{HeaderValue, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::sleep;
 
-use super::super::request::{Headers, Start};
+use super::super::request::{HeaderList, RequestTemplate};
 use super::*;
 
-fn request(body: impl Into<Bytes>) -> Request {
-    let mut headers = Headers::new();
+fn request(body: impl Into<Bytes>) -> HttpRequest {
+    let mut headers = HeaderList::new();
     headers.set(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let path = PathAndQuery::from_static("/mcp");
     let host = HeaderValue::from_static("host");
-    Start::new(Method::POST, path, headers, &host, None).request(Vec::new(), body.into())
+    RequestTemplate::new(Method::POST, path, headers, &host, None).request(Vec::new(), body.into())
 }
 
-impl Goodbye for DuplexStream {}
+impl CloseNotify for DuplexStream {}
 
-fn pair() -> (Box<Single<DuplexStream>>, DuplexStream) {
+fn pair() -> (Box<Http1Connection<DuplexStream>>, DuplexStream) {
     let (ours, theirs) = duplex(1024);
-    (Single::on(ours), theirs)
+    (Http1Connection::from_stream(ours), theirs)
 }
 
-async fn whole(connection: &mut Single<DuplexStream>) -> io::Result<Vec<u8>> {
+async fn whole(connection: &mut Http1Connection<DuplexStream>) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    while poll_fn(|context| connection.poll_more(context, &mut body)).await? {}
+    while poll_fn(|context| connection.poll_append(context, &mut body)).await? {}
     Ok(body)
 }
 
@@ -59,13 +59,13 @@ async fn one_request_follows_the_other_and_answers_may_come_byte_by_byte() {
         server
     });
     for _ in answers {
-        assert!(connection.is_free() && connection.is_quiet());
+        assert!(connection.is_free() && connection.is_still_open());
         connection.send(&request("x")).await.unwrap();
         assert!(!connection.is_free());
         assert_eq!(whole(&mut connection).await.unwrap(), b"abc");
     }
     drop(serving.await.unwrap());
-    assert!(connection.is_free() && !connection.is_quiet(), "it was closed while it rested");
+    assert!(connection.is_free() && !connection.is_still_open(), "it was closed while it rested");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
     connection.send(&request(vec![b'y'; SIZE])).await.unwrap();
     assert_eq!(connection.length(), Some(SIZE as u64));
     assert_eq!(whole(&mut connection).await.unwrap(), vec![b'z'; SIZE]);
-    assert!(connection.buffer.len() <= MOST_READ);
+    assert!(connection.buffer.len() <= MAX_READ);
     assert!(serving.await.unwrap() >= SIZE);
 }
 

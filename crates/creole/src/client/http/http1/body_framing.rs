@@ -3,30 +3,30 @@
 use std::io;
 
 /// The most that may stand around the pieces of a body: extensions of their sizes, and trailers.
-const MOST_ASIDE: u32 = 16 * 1024;
+const MAX_OVERHEAD: u32 = 16 * 1024;
 
 /// The rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum BodyFraming {
     /// As many bytes.
     Length(u64),
     /// Pieces, each with its size before it.
-    Chunks(Chunks),
+    Chunks(ChunkedBody),
     /// Whatever comes until the connection is closed.
     UntilClosed,
 }
 
 /// A body in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Chunks {
-    at: At,
+pub(super) struct ChunkedBody {
+    state: ChunkState,
     /// How much may still stand around the pieces.
-    aside: u32,
+    overhead_left: u32,
 }
 
 /// Where in such a body we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum ChunkState {
     /// In the digits of a size, of which there were so many.
     Size {
         size: u64,
@@ -53,22 +53,24 @@ enum At {
     TrailerEnd {
         is_empty: bool,
     },
-    Over,
+    Finished,
 }
 
-impl Rest {
+impl BodyFraming {
     /// Nothing more.
-    pub(super) const NOTHING: Self = Self::Length(0);
+    pub(super) const EMPTY: Self = Self::Length(0);
 
     /// A body in pieces, none of which came.
-    pub(super) const CHUNKS: Self =
-        Self::Chunks(Chunks { at: At::Size { size: 0, digits: 0 }, aside: MOST_ASIDE });
+    pub(super) const CHUNKED: Self = Self::Chunks(ChunkedBody {
+        state: ChunkState::Size { size: 0, digits: 0 },
+        overhead_left: MAX_OVERHEAD,
+    });
 
     /// Whether all of it came.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         match self {
             Self::Length(length) => *length == 0,
-            Self::Chunks(chunks) => chunks.at == At::Over,
+            Self::Chunks(chunks) => chunks.state == ChunkState::Finished,
             Self::UntilClosed => false,
         }
     }
@@ -86,7 +88,7 @@ impl Rest {
     pub(super) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Length(length) => {
-                let count = shorter(came, *length);
+                let count = min_len(came, *length);
                 into.extend_from_slice(&came[..count]);
                 *length -= count as u64;
                 Ok(count)
@@ -100,20 +102,20 @@ impl Rest {
     }
 }
 
-impl Chunks {
+impl ChunkedBody {
     fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
         let mut taken = 0;
-        while taken < came.len() && self.at != At::Over {
-            if let At::Data(left) = self.at {
-                let count = shorter(&came[taken..], left);
+        while taken < came.len() && self.state != ChunkState::Finished {
+            if let ChunkState::Data(left) = self.state {
+                let count = min_len(&came[taken..], left);
                 into.extend_from_slice(&came[taken..taken + count]);
                 taken += count;
-                self.at = match left - count as u64 {
-                    0 => At::DataReturn,
-                    left => At::Data(left),
+                self.state = match left - count as u64 {
+                    0 => ChunkState::DataReturn,
+                    left => ChunkState::Data(left),
                 };
             } else {
-                self.at = self.step(came[taken]).ok_or_else(malformed)?;
+                self.state = self.step(came[taken]).ok_or_else(malformed)?;
                 taken += 1;
             }
         }
@@ -121,40 +123,46 @@ impl Chunks {
     }
 
     /// Where the next byte leads, which is none of the body's.
-    fn step(&mut self, byte: u8) -> Option<At> {
-        Some(match (self.at, byte) {
-            (At::Size { size, digits: digits @ 0..16 }, byte) if byte.is_ascii_hexdigit() => {
+    fn step(&mut self, byte: u8) -> Option<ChunkState> {
+        Some(match (self.state, byte) {
+            (ChunkState::Size { size, digits: digits @ 0..16 }, byte)
+                if byte.is_ascii_hexdigit() =>
+            {
                 let digit = char::from(byte).to_digit(16)?;
-                At::Size { size: size << 4 | u64::from(digit), digits: digits + 1 }
+                ChunkState::Size { size: size << 4 | u64::from(digit), digits: digits + 1 }
             }
-            (At::Size { digits: 0, .. }, _) => return None,
-            (At::Size { size, .. } | At::Extension { size }, b'\r') => At::SizeEnd { size },
-            (At::Size { size, .. }, b';' | b' ' | b'\t') => At::Extension { size },
-            (At::Extension { size }, byte) if byte != b'\n' => {
-                self.beside(At::Extension { size })?
+            (ChunkState::Size { digits: 0, .. }, _) => return None,
+            (ChunkState::Size { size, .. } | ChunkState::Extension { size }, b'\r') => {
+                ChunkState::SizeEnd { size }
             }
-            (At::SizeEnd { size: 0 }, b'\n') => At::Trailer { is_empty: true },
-            (At::SizeEnd { size }, b'\n') => At::Data(size),
-            (At::DataReturn, b'\r') => At::DataEnd,
-            (At::DataEnd, b'\n') => At::Size { size: 0, digits: 0 },
-            (At::Trailer { is_empty }, b'\r') => At::TrailerEnd { is_empty },
-            (At::Trailer { .. }, byte) if byte != b'\n' => {
-                self.beside(At::Trailer { is_empty: false })?
+            (ChunkState::Size { size, .. }, b';' | b' ' | b'\t') => ChunkState::Extension { size },
+            (ChunkState::Extension { size }, byte) if byte != b'\n' => {
+                self.count_overhead(ChunkState::Extension { size })?
             }
-            (At::TrailerEnd { is_empty: true }, b'\n') => At::Over,
-            (At::TrailerEnd { is_empty: false }, b'\n') => At::Trailer { is_empty: true },
+            (ChunkState::SizeEnd { size: 0 }, b'\n') => ChunkState::Trailer { is_empty: true },
+            (ChunkState::SizeEnd { size }, b'\n') => ChunkState::Data(size),
+            (ChunkState::DataReturn, b'\r') => ChunkState::DataEnd,
+            (ChunkState::DataEnd, b'\n') => ChunkState::Size { size: 0, digits: 0 },
+            (ChunkState::Trailer { is_empty }, b'\r') => ChunkState::TrailerEnd { is_empty },
+            (ChunkState::Trailer { .. }, byte) if byte != b'\n' => {
+                self.count_overhead(ChunkState::Trailer { is_empty: false })?
+            }
+            (ChunkState::TrailerEnd { is_empty: true }, b'\n') => ChunkState::Finished,
+            (ChunkState::TrailerEnd { is_empty: false }, b'\n') => {
+                ChunkState::Trailer { is_empty: true }
+            }
             _ => return None,
         })
     }
 
     /// One more byte that means nothing here.
-    fn beside(&mut self, next: At) -> Option<At> {
-        self.aside = self.aside.checked_sub(1)?;
+    fn count_overhead(&mut self, next: ChunkState) -> Option<ChunkState> {
+        self.overhead_left = self.overhead_left.checked_sub(1)?;
         Some(next)
     }
 }
 
-fn shorter(came: &[u8], length: u64) -> usize {
+fn min_len(came: &[u8], length: u64) -> usize {
     usize::try_from(length).map_or(came.len(), |length| length.min(came.len()))
 }
 
@@ -167,26 +175,32 @@ mod tests {
     use super::*;
 
     /// The body, and how much of the text was taken, whatever pieces it comes in.
-    fn taken(mut rest: Rest, text: &str, step: usize) -> io::Result<(String, usize, bool)> {
+    fn taken(mut rest: BodyFraming, text: &str, step: usize) -> io::Result<(String, usize, bool)> {
         let (mut body, mut taken) = (Vec::new(), 0);
         for piece in text.as_bytes().chunks(step) {
             taken += rest.take(piece, &mut body)?;
         }
-        Ok((String::from_utf8(body).unwrap(), taken, rest.is_over()))
+        Ok((String::from_utf8(body).unwrap(), taken, rest.is_finished()))
     }
 
     #[test]
     fn a_body_ends_where_its_length_or_its_last_piece_says() {
         let rows = [
-            (Rest::Length(3), "abc", "abc", 3, true),
-            (Rest::Length(3), "abcd", "abc", 3, true),
-            (Rest::Length(5), "abcd", "abcd", 4, false),
-            (Rest::UntilClosed, "abc", "abc", 3, false),
-            (Rest::CHUNKS, "3\r\nabc\r\n0\r\n\r\n", "abc", 13, true),
-            (Rest::CHUNKS, "3\r\nabc\r\n0\r\n\r\nrest", "abc", 13, true),
-            (Rest::CHUNKS, "02;a=b\r\nab\r\nA \r\n0123456789\r\n", "ab0123456789", 28, false),
-            (Rest::CHUNKS, "1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n", "x", 23, true),
-            (Rest::CHUNKS, "0\r\n\r\n", "", 5, true),
+            (BodyFraming::Length(3), "abc", "abc", 3, true),
+            (BodyFraming::Length(3), "abcd", "abc", 3, true),
+            (BodyFraming::Length(5), "abcd", "abcd", 4, false),
+            (BodyFraming::UntilClosed, "abc", "abc", 3, false),
+            (BodyFraming::CHUNKED, "3\r\nabc\r\n0\r\n\r\n", "abc", 13, true),
+            (BodyFraming::CHUNKED, "3\r\nabc\r\n0\r\n\r\nrest", "abc", 13, true),
+            (
+                BodyFraming::CHUNKED,
+                "02;a=b\r\nab\r\nA \r\n0123456789\r\n",
+                "ab0123456789",
+                28,
+                false,
+            ),
+            (BodyFraming::CHUNKED, "1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n", "x", 23, true),
+            (BodyFraming::CHUNKED, "0\r\n\r\n", "", 5, true),
         ];
         for (rest, text, body, count, is_over) in rows {
             for step in 1..=text.len() {
@@ -216,7 +230,7 @@ mod tests {
             &long,
         ];
         for text in rows {
-            assert!(taken(Rest::CHUNKS, text, text.len()).is_err(), "{text}");
+            assert!(taken(BodyFraming::CHUNKED, text, text.len()).is_err(), "{text}");
         }
     }
 }

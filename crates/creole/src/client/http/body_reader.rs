@@ -13,69 +13,72 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::GaiResolver;
 
-use super::answer::Body;
 use super::proxy::Proxies;
-use super::route::Route;
+use super::proxy_connector::ProxyConnector;
+use super::response::ResponseBody;
 use crate::budget::{BudgetExhausted, BufferReservation, Reservation};
-pub(super) use crate::client::encrypt::{Trust, tls};
-use crate::client::link::LARGE;
+pub(super) use crate::client::tls::{TrustedRoots, client_config};
+use crate::client::transport::LARGE_MESSAGE;
 
 /// How long it may take to connect.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection on which nothing comes is asked whether it is alive after this long.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How often it is asked again, and how many times before it counts as dead.
-const KEEP_ALIVE_AGAIN: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TRIES: u32 = 4;
 
 /// How long nothing of what was sent may be acknowledged, also of those questions, before a connection is dead.
-pub(super) const DEAD: Duration = Duration::from_secs(30);
+pub(super) const DEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a connection that nobody uses is kept.
-pub(super) const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What makes connections to a server, directly or through a proxy.
-pub(super) type Connector = HttpsConnector<Route<HttpConnector>>;
+pub(super) type ServerConnector = HttpsConnector<ProxyConnector<HttpConnector>>;
 
 /// What makes connections.
-pub(super) fn connector(trust: Trust<'_>, proxies: Proxies) -> Result<Connector, String> {
-    let mut connector = plain(GaiResolver::new());
+pub(super) fn connector(
+    trust: TrustedRoots<'_>,
+    proxies: Proxies,
+) -> Result<ServerConnector, String> {
+    let mut connector = tcp_connector(GaiResolver::new());
     connector.set_keepalive(Some(KEEP_ALIVE));
-    connector.set_keepalive_interval(Some(KEEP_ALIVE_AGAIN));
+    connector.set_keepalive_interval(Some(KEEP_ALIVE_INTERVAL));
     connector.set_keepalive_retries(Some(KEEP_ALIVE_TRIES));
     #[cfg(target_os = "linux")]
-    connector.set_tcp_user_timeout(Some(DEAD));
-    let connector = Route::new(connector.clone(), connector, proxies);
-    let tls = tls(trust)?;
+    connector.set_tcp_user_timeout(Some(DEAD_TIMEOUT));
+    let connector = ProxyConnector::new(connector.clone(), connector, proxies);
+    let tls = client_config(trust)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
     let builder = match trust {
-        Trust::Plain => builder.https_or_http(),
+        TrustedRoots::Plain => builder.https_or_http(),
         _ => builder.https_only(),
     };
     Ok(builder.enable_all_versions().wrap_connector(connector))
 }
 
 /// Connections that are not encrypted, to addresses that this finds.
-pub(super) fn plain<R>(resolver: R) -> HttpConnector<R> {
+pub(super) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector
 }
 
 /// The body of a request: all of it at once, or nothing.
-pub(super) struct Payload(Option<Bytes>);
+pub(super) struct RequestPayload(Option<Bytes>);
 
-impl Payload {
+impl RequestPayload {
     pub(super) fn new(bytes: Bytes) -> Self {
         Self(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 }
 
-impl http_body::Body for Payload {
+impl http_body::Body for RequestPayload {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -97,30 +100,30 @@ impl http_body::Body for Payload {
 
 /// Why a body could not be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum BodyReadError {
     TooLong,
     Broken,
     /// Other bodies take the memory that there is for them.
-    NoRoom,
+    BudgetExhausted,
 }
 
-impl From<BudgetExhausted> for Unread {
+impl From<BudgetExhausted> for BodyReadError {
     fn from(_: BudgetExhausted) -> Self {
-        Self::NoRoom
+        Self::BudgetExhausted
     }
 }
 
 /// A whole body, which holds its part of the memory for bodies for as long as it is there.
 #[derive(Debug, Default)]
-pub(super) struct Document {
+pub(super) struct ResponseDocument {
     pub(super) bytes: Vec<u8>,
-    held: Option<Reservation>,
+    reservation: Option<Reservation>,
 }
 
-impl Document {
+impl ResponseDocument {
     /// Its bytes, for somebody who keeps them.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        drop(self.held);
+        drop(self.reservation);
         self.bytes
     }
 }
@@ -129,49 +132,49 @@ impl Document {
 const SPARE: usize = 512;
 
 /// Reads a whole body. What it holds of the memory for bodies, once it is not small, is of `hold`.
-pub(super) async fn document(
-    mut body: Body,
+pub(super) async fn read_document(
+    mut body: ResponseBody,
     longest: usize,
     hold: impl FnOnce() -> Reservation,
-) -> Result<Document, Unread> {
+) -> Result<ResponseDocument, BodyReadError> {
     let told = body.length().unwrap_or(0);
     if told > longest as u64 {
-        return Err(Unread::TooLong);
+        return Err(BodyReadError::TooLong);
     }
-    let spare = if told < LARGE as u64 { 0 } else { SPARE };
+    let spare = if told < LARGE_MESSAGE as u64 { 0 } else { SPARE };
     let mut room = BufferReservation::new(hold);
     room.grow_to(told as usize + spare)?;
     let mut whole = Vec::with_capacity(told as usize + spare);
-    while more(&mut body, &mut whole).await.map_err(|()| Unread::Broken)? {
+    while read_more(&mut body, &mut whole).await.map_err(|()| BodyReadError::Broken)? {
         if whole.len() > longest {
-            return Err(Unread::TooLong);
+            return Err(BodyReadError::TooLong);
         }
         room.grow_to(whole.capacity())?;
     }
-    Ok(Document { bytes: whole, held: room.into_reservation() })
+    Ok(ResponseDocument { bytes: whole, reservation: room.into_reservation() })
 }
 
 /// Puts the next piece of a body down; tells whether there was one. Cancel-safe.
-async fn more(body: &mut Body, into: &mut Vec<u8>) -> Result<bool, ()> {
-    poll_fn(|context| body.poll_more(context, into)).await
+async fn read_more(body: &mut ResponseBody, into: &mut Vec<u8>) -> Result<bool, ()> {
+    poll_fn(|context| body.poll_append(context, into)).await
 }
 
 /// Why an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missed {
+pub(super) enum EventError {
     /// It is too long, or no text.
-    Garbled,
+    Unreadable,
     /// Other bodies take the memory that there is for them. Nothing more comes.
-    NoRoom,
+    BudgetExhausted,
 }
 
 /// What holds memory for the events of a server.
-type Hold = Box<dyn FnOnce() -> Reservation + Send>;
+type ReserveMemory = Box<dyn FnOnce() -> Reservation + Send>;
 
 /// A body that is a stream of events.
-pub(super) struct Events {
-    body: Body,
-    room: BufferReservation<Hold>,
+pub(super) struct EventStream {
+    body: ResponseBody,
+    reservation: BufferReservation<ReserveMemory>,
     decoder: SseDecoder,
     chunk: Vec<u8>,
     /// How much of the chunk was decoded.
@@ -180,39 +183,46 @@ pub(super) struct Events {
     is_over: bool,
 }
 
-impl Events {
+impl EventStream {
     /// The events in a body. What they hold of the memory for bodies, once they are not small, is of `hold`.
     pub(super) fn new(
-        body: Body,
+        body: ResponseBody,
         longest: usize,
         hold: impl FnOnce() -> Reservation + Send + 'static,
     ) -> Self {
-        let hold: Hold = Box::new(hold);
+        let hold: ReserveMemory = Box::new(hold);
         let (decoder, chunk) = (SseDecoder::new(longest), Vec::new());
-        Self { body, room: BufferReservation::new(hold), decoder, chunk, taken: 0, is_over: false }
+        Self {
+            body,
+            reservation: BufferReservation::new(hold),
+            decoder,
+            chunk,
+            taken: 0,
+            is_over: false,
+        }
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Result<SseEvent, Missed>> {
+    pub(super) async fn next(&mut self) -> Option<Result<SseEvent, EventError>> {
         loop {
             let mut rest = &self.chunk[self.taken..];
             let event = self.decoder.next(&mut rest);
             self.taken = self.chunk.len() - rest.len();
             if event.is_some() {
-                return event.map(|event| event.map_err(|_| Missed::Garbled));
+                return event.map(|event| event.map_err(|_| EventError::Unreadable));
             }
             if self.is_over {
                 return None;
             }
             if let Err(BudgetExhausted) =
-                self.room.resize_to(self.chunk.capacity() + self.decoder.buffered_bytes())
+                self.reservation.resize_to(self.chunk.capacity() + self.decoder.buffered_bytes())
             {
                 self.is_over = true;
-                return Some(Err(Missed::NoRoom));
+                return Some(Err(EventError::BudgetExhausted));
             }
             self.chunk.clear();
             self.taken = 0;
-            if !more(&mut self.body, &mut self.chunk).await.ok()? {
+            if !read_more(&mut self.body, &mut self.chunk).await.ok()? {
                 return None;
             }
         }
@@ -225,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_dead_connection_is_noticed_at_the_same_time_with_and_without_something_on_its_way() {
-        assert_eq!(KEEP_ALIVE + KEEP_ALIVE_AGAIN * KEEP_ALIVE_TRIES, DEAD);
+        assert_eq!(KEEP_ALIVE + KEEP_ALIVE_INTERVAL * KEEP_ALIVE_TRIES, DEAD_TIMEOUT);
         // One of HTTP/2 is asked, and has as long to answer.
-        assert!(KEEP_ALIVE * 2 <= DEAD);
+        assert!(KEEP_ALIVE * 2 <= DEAD_TIMEOUT);
     }
 }

@@ -1,0 +1,436 @@
+//! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
+
+mod machine_events;
+mod send_batch;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use creole_proto::client::{
+    CallKey, CallRequest, DropReason, InputRequestError, InputRequestKey, Machine,
+    NegotiationResult, Outbox,
+};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::{MirroredHeader, call_headers};
+use creole_proto::model::Level;
+use creole_proto::monotonic_map::MonotonicMap;
+use creole_proto::wire::Raw;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use self::send_batch::SendBatch;
+use super::connection::{
+    CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
+};
+use super::pending_call::{CallSlot, CallStep, PendingCall, SlotPoll};
+use super::protocol_violations::ViolationCounter;
+use super::transport::{Inbox, ResumePoint, Transport, TransportHandle};
+use crate::process::unavailable_fault;
+
+/// Notices that may wait to be taken; whoever lags behind is told so.
+const MAX_PENDING_NOTIFICATIONS: usize = 256;
+
+/// The middle of a connection.
+pub(super) struct Dispatcher {
+    name: Arc<str>,
+    state: Mutex<DispatcherState>,
+    transport: OnceLock<Arc<dyn TransportHandle>>,
+    opened: watch::Sender<Option<Result<Arc<NegotiationResult>, Fault>>>,
+    closed_sender: watch::Sender<Option<CloseReason>>,
+    notifications: broadcast::Sender<ServerNotification>,
+    /// Whether what belongs to no call can be heard.
+    notifications_available: watch::Sender<bool>,
+    on_input_request: Option<OnInputRequest>,
+    on_log: Option<OnLog>,
+    /// Told when the machine's deadline comes earlier.
+    deadline_moved: Arc<Notify>,
+    timer_task: OnceLock<AbortHandle>,
+    flush_task: OnceLock<AbortHandle>,
+    started: Instant,
+    weak_self: Weak<Self>,
+}
+
+struct DispatcherState {
+    machine: Machine,
+    outbox: Outbox,
+    calls: MonotonicMap<CallKey, CallSlot>,
+    /// Whose call a question belongs to.
+    input_requests: BTreeMap<InputRequestKey, CallKey>,
+    /// When the clock rings next.
+    timer_deadline: Option<Duration>,
+    violations: ViolationCounter,
+    send_batch: SendBatch,
+}
+
+impl Dispatcher {
+    /// Begins a link and opens the conversation.
+    pub(super) fn start(transport: Box<dyn Transport>, setup: ConnectionSetup) -> Arc<Self> {
+        let state = DispatcherState {
+            machine: Machine::new(setup.profile, setup.opening)
+                .with_ids_after_number(setup.after_id),
+            outbox: Outbox::default(),
+            calls: MonotonicMap::default(),
+            input_requests: BTreeMap::new(),
+            timer_deadline: None,
+            violations: ViolationCounter::default(),
+            send_batch: SendBatch::default(),
+        };
+        let hub = Arc::new_cyclic(|own| Self {
+            name: transport.name().into(),
+            state: Mutex::new(state),
+            transport: OnceLock::new(),
+            opened: watch::Sender::new(None),
+            closed_sender: watch::Sender::new(None),
+            notifications: broadcast::Sender::new(MAX_PENDING_NOTIFICATIONS),
+            notifications_available: watch::Sender::new(true),
+            on_input_request: setup.on_input_request,
+            on_log: setup.on_log,
+            deadline_moved: Arc::new(Notify::new()),
+            timer_task: OnceLock::new(),
+            flush_task: OnceLock::new(),
+            started: Instant::now(),
+            weak_self: own.clone(),
+        });
+        hub.begin_transport(transport, setup.prior_messages.as_ref());
+        let clock = tokio::spawn(run_timer(Arc::downgrade(&hub), Arc::clone(&hub.deadline_moved)));
+        let _ = hub.timer_task.set(clock.abort_handle());
+        hub.enable_batching();
+        if setup.prior_messages.is_none() {
+            hub.with_machine(|state, now| {
+                state.machine.open(now, &mut state.outbox);
+            });
+        }
+        hub
+    }
+
+    /// Begins the link. What was heard before is taken before anything else: whoever reads waits for the state meanwhile.
+    fn begin_transport(
+        self: &Arc<Self>,
+        transport: Box<dyn Transport>,
+        heard: Option<&PriorMessages>,
+    ) {
+        let heard = heard.map(|heard| (self.lock(), heard));
+        let _ = self.transport.set(transport.connect(Inbox(Arc::downgrade(self))));
+        if let Some((state, heard)) = heard {
+            self.replay_messages(state, heard);
+        }
+    }
+
+    /// Takes what the server said before, to an opening request that was sent before.
+    fn replay_messages(&self, mut state: MutexGuard<'_, DispatcherState>, heard: &PriorMessages) {
+        let (now, inner) = (self.now(), &mut *state);
+        inner.machine.open(now, &mut inner.outbox);
+        inner.outbox.clear_frames();
+        inner.machine.skip_ids_to(heard.last_request_id);
+        for message in &heard.messages {
+            inner.machine.receive(message.trim_ascii(), None, now, &mut inner.outbox);
+        }
+        let later = self.perform_actions(inner, now);
+        drop(state);
+        self.run_deferred(later);
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) async fn opened(&self) -> Result<Arc<NegotiationResult>, Fault> {
+        let mut opened = self.opened.subscribe();
+        let told = opened.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
+        told.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "nothing was opened")))
+    }
+
+    pub(super) fn start_call(
+        hub: &Arc<Self>,
+        request: CallRequest,
+        mirrors: Arc<[MirroredHeader]>,
+    ) -> PendingCall {
+        let has_headers = hub.transport.get().is_some_and(|link| link.has_headers());
+        // A frame that waits for the opening is sent by rules that are not known yet.
+        let knows = has_headers && matches!(&*hub.opened.borrow(), Some(Ok(_)));
+        Self::add_call(hub, |state, now| {
+            let rules = state.machine.rules();
+            let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
+            let key = state.machine.request(&request, now, &mut state.outbox);
+            (key, CallSlot::new(mirrors, headers))
+        })
+    }
+
+    pub(super) fn ping(hub: &Arc<Self>) -> PendingCall {
+        Self::add_call(hub, |state, now| {
+            (state.machine.ping(now, &mut state.outbox), CallSlot::default())
+        })
+    }
+
+    pub(super) fn set_level(hub: &Arc<Self>, level: Level) -> PendingCall {
+        Self::add_call(hub, |state, now| {
+            (state.machine.set_level(level, now, &mut state.outbox), CallSlot::default())
+        })
+    }
+
+    pub(super) fn roots_changed(&self) {
+        self.with_machine(|state, _| state.machine.notify_roots_changed(&mut state.outbox));
+    }
+
+    /// Makes a call, unless the connection is gone or stuck.
+    fn add_call(
+        hub: &Arc<Self>,
+        make: impl FnOnce(&mut DispatcherState, Duration) -> (CallKey, CallSlot),
+    ) -> PendingCall {
+        // No machine gives out this key: there is nothing to give up under it.
+        let (mut key, refused) = (CallKey(u64::MAX), hub.unavailable_fault());
+        if refused.is_none() {
+            hub.with_machine(|state, now| {
+                let (made, desk) = make(state, now);
+                key = made;
+                state.calls.insert(key, desk);
+            });
+        }
+        let (hub, refused) = (Arc::clone(hub), refused.map(Box::new));
+        PendingCall { key, dispatcher: hub, exchange: None, fault: refused, cancel_reason: None }
+    }
+
+    /// Wakes nobody who waits for a call until they look again.
+    pub(super) fn clear_waker(&self, call: CallKey) {
+        if let Some(desk) = self.lock().calls.get_mut(call) {
+            desk.clear_waker();
+        }
+    }
+
+    /// What is found at the desk of a call; one that is not known is over.
+    pub(super) fn poll_slot(&self, call: CallKey, context: &Context<'_>) -> Poll<SlotPoll> {
+        let mut state = self.lock();
+        let over = Poll::Ready(SlotPoll::Step(CallStep::Ended(None)));
+        state.calls.get_mut(call).map_or(over, |desk| desk.poll(context))
+    }
+
+    fn unavailable_fault(&self) -> Option<Fault> {
+        if let Some(closed) = &*self.closed_sender.borrow() {
+            return Some(closed.fault.clone());
+        }
+        let is_full = self.transport.get().is_some_and(|link| link.is_full());
+        let detail = || format!("`{}` does not take what it was sent before", self.name);
+        is_full.then(|| Fault::new(FaultKind::Busy, detail()).with_subject(&self.name))
+    }
+
+    /// Forgets a call; one that is not over is cancelled, for this reason if there is one.
+    pub(super) fn cancel_call(&self, call: CallKey, reason: Option<&str>) {
+        let mut state = self.lock();
+        let desk = state.calls.remove(call);
+        let is_open = desk.is_some() && state.machine.is_open(call);
+        drop(state);
+        if is_open {
+            self.with_machine(|state, _| {
+                let reason = reason.unwrap_or("nobody waits for it any more");
+                state.machine.cancel(call, reason, &mut state.outbox);
+                state.input_requests.retain(|_, owner| *owner != call);
+            });
+            if let Some(link) = self.transport.get() {
+                link.on_call_cancelled(call);
+            }
+        }
+        // Last, and outside of the lock: questions that nobody took are refused.
+        drop(desk);
+    }
+
+    /// Forgets a call that another process goes on with, and has the session stay that it is in.
+    pub(super) fn hand_over_call(&self, call: CallKey) {
+        if let Some(link) = self.transport.get() {
+            link.on_call_handed_over(call);
+        }
+        self.with_machine(|state, _| {
+            state.machine.release_call(call, &mut state.outbox);
+            state.input_requests.retain(|_, owner| *owner != call);
+        });
+    }
+
+    pub(super) fn respond(
+        &self,
+        question: InputRequestKey,
+        answer: Result<Raw, InputRequestError>,
+    ) {
+        self.with_machine(|state, _| {
+            state.input_requests.remove(&question);
+            state.machine.respond(question, answer, &mut state.outbox);
+        });
+    }
+
+    /// The id that the server gave a question.
+    pub(super) fn request_id_of(&self, question: InputRequestKey) -> Option<String> {
+        self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
+    }
+
+    /// Where a call could be gone on with by another process.
+    pub(super) fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
+        let whereabouts = self.transport.get()?.resume_point(call)?;
+        // What was seen and nobody has looked at yet would be missed there.
+        let is_quiet = self.lock().calls.get(call).is_some_and(CallSlot::is_drained);
+        is_quiet.then_some(whereabouts)
+    }
+
+    pub(super) fn send_keep_alive(&self, question: InputRequestKey) {
+        self.with_machine(|state, _| {
+            state.machine.send_input_progress(question, &mut state.outbox)
+        });
+    }
+
+    pub(super) fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
+        self.with_machine(|state, now| {
+            state.machine.receive(message, origin, now, &mut state.outbox)
+        });
+    }
+
+    pub(super) fn on_large_message(&self, message: String, origin: Option<CallKey>) {
+        self.with_machine(|state, now| {
+            state.machine.receive_large(message, origin, now, &mut state.outbox);
+        });
+    }
+
+    pub(super) fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>) {
+        self.with_machine(|state, _| {
+            state.machine.take_dropped_start(start, why, origin, &mut state.outbox)
+        });
+    }
+
+    pub(super) fn on_dropped_end(&self, end: &[u8]) {
+        self.with_machine(|state, _| state.machine.take_dropped_end(end, &mut state.outbox));
+    }
+
+    pub(super) fn on_call_failed(&self, call: CallKey, fault: Fault) {
+        self.with_machine(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
+    }
+
+    /// The connection is over; the first reason counts.
+    pub(super) fn on_closed(&self, fault: Fault, session_lost: bool) {
+        self.close_with(CloseReason { fault, session_lost, by_us: false });
+    }
+
+    fn close_with(&self, closed: CloseReason) {
+        let (fault, by_us) = (closed.fault.clone(), closed.by_us);
+        let is_news = self
+            .closed_sender
+            .send_if_modified(|told| told.is_none() && told.replace(closed).is_none());
+        if !is_news {
+            return;
+        }
+        self.with_machine(|state, _| state.machine.close(fault.clone(), &mut state.outbox));
+        // Nobody is to wait for a greeting for ever.
+        self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
+        // Whatever is left of the way, such as a child that only closed its output, is of no more use.
+        if let (Some(link), Ok(runtime), false) =
+            (self.transport.get(), Handle::try_current(), by_us)
+        {
+            runtime.spawn(link.close());
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        let detail = format!("the connection to `{}` was closed", self.name);
+        let fault = unavailable_fault(&self.name, detail, "closed");
+        self.close_with(CloseReason { fault, session_lost: false, by_us: true });
+        if let Some(link) = self.transport.get() {
+            link.close().await;
+        }
+    }
+
+    pub(super) fn is_call_open(&self, call: CallKey) -> bool {
+        self.lock().machine.is_open(call)
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.lock().machine.in_flight()
+    }
+
+    pub(super) fn violation_count(&self) -> u64 {
+        self.lock().machine.violation_count() as u64
+    }
+
+    pub(super) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
+        self.notifications.subscribe()
+    }
+
+    /// Must not take the state: the link is told of the opening by whoever holds it.
+    pub(super) fn set_notifications_available(&self, hears: bool) {
+        self.notifications_available.send_replace(hears);
+    }
+
+    pub(super) fn watch_notifications_available(&self) -> watch::Receiver<bool> {
+        self.notifications_available.subscribe()
+    }
+
+    pub(super) fn closed_future(&self) -> impl Future<Output = Option<CloseReason>> + Send + use<> {
+        let mut closed = self.closed_sender.subscribe();
+        async move { closed.wait_for(Option::is_some).await.ok().and_then(|told| told.clone()) }
+    }
+
+    pub(super) async fn wait_closed(&self) -> CloseReason {
+        match self.closed_future().await {
+            Some(closed) => closed,
+            // The sender lives as long as we do.
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn close_reason(&self) -> Option<CloseReason> {
+        self.closed_sender.borrow().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DispatcherState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Does something with the machine and sees to what comes of it.
+    fn with_machine(&self, what: impl FnOnce(&mut DispatcherState, Duration)) {
+        let later = {
+            let mut state = self.lock();
+            let now = self.now();
+            what(&mut state, now);
+            self.perform_actions(&mut state, now)
+        };
+        self.run_deferred(later);
+    }
+
+    /// When the clock is to ring.
+    fn next_deadline(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        state.timer_deadline = state.machine.deadline();
+        state.timer_deadline.map(|due| self.started + due)
+    }
+
+    fn tick(&self) {
+        self.with_machine(|state, now| state.machine.tick(now, &mut state.outbox));
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        let own = [&self.timer_task, &self.flush_task].into_iter().filter_map(OnceLock::get);
+        own.for_each(AbortHandle::abort);
+    }
+}
+
+/// The clock of a connection.
+async fn run_timer(hub: Weak<Dispatcher>, sooner: Arc<Notify>) {
+    while let Some(due) = hub.upgrade().map(|hub| hub.next_deadline()) {
+        let Some(due) = due else {
+            sooner.notified().await;
+            continue;
+        };
+        tokio::select! {
+            () = sooner.notified() => {}
+            () = sleep_until(due) => {
+                if let Some(hub) = hub.upgrade() {
+                    hub.tick();
+                }
+            }
+        }
+    }
+}
