@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use creole::Service;
-use creole::transport::{Memory, memory};
+use creole::transport::{MemoryConnection, memory_pair};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -15,7 +15,7 @@ pub const NAME: &str = "memory";
 /// A served connection and the client's end of it.
 pub struct MemoryStage {
     runtime: Runtime,
-    client: Memory,
+    client: MemoryConnection,
     server: Option<JoinHandle<std::io::Result<()>>>,
     received: Vec<u8>,
     paused: bool,
@@ -29,7 +29,7 @@ impl MemoryStage {
             .start_paused(paused)
             .build()
             .map_err(|error| error.to_string())?;
-        let (client, server) = memory();
+        let (client, server) = memory_pair();
         let (source, sink) = server.split();
         let server = runtime.spawn(async move { service.serve(source, sink).await.map(|_| ()) });
         Ok(Self { runtime, client, server: Some(server), received: Vec::new(), paused })

@@ -5,7 +5,7 @@
 
 use axum::Router;
 use axum::routing::get;
-use creole::transport::http::{Endpoint, Settings};
+use creole::transport::http::{EndpointSettings, McpEndpoint};
 use creole::{Server, Tool};
 use serde_json::Value;
 
@@ -18,6 +18,9 @@ async fn main() -> std::io::Result<()> {
 fn application() -> Router {
     let echo = Tool::new("echo", "Says it again", |said: Value| async move { said.to_string() });
     let service = Server::new("mounted").tool(echo).start();
-    let endpoint = Endpoint::new(service, Settings { old_sse: None, ..Settings::default() });
+    let endpoint = McpEndpoint::new(
+        service,
+        EndpointSettings { legacy_sse_path: None, ..EndpointSettings::default() },
+    );
     Router::new().route("/", get(async || "hello")).route_service("/mcp", endpoint)
 }

@@ -5,9 +5,9 @@
 //! room in a full output, the end. Mostly both are one task. Standard input gets a thread instead, which
 //! waits in the read itself: a quick call then costs a read and a write, and wakes no runtime.
 
+mod background;
 mod connection;
-mod desk;
-mod pump;
+mod shared;
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -17,13 +17,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::server::Service;
-use crate::transport::{Sink, Source};
-use desk::{Appetite, CHUNK, Desk};
-use pump::pump;
+use crate::transport::{ByteSink, ByteSource};
+use background::run_background;
+use shared::{CHUNK, ReadState, SharedConnection};
 
 /// Why a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReason {
     /// The client closed its side; all that it asked for was answered or given up.
     InputClosed,
     /// The client no longer reads.
@@ -33,13 +33,13 @@ pub enum Ended {
 /// Serves one connection until it ends.
 pub(crate) async fn serve(
     service: Service,
-    input: impl Source,
-    output: impl Sink,
-) -> io::Result<Ended> {
+    input: impl ByteSource,
+    output: impl ByteSink,
+) -> io::Result<EndReason> {
     let changes = service.registry().changes();
-    let desk = Arc::new(Desk::new(service, output));
-    let reading = read_on(input, Arc::downgrade(&desk), desk.room());
-    let mut pumping = std::pin::pin!(pump(&desk, changes));
+    let desk = Arc::new(SharedConnection::new(service, output));
+    let reading = read_input(input, Arc::downgrade(&desk), desk.read_room());
+    let mut pumping = std::pin::pin!(run_background(&desk, changes));
     tokio::select! {
         ended = &mut pumping => ended,
         () = reading => pumping.await,
@@ -52,41 +52,45 @@ pub(crate) async fn serve(
 /// listens any more.
 pub(crate) async fn serve_from_thread(
     service: Service,
-    input: impl Source + 'static,
-    output: impl Sink + 'static,
-) -> io::Result<Ended> {
+    input: impl ByteSource + 'static,
+    output: impl ByteSink + 'static,
+) -> io::Result<EndReason> {
     let changes = service.registry().changes();
-    let desk = Arc::new(Desk::new(service, output));
-    let (reader, room, runtime) = (Arc::downgrade(&desk), desk.room(), Handle::current());
+    let desk = Arc::new(SharedConnection::new(service, output));
+    let (reader, room, runtime) = (Arc::downgrade(&desk), desk.read_room(), Handle::current());
     thread::Builder::new().name("stdin".into()).spawn(move || {
-        let _reading = Reading(reader.clone());
+        let _reading = ReaderGuard(reader.clone());
         // Within the runtime, because calls are begun here, with the budget of a task.
-        runtime.block_on(read_on(input, reader, room));
+        runtime.block_on(read_input(input, reader, room));
     })?;
-    pump(&desk, changes).await
+    run_background(&desk, changes).await
 }
 
 /// The reader: hands what the client sends to the desk, for as long as there is one.
-async fn read_on<O: Sink>(mut input: impl Source, desk: Weak<Desk<O>>, room: Arc<Notify>) {
+async fn read_input<O: ByteSink>(
+    mut input: impl ByteSource,
+    desk: Weak<SharedConnection<O>>,
+    room: Arc<Notify>,
+) {
     let mut chunk = Vec::new();
     loop {
         chunk.clear();
         let read = input.read(&mut chunk, CHUNK).await;
         let mut appetite = desk.upgrade().map(|desk| desk.receive(read.map(|_| &*chunk)));
-        while appetite == Some(Appetite::Full) {
+        while appetite == Some(ReadState::Backpressure) {
             room.notified().await;
-            appetite = desk.upgrade().map(|desk| desk.appetite());
+            appetite = desk.upgrade().map(|desk| desk.read_state());
         }
-        if appetite != Some(Appetite::Hungry) {
+        if appetite != Some(ReadState::Ready) {
             return;
         }
     }
 }
 
 /// Ends the connection when its reader breaks down on its thread, where nobody else would notice.
-struct Reading<O: Sink>(Weak<Desk<O>>);
+struct ReaderGuard<O: ByteSink>(Weak<SharedConnection<O>>);
 
-impl<O: Sink> Drop for Reading<O> {
+impl<O: ByteSink> Drop for ReaderGuard<O> {
     fn drop(&mut self) {
         if thread::panicking()
             && let Some(desk) = self.0.upgrade()

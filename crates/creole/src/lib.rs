@@ -38,12 +38,12 @@ mod driver;
 pub mod front_matter;
 pub mod input;
 pub mod media;
-pub mod peers;
 pub mod process;
 pub mod prompt;
 mod random;
 mod registry;
 pub mod replacement;
+pub mod replicas;
 pub mod resource;
 pub mod schema;
 pub mod seal;
@@ -58,7 +58,7 @@ mod uri_template;
 
 pub use call::{Call, Canceller, ClientChannel, Context, Origin};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
-pub use driver::Ended;
+pub use driver::EndReason;
 pub use prompt::Prompt;
 pub use registry::{
     Announcement, ItemSource, NameCollision, Recipients, Registry, RemoteItem, RemoteServer,

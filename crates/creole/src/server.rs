@@ -14,7 +14,7 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
-use crate::driver::{self, Ended};
+use crate::driver::{self, EndReason};
 use crate::input;
 use crate::prompt::Prompt;
 use crate::registry::{Registry, RegistrySettings, RunMode};
@@ -26,7 +26,7 @@ use crate::state::State;
 use crate::task::TaskLimits;
 use crate::telemetry;
 use crate::tool::Tool;
-use crate::transport::{Sink, Source, Stdin, stdio};
+use crate::transport::{ByteSink, ByteSource, Stdin, stdio};
 
 /// A server in the making: tools, resources, prompts and the chain around them.
 pub struct Server {
@@ -337,13 +337,17 @@ impl Service {
     }
 
     /// Speaks on the process's own stdin and stdout until the client is gone.
-    pub async fn serve_stdio(&self) -> io::Result<Ended> {
+    pub async fn serve_stdio(&self) -> io::Result<EndReason> {
         let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
         driver::serve_from_thread(self.clone(), input, output).await
     }
 
     /// Speaks on a pair of byte streams, one message per line, until one of them ends.
-    pub async fn serve(&self, input: impl Source, output: impl Sink) -> io::Result<Ended> {
+    pub async fn serve(
+        &self,
+        input: impl ByteSource,
+        output: impl ByteSink,
+    ) -> io::Result<EndReason> {
         driver::serve(self.clone(), input, output).await
     }
 

@@ -14,7 +14,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::Operation;
 use creole::proto::server::ServerLimits;
-use creole::transport::{Memory, memory};
+use creole::transport::{MemoryConnection, memory_pair};
 use creole::{
     BoxFuture, Call, Context, Level, Middleware, Next, Outcome, Resource, Server, Service, Tool,
     ToolError,
@@ -35,14 +35,14 @@ struct Wait {
 }
 
 /// The client's end of a served connection.
-struct Client {
-    line: Memory,
+struct MemoryClient {
+    line: MemoryConnection,
     received: Vec<u8>,
 }
 
-impl Client {
+impl MemoryClient {
     fn connect(service: &Service) -> Self {
-        let (line, far) = memory();
+        let (line, far) = memory_pair();
         let (source, sink) = far.split();
         let service = service.clone();
         tokio::spawn(async move { service.serve(source, sink).await });
@@ -113,7 +113,7 @@ async fn two_questions(_: Nothing, context: Context) -> Result<String, ToolError
 #[tokio::test]
 async fn a_slow_tool_never_delays_a_ping() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     client.send(call(1, "slow", json!({"milliseconds": 100}))).await;
     let pong = client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
@@ -134,7 +134,7 @@ async fn a_cancelled_call_gets_no_answer_and_its_work_stops() {
         }
     };
     let service = Server::new("t").tool(Tool::new("slow", "Waits", count)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-06-18", json!({})).await;
     client.send(call(1, "slow", json!({"milliseconds": 50}))).await;
     let cancel =
@@ -152,7 +152,7 @@ async fn a_panic_answers_its_own_call_and_nothing_else() {
         panic!("secret place")
     }
     let service = Server::new("t").tool(Tool::new("broken", "Breaks", broken)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     let answer = client.ask(call(1, "broken", json!({}))).await;
     assert_eq!(answer["error"]["code"], -32603);
@@ -163,7 +163,7 @@ async fn a_panic_answers_its_own_call_and_nothing_else() {
 #[tokio::test]
 async fn one_handler_asks_a_session_by_requests() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}, "sampling": {}})).await;
     let first = client.ask(call(1, "ask", json!({}))).await;
     assert_eq!(first["method"], "elicitation/create");
@@ -180,7 +180,7 @@ async fn one_handler_asks_a_session_by_requests() {
 #[tokio::test]
 async fn the_same_handler_asks_a_stateless_client_by_ending_the_call() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
     assert_eq!(first["result"]["resultType"], "input_required");
     assert_eq!(first["result"]["inputRequests"]["name"]["method"], "elicitation/create");
@@ -202,7 +202,7 @@ async fn a_changed_state_is_refused_and_the_honest_one_still_works() {
         .tool(Tool::new("ask", "Asks", two_questions))
         .tool(Tool::new("other", "Asks too", two_questions))
         .start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
     let state = first["result"]["requestState"].as_str().unwrap().to_owned();
     let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
@@ -223,7 +223,7 @@ async fn a_changed_state_is_refused_and_the_honest_one_still_works() {
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     let mut message = modern(1, "ask", &json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let answer = client.ask(message).await;
@@ -240,7 +240,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
 #[tokio::test]
 async fn a_refused_question_fails_the_call_without_an_invented_answer() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}})).await;
     let question = client.ask(call(1, "ask", json!({}))).await;
     let refusal =
@@ -259,7 +259,7 @@ async fn questions_that_belong_together_go_out_together() {
         Ok("thanks".to_owned())
     }
     let service = Server::new("t").tool(Tool::new("both", "Asks", both)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "both", &json!({}))).await;
     assert_eq!(first["result"]["inputRequests"].as_object().unwrap().len(), 2);
     let partly = json!({"inputResponses": {"a": {"action": "decline"}},
@@ -272,9 +272,9 @@ async fn questions_that_belong_together_go_out_together() {
 }
 
 /// Notes its name before and after, and may refuse.
-struct Note(&'static str, Arc<std::sync::Mutex<Vec<String>>>);
+struct RecordingLayer(&'static str, Arc<std::sync::Mutex<Vec<String>>>);
 
-impl Middleware for Note {
+impl Middleware for RecordingLayer {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             self.1.lock().unwrap().push(format!("{} in", self.0));
@@ -295,10 +295,10 @@ async fn layers_nest_like_an_onion_and_may_refuse() {
     let notes = Arc::default();
     let service = Server::new("t")
         .tool(Tool::new("slow", "Waits", slow))
-        .with(Note("outer", Arc::clone(&notes)))
-        .with(Note("inner", Arc::clone(&notes)))
+        .with(RecordingLayer("outer", Arc::clone(&notes)))
+        .with(RecordingLayer("inner", Arc::clone(&notes)))
         .start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     notes.lock().unwrap().clear();
     client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
@@ -317,7 +317,7 @@ async fn progress_and_logs_come_before_the_answer_they_belong_to() {
         "done"
     }
     let service = Server::new("t").tool(Tool::new("talk", "Talks", talk)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     let mut message = call(1, "talk", json!({}));
     message["params"]["_meta"] = json!({"progressToken": "p"});
@@ -334,8 +334,8 @@ async fn progress_and_logs_come_before_the_answer_they_belong_to() {
 #[tokio::test]
 async fn a_list_that_changes_is_announced_to_sessions_and_listeners() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
-    let mut session = Client::connect(&service);
-    let mut listener = Client::connect(&service);
+    let mut session = MemoryClient::connect(&service);
+    let mut listener = MemoryClient::connect(&service);
     session.initialize("2025-11-25", json!({})).await;
     let mut listen = modern(7, "", &json!({"notifications": {"toolsListChanged": true}}));
     listen["method"] = json!("subscriptions/listen");
@@ -355,7 +355,7 @@ async fn a_list_that_changes_is_announced_to_sessions_and_listeners() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_answered_and_stopped() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     let answer = client.ask(call(1, "slow", json!({"milliseconds": 100_000}))).await;
     assert_eq!(answer["error"]["code"], -32603);
@@ -366,7 +366,7 @@ async fn a_call_that_takes_too_long_is_answered_and_stopped() {
 async fn more_calls_than_allowed_are_refused_and_the_others_go_on() {
     let limits = ServerLimits { max_calls: 2, ..ServerLimits::default() };
     let service = Server::new("t").limits(limits).tool(Tool::new("slow", "Waits", slow)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     for id in 1..=3 {
         client.send(call(id, "slow", json!({"milliseconds": 30}))).await;
@@ -380,7 +380,7 @@ async fn more_calls_than_allowed_are_refused_and_the_others_go_on() {
 #[tokio::test]
 async fn arguments_that_the_schema_refuses_never_reach_the_tool() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-06-18", json!({})).await;
     let refused = client.ask(call(1, "slow", json!({"milliseconds": "soon"}))).await;
     assert_eq!(refused["error"]["code"], -32602);
@@ -392,7 +392,7 @@ async fn arguments_that_the_schema_refuses_never_reach_the_tool() {
 #[tokio::test]
 async fn a_client_that_is_always_a_little_behind_gets_every_answer_in_order() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     let (mut sent, mut received) = (0, 0);
     while received < 20_000 {
@@ -417,7 +417,7 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
         .tool(Tool::new("slow", "Waits", slow))
         .tool(Tool::new("old", "Waits", slow))
         .start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     client.send(call(1, "old", json!({"milliseconds": 200}))).await;
     assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
@@ -449,7 +449,7 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
 async fn a_successor_with_the_same_lists_is_not_noticed() {
     let server = || Server::new("t").tool(Tool::new("slow", "Waits", slow));
     let service = server().start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
     assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
     let before = server().prepare_replacement(&service).swap();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::client::{LineServer, Transport};
 use creole::proto::dialect::Dialect;
-use creole::transport::memory;
+use creole::transport::memory_pair;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::Affinity;
@@ -68,7 +68,7 @@ impl Inside {
             has_own: self.plan.has_usable(),
             is_reported: AtomicBool::new(false),
         };
-        let (near, far) = memory();
+        let (near, far) = memory_pair();
         let (input, output) = near.split();
         let serving = tokio::spawn(async move {
             let (input, output) = far.split();

@@ -24,15 +24,15 @@ mod silence;
 const USUAL: &str = "m=19456,t=2,p=1";
 
 /// Files of users and keys, and how their passwords are checked: quickly, and counted.
-struct Stage {
+struct AuthFixture {
     folder: TempDir,
-    work: Arc<Work>,
+    work: Arc<VerifyCounter>,
 }
 
 /// How passwords are checked in tests. The hash of a password is its SHA-256, so that a test can do
 /// hundreds; what is counted is what argon2 would have computed.
 #[derive(Default)]
-struct Work {
+struct VerifyCounter {
     total: AtomicUsize,
     running: AtomicUsize,
     most: AtomicUsize,
@@ -42,7 +42,7 @@ struct Work {
     opened: Condvar,
 }
 
-impl Work {
+impl VerifyCounter {
     fn verify(&self, password: &[u8], hash: &PasswordHash) -> bool {
         self.total.fetch_add(1, SeqCst);
         let running = self.running.fetch_add(1, SeqCst) + 1;
@@ -64,13 +64,13 @@ impl Work {
     }
 }
 
-/// A line of a file of users whose password is checked by [`Work::verify`].
+/// A line of a file of users whose password is checked by [`VerifyCounter::verify`].
 fn user(name: &str, password: &str, cost: &str, roles: &str) -> String {
     let hash = STANDARD_NO_PAD.encode(digest(password.as_bytes()));
     format!("{name}:$argon2id$v=19${cost}$AAAAAAAAAAAAAAAAAAAAAA${hash}:{roles}\n")
 }
 
-impl Stage {
+impl AuthFixture {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), work: Arc::default() }
     }
@@ -150,7 +150,7 @@ fn offers(challenge: &Challenge) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_user_with_the_right_password_is_let_in() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let alice = granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(1)).await);
     assert_eq!(
@@ -163,7 +163,7 @@ async fn a_user_with_the_right_password_is_let_in() {
 
 #[tokio::test]
 async fn a_real_hash_lets_in_its_password_only() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let hash = password::hash(&"correct horse battery".into()).unwrap();
     let users = Some(stage.write("users.txt", &format!("# Ours.\n\n alice : {hash} : mcp \r\n")));
     let authenticator =
@@ -177,7 +177,7 @@ async fn a_real_hash_lets_in_its_password_only() {
 
 #[tokio::test]
 async fn a_key_lets_in_until_its_end() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let keys: Vec<NewKey> = (0..4).map(|_| NewKey::random()).collect();
     let text = format!(
         "# Keys\nci:$sha256${}:mcp,ci:2999-01-01\nold:$sha256${}:mcp:2001-01-01T00:00:00Z\nbare:$sha256${}\n",
@@ -226,7 +226,7 @@ fn keys_are_long_and_random_and_end_as_they_should() {
 
 #[tokio::test]
 async fn a_challenge_offers_what_is_configured() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
     let settings = |users: bool, with_keys: bool| AuthSettings {
@@ -263,7 +263,7 @@ async fn a_challenge_offers_what_is_configured() {
 
 #[tokio::test]
 async fn who_lacks_the_role_is_known_and_not_let_in() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let (with_role, without) = (NewKey::random(), NewKey::random());
     let keys = vec![
         BearerKey::new("good", &with_role.sha256, &["mcp".to_owned()], None).unwrap(),
@@ -289,7 +289,7 @@ async fn who_lacks_the_role_is_known_and_not_let_in() {
 
 #[tokio::test]
 async fn what_is_wrong_cannot_be_told_from_the_answer_or_the_work() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let encoded = |plain: &[u8]| [b"Basic ", STANDARD.encode(plain).as_bytes()].concat();
     let wrong: Vec<Vec<u8>> = vec![
@@ -322,7 +322,7 @@ async fn what_is_wrong_cannot_be_told_from_the_answer_or_the_work() {
 
 #[tokio::test]
 async fn right_headers_are_taken_in_every_form_that_the_standard_allows() {
-    let authenticator = Stage::new().with_users();
+    let authenticator = AuthFixture::new().with_users();
     for form in ["basic YWxpY2U6c2VzYW1l", "BASIC YWxpY2U6c2VzYW1l", "Basic   YWxpY2U6c2VzYW1l"] {
         let verdict = authenticator.authenticate(Some(&HeaderValue::from_static(form)), None).await;
         assert_eq!(&*granted(verdict).id, "user:alice", "{form}");
@@ -331,7 +331,7 @@ async fn right_headers_are_taken_in_every_form_that_the_standard_allows() {
 
 #[tokio::test]
 async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let dear = "m=65536,t=3,p=1";
     let text = user("alice", "sesame", USUAL, "") + &user("bob", "open", dear, "");
     let users = Some(stage.write("users.txt", &text));
@@ -351,7 +351,7 @@ async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
 
 #[tokio::test]
 async fn a_file_without_users_costs_the_usual_and_lets_nobody_in() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let users = Some(stage.write("users.txt", "# nobody\n"));
     let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     refused(authenticator.authenticate(Some(&basic("", "")), None).await);
@@ -360,7 +360,7 @@ async fn a_file_without_users_costs_the_usual_and_lets_nobody_in() {
 
 #[tokio::test(start_paused = true)]
 async fn a_right_password_is_not_checked_again_for_a_minute() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let header = basic("alice", "sesame");
     for _ in 0..100 {
@@ -376,7 +376,7 @@ async fn a_right_password_is_not_checked_again_for_a_minute() {
 
 #[tokio::test]
 async fn reading_the_files_again_forgets_what_was_right() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let (alice, bob) = (basic("alice", "sesame"), basic("bob", "open"));
     granted(authenticator.authenticate(Some(&alice), None).await);
@@ -393,7 +393,7 @@ async fn reading_the_files_again_forgets_what_was_right() {
 
 #[tokio::test]
 async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     stage.work.close(true);
     let begun = {
@@ -414,7 +414,7 @@ async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
 
 #[tokio::test]
 async fn a_wrong_file_keeps_the_old_one_and_says_where() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let path = stage.folder.path().join("users.txt");
     let header = basic("alice", "sesame");
@@ -438,7 +438,7 @@ async fn a_wrong_file_keeps_the_old_one_and_says_where() {
 
 #[test]
 fn settings_that_let_nobody_in_or_confuse_keys_are_refused() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let said = |settings| stage.open(settings).unwrap_err().to_string();
     assert!(said(AuthSettings::default()).starts_with("neither users nor keys are named"));
     let (one, two) = (NewKey::random().sha256, NewKey::random().sha256);

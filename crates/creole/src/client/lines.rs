@@ -20,7 +20,7 @@ use crate::chain::BoxFuture;
 use crate::process::{
     Child, ChildInput, ChildOutput, Exit, Program, StderrTail, unavailable_fault,
 };
-use crate::transport::{Sink, Source};
+use crate::transport::{ByteSink, ByteSource};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -59,7 +59,7 @@ pub struct LineServer<I, O> {
 /// A server that runs as our child.
 pub type ChildServer = LineServer<ChildOutput, ChildInput>;
 
-impl<I: Source + 'static, O: Sink + 'static> LineServer<I, O> {
+impl<I: ByteSource + 'static, O: ByteSink + 'static> LineServer<I, O> {
     /// The server that is called `name`, writes what `input` reads and reads what `output` writes.
     pub fn new(name: impl Into<String>, input: I, output: O) -> Self {
         let (name, unread) = (name.into(), Vec::new());
@@ -111,7 +111,7 @@ impl ChildServer {
     }
 }
 
-impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
+impl<I: ByteSource + 'static, O: ByteSink + 'static> Transport for LineServer<I, O> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -152,14 +152,14 @@ impl<I: Source + 'static, O: Sink + 'static> Transport for LineServer<I, O> {
     }
 }
 
-struct LineTransport<O: Sink> {
+struct LineTransport<O: ByteSink> {
     writer_queue: Arc<LineWriter<O>>,
     reader: AbortHandle,
     writer: AbortHandle,
     child: Mutex<Option<Child>>,
 }
 
-impl<O: Sink + 'static> TransportHandle for LineTransport<O> {
+impl<O: ByteSink + 'static> TransportHandle for LineTransport<O> {
     fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Exchange> {
         let mut waiting = self.writer_queue.lock();
         if waiting.sink.is_none() || waiting.is_broken {
@@ -189,7 +189,7 @@ impl<O: Sink + 'static> TransportHandle for LineTransport<O> {
     }
 }
 
-impl<O: Sink> LineTransport<O> {
+impl<O: ByteSink> LineTransport<O> {
     /// Closes the server's input, by which it is told to end, and stops listening to it.
     fn shut_down(&self) {
         self.reader.abort();
@@ -201,7 +201,7 @@ impl<O: Sink> LineTransport<O> {
     }
 }
 
-impl<O: Sink> Drop for LineTransport<O> {
+impl<O: ByteSink> Drop for LineTransport<O> {
     fn drop(&mut self) {
         self.shut_down();
     }
@@ -243,7 +243,7 @@ impl<O> WriteQueue<O> {
     }
 }
 
-impl<O: Sink> WriteQueue<O> {
+impl<O: ByteSink> WriteQueue<O> {
     /// Writes what is taken at once.
     fn write(&mut self) {
         let Some(sink) = self.sink.clone() else { return };
@@ -270,7 +270,7 @@ impl<O: Sink> WriteQueue<O> {
 }
 
 /// Writes what is sent: all that waits by one system call, as long as the server takes it.
-async fn run_writer<O: Sink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
+async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
     loop {
         let (sink, has_some, is_broken) = {
             let mut waiting = outlet.lock();
@@ -314,7 +314,7 @@ fn reserve_memory(budget: Budget, name: Arc<str>) -> ReserveMemory {
     Box::new(move || budget.reserve_for(&*name))
 }
 
-impl<I: Source> MessageReader<I> {
+impl<I: ByteSource> MessageReader<I> {
     async fn run(mut self, exited: Option<impl Future<Output = Exit>>) {
         let Some(exited) = exited else {
             self.read_to_end().await;
@@ -398,6 +398,6 @@ impl<I: Source> MessageReader<I> {
     }
 }
 
-async fn read(input: &mut impl Source, chunk: &mut Vec<u8>) -> io::Result<usize> {
+async fn read(input: &mut impl ByteSource, chunk: &mut Vec<u8>) -> io::Result<usize> {
     input.read(chunk, CHUNK).await
 }

@@ -25,53 +25,53 @@ use crate::chain::BoxFuture;
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::telemetry;
-use crate::transport::Sink;
+use crate::transport::ByteSink;
 
 /// Answers that may wait for a slow client before no more of its requests are served and its calls are
 /// made to wait.
 const HIGH_WATER: usize = 256 * 1024;
 
 /// Reports of calls that may wait to be taken.
-const REPORTS: usize = 1024;
+const MAX_REPORTS: usize = 1024;
 
 /// What a running call reports.
-pub(super) enum Report {
+pub(super) enum CallReport {
     Event(CallKey, Event),
     /// A question, and the call that it belongs to: nothing for one of the session.
-    Ask(Option<CallKey>, InputRequest, oneshot::Sender<InputResponse>),
+    InputRequest(Option<CallKey>, InputRequest, oneshot::Sender<InputResponse>),
     Done(CallKey, Outcome),
     /// A log message that belongs to no call.
     Log(Event),
 }
 
-struct Running {
+struct RunningCall {
     task: AbortHandle,
     canceller: Canceller,
 }
 
 /// One connection.
-pub(super) struct Connection {
+pub(super) struct StreamConnection {
     service: Service,
     origin: Origin,
     machine: Machine,
     lines: LineDecoder,
     outbox: Outbox,
     /// How much of the outbox the client has taken, and how much was logged.
-    taken: usize,
+    sent_bytes: usize,
     logged: usize,
-    running: HashMap<CallKey, Running>,
-    asks: HashMap<InputRequestKey, oneshot::Sender<InputResponse>>,
-    reports: mpsc::Receiver<Report>,
-    outlet: Arc<Channel>,
+    running: HashMap<CallKey, RunningCall>,
+    input_requests: HashMap<InputRequestKey, oneshot::Sender<InputResponse>>,
+    reports: mpsc::Receiver<CallReport>,
+    channel: Arc<ReportChannel>,
     changes: broadcast::Receiver<Announcement>,
     started: Instant,
     /// When calls are given up after the client has closed its side.
-    drained: Option<Instant>,
+    drain_deadline: Option<Instant>,
 }
 
-impl Connection {
+impl StreamConnection {
     pub(super) fn new(service: Service) -> Self {
-        let (sender, reports) = mpsc::channel(REPORTS);
+        let (sender, reports) = mpsc::channel(MAX_REPORTS);
         let profile = service.current_profile();
         Self {
             lines: LineDecoder::new(profile.dialect.max_message),
@@ -81,49 +81,49 @@ impl Connection {
             // Whoever owns the pipe is one person, whatever it says.
             origin: Origin::new(LOCAL_PRINCIPAL.into()),
             outbox: Outbox::default(),
-            taken: 0,
+            sent_bytes: 0,
             logged: 0,
             running: HashMap::new(),
-            asks: HashMap::new(),
+            input_requests: HashMap::new(),
             reports,
-            outlet: Arc::new(Channel { sender, roots: watch::Sender::new(()) }),
+            channel: Arc::new(ReportChannel { sender, roots: watch::Sender::new(()) }),
             started: Instant::now(),
-            drained: None,
+            drain_deadline: None,
         }
     }
 
     /// Bytes that the client has not taken.
     pub(super) fn unsent(&self) -> &[u8] {
-        &self.outbox.bytes()[self.taken..]
+        &self.outbox.bytes()[self.sent_bytes..]
     }
 
     /// The next report of a call that had to wait.
-    pub(super) fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<Option<Report>> {
+    pub(super) fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<Option<CallReport>> {
         self.reports.poll_recv(context)
     }
 
     /// Hands the client what it takes at once, without waiting: mostly everything, by one system call.
-    pub(super) fn send(&mut self, output: &impl Sink) -> io::Result<()> {
+    pub(super) fn send(&mut self, output: &impl ByteSink) -> io::Result<()> {
         self.log_unsent();
         while !self.unsent().is_empty() {
             match output.try_write(self.unsent())? {
-                Some(sent) => self.sent(sent),
+                Some(sent) => self.mark_sent(sent),
                 None => break,
             }
         }
         Ok(())
     }
 
-    fn sent(&mut self, count: usize) {
-        self.taken += count;
-        if self.taken == self.outbox.bytes().len() {
+    fn mark_sent(&mut self, count: usize) {
+        self.sent_bytes += count;
+        if self.sent_bytes == self.outbox.bytes().len() {
             self.outbox.clear_frames();
-            (self.taken, self.logged) = (0, 0);
-        } else if self.taken >= HIGH_WATER {
+            (self.sent_bytes, self.logged) = (0, 0);
+        } else if self.sent_bytes >= HIGH_WATER {
             // A client that is always a little behind must not make us keep what it has read.
-            self.outbox.discard(self.taken);
-            self.logged = self.logged.saturating_sub(self.taken);
-            self.taken = 0;
+            self.outbox.discard(self.sent_bytes);
+            self.logged = self.logged.saturating_sub(self.sent_bytes);
+            self.sent_bytes = 0;
         }
     }
 
@@ -150,7 +150,7 @@ impl Connection {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let machine = self.machine.deadline().map(|deadline| self.started + deadline);
-        machine.into_iter().chain(self.drained).min()
+        machine.into_iter().chain(self.drain_deadline).min()
     }
 
     /// Takes bytes as long as there is room for answers; tells how many.
@@ -158,20 +158,20 @@ impl Connection {
         let mut rest = chunk;
         while self.has_room() {
             // What changed before a line is no news to those that the line subscribes.
-            self.take_changes();
+            self.announce_changes();
             let Some(line) = self.lines.next(&mut rest) else { break };
             let now = self.started.elapsed();
             log_received(&line, &self.service);
             self.machine.receive_line(line, now, &mut self.outbox);
             // Obeyed line by line, so that a quick call is answered before the next line is read.
-            self.obey_all();
+            self.perform_actions();
         }
         chunk.len() - rest.len()
     }
 
     /// The client closed its side: calls may go on for a while.
     pub(super) fn begin_drain(&mut self, drain: Duration) {
-        self.drained = Some(Instant::now() + drain);
+        self.drain_deadline = Some(Instant::now() + drain);
     }
 
     /// All that the client sent was taken: a last line without its end still counts, and nobody will
@@ -182,23 +182,23 @@ impl Connection {
             log_received(&line, &self.service);
             self.machine.receive_line(line, now, &mut self.outbox);
         }
-        self.obey_all();
+        self.perform_actions();
         self.machine.handle_end_of_stream(now, &mut self.outbox);
-        self.obey_all();
+        self.perform_actions();
     }
 
     /// Whether calls may not go on any longer after the client has closed its side.
     pub(super) fn is_drained(&self) -> bool {
-        self.drained.is_some_and(|end| end <= Instant::now())
+        self.drain_deadline.is_some_and(|end| end <= Instant::now())
     }
 
-    pub(super) fn take_report(&mut self, report: Option<Report>) {
+    pub(super) fn handle_report(&mut self, report: Option<CallReport>) {
         let now = self.now();
         match report {
-            Some(Report::Event(call, event)) => {
+            Some(CallReport::Event(call, event)) => {
                 self.machine.send_event(call, &event, now, &mut self.outbox);
             }
-            Some(Report::Ask(call, question, answer)) => {
+            Some(CallReport::InputRequest(call, question, answer)) => {
                 let ask = match call {
                     Some(call) => {
                         self.machine.request_input(call, &question, now, &mut self.outbox)
@@ -206,22 +206,22 @@ impl Connection {
                     None => self.machine.request_session_input(&question, now, &mut self.outbox),
                 };
                 if let Some(ask) = ask {
-                    self.asks.insert(ask, answer);
+                    self.input_requests.insert(ask, answer);
                 }
             }
-            Some(Report::Done(call, outcome)) => {
+            Some(CallReport::Done(call, outcome)) => {
                 self.running.remove(&call);
                 self.machine.finish(call, outcome, now, &mut self.outbox);
             }
-            Some(Report::Log(event)) => self.machine.send_session_log(&event, &mut self.outbox),
+            Some(CallReport::Log(event)) => self.machine.send_session_log(&event, &mut self.outbox),
             None => {}
         }
-        self.obey_all();
+        self.perform_actions();
     }
 
     /// Announces what changed. A connection that lagged behind is told that everything did: too often rather
     /// than never.
-    pub(super) fn take_changes(&mut self) {
+    pub(super) fn announce_changes(&mut self) {
         while !self.changes.is_empty() {
             match self.changes.try_recv() {
                 Ok(it) if it.to.includes(&self.origin) => {
@@ -237,40 +237,40 @@ impl Connection {
     pub(super) fn tick(&mut self) {
         let now = self.now();
         self.machine.tick(now, &mut self.outbox);
-        self.obey_all();
+        self.perform_actions();
     }
 
     pub(super) fn close(&mut self) {
         let now = self.now();
         self.machine.close(now, &mut self.outbox);
-        self.obey_all();
+        self.perform_actions();
     }
 
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    fn obey_all(&mut self) {
+    fn perform_actions(&mut self) {
         while let Some(action) = self.outbox.next_action() {
-            self.obey(action);
+            self.perform(action);
         }
     }
 
-    fn obey(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         match action {
-            Action::Start(call) => self.start(call),
-            Action::Cancel(call, reason) => self.cancel(call, &reason),
+            Action::Start(call) => self.start_call(call),
+            Action::Cancel(call, reason) => self.cancel_call(call, &reason),
             Action::InputResponse(ask, answer) => {
-                if let Some(waiting) = self.asks.remove(&ask) {
+                if let Some(waiting) = self.input_requests.remove(&ask) {
                     // A handler that gave up waiting is not an error.
                     _ = waiting.send(answer);
                 }
             }
             Action::ReleaseSubscriptions(uris) => {
-                let id = ConnectionId::of(&*self.outlet);
+                let id = ConnectionId::of(&*self.channel);
                 uris.iter().for_each(|uri| self.service.registry().subscription_ended(uri, id));
             }
-            Action::RootsChanged => self.outlet.roots.send_replace(()),
+            Action::RootsChanged => self.channel.roots.send_replace(()),
             Action::Observe(observation) => telemetry::record_observation(&observation),
         }
     }
@@ -282,32 +282,32 @@ impl Connection {
     /// delays nothing. A handler that computes before its first wait delays the whole connection for as long: later
     /// requests, pings, cancellations, deadlines and reports of other calls. Computation belongs into
     /// `tokio::task::spawn_blocking`.
-    fn start(&mut self, call: Call) {
+    fn start_call(&mut self, call: Call) {
         let key = call.key;
-        let outlet: Arc<dyn ClientChannel> = Arc::clone(&self.outlet) as _;
+        let outlet: Arc<dyn ClientChannel> = Arc::clone(&self.channel) as _;
         let (mut future, canceller) = self.service.start_call(call, outlet, self.origin.clone());
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(outcome) => {
                 // What it told on its way comes before its answer.
                 while let Ok(report) = self.reports.try_recv() {
-                    self.take_report(Some(report));
+                    self.handle_report(Some(report));
                 }
                 let now = self.now();
                 self.machine.finish(key, outcome, now, &mut self.outbox);
             }
             Poll::Pending => {
-                let sender = self.outlet.sender.clone();
+                let sender = self.channel.sender.clone();
                 let task = tokio::spawn(async move {
                     let outcome = future.await;
-                    _ = sender.send(Report::Done(key, outcome)).await;
+                    _ = sender.send(CallReport::Done(key, outcome)).await;
                 });
-                self.running.insert(key, Running { task: task.abort_handle(), canceller });
+                self.running.insert(key, RunningCall { task: task.abort_handle(), canceller });
             }
         }
     }
 
-    fn cancel(&mut self, call: CallKey, reason: &str) {
+    fn cancel_call(&mut self, call: CallKey, reason: &str) {
         if let Some(running) = self.running.remove(&call) {
             tracing::debug!(target: telemetry::TARGET, reason, "call cancelled");
             running.canceller.cancel_with_reason(reason);
@@ -316,13 +316,13 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for StreamConnection {
     fn drop(&mut self) {
         for running in self.running.values() {
             running.canceller.cancel();
             running.task.abort();
         }
-        let id = ConnectionId::of(&*self.outlet);
+        let id = ConnectionId::of(&*self.channel);
         self.machine
             .subscribed_uris()
             .for_each(|uri| self.service.registry().subscription_ended(uri, id));
@@ -330,21 +330,21 @@ impl Drop for Connection {
 }
 
 /// How calls that run as tasks reach their connection.
-struct Channel {
-    sender: mpsc::Sender<Report>,
+struct ReportChannel {
+    sender: mpsc::Sender<CallReport>,
     /// Changes whenever the client says that its roots changed.
     roots: watch::Sender<()>,
 }
 
-impl ClientChannel for Channel {
+impl ClientChannel for ReportChannel {
     fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()> {
-        Box::pin(async move { _ = self.sender.send(Report::Event(call, event)).await })
+        Box::pin(async move { _ = self.sender.send(CallReport::Event(call, event)).await })
     }
 
     fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let (answer, waiting) = oneshot::channel();
-            _ = self.sender.send(Report::Ask(Some(call), question, answer)).await;
+            _ = self.sender.send(CallReport::InputRequest(Some(call), question, answer)).await;
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
     }
@@ -352,7 +352,7 @@ impl ClientChannel for Channel {
     fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
         // A full queue belongs to a slow client; it is not asked.
-        _ = self.sender.try_send(Report::Ask(None, question, answer));
+        _ = self.sender.try_send(CallReport::InputRequest(None, question, answer));
         waiting
     }
 
@@ -362,7 +362,7 @@ impl ClientChannel for Channel {
 
     fn send_log(&self, event: Event) {
         // A full queue belongs to a slow client.
-        _ = self.sender.try_send(Report::Log(event));
+        _ = self.sender.try_send(CallReport::Log(event));
     }
 }
 

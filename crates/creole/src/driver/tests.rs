@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::transport::{Memory, memory};
+use crate::transport::{MemoryConnection, memory_pair};
 use crate::{Context, Server, Tool};
 
 const LONG: Duration = Duration::from_secs(10);
@@ -22,9 +22,9 @@ const LONG: Duration = Duration::from_secs(10);
 struct Nothing {}
 
 /// Input that a test hands over piece by piece. Reading it blocks.
-struct Pieces(Receiver<&'static str>);
+struct PieceSource(Receiver<&'static str>);
 
-impl Source for Pieces {
+impl ByteSource for PieceSource {
     async fn read(&mut self, buffer: &mut Vec<u8>, _: usize) -> io::Result<usize> {
         let piece = self.0.recv().unwrap_or_default();
         assert_ne!(piece, "break down");
@@ -34,12 +34,16 @@ impl Source for Pieces {
 }
 
 /// Serves a tool that waits until it is cancelled, and tells so.
-fn connect() -> (Sender<&'static str>, Memory, oneshot::Receiver<()>, JoinHandle<io::Result<Ended>>)
-{
+fn connect() -> (
+    Sender<&'static str>,
+    MemoryConnection,
+    oneshot::Receiver<()>,
+    JoinHandle<io::Result<EndReason>>,
+) {
     let (told, cancelled) = oneshot::channel();
     let told = Mutex::new(Some(told));
     let wait = move |_: Nothing, context: Context| {
-        let guard = Told(told.lock().unwrap().take());
+        let guard = DropSignal(told.lock().unwrap().take());
         async move {
             context.cancelled().await;
             drop(guard);
@@ -47,16 +51,16 @@ fn connect() -> (Sender<&'static str>, Memory, oneshot::Receiver<()>, JoinHandle
         }
     };
     let service = Server::new("t").tool(Tool::new("wait", "Waits", wait)).start();
-    let (line, far) = memory();
+    let (line, far) = memory_pair();
     let (pieces, input) = channel();
-    let served = serve_from_thread(service, Pieces(input), far.split().1);
+    let served = serve_from_thread(service, PieceSource(input), far.split().1);
     (pieces, line, cancelled, tokio::spawn(served))
 }
 
 /// Tells when it is dropped.
-struct Told(Option<oneshot::Sender<()>>);
+struct DropSignal(Option<oneshot::Sender<()>>);
 
-impl Drop for Told {
+impl Drop for DropSignal {
     fn drop(&mut self) {
         // Nobody may be there to hear it.
         let _ = self.0.take().map(|told| told.send(()));
@@ -69,7 +73,7 @@ async fn ends(cancelled: oneshot::Receiver<()>) {
     timeout(LONG, cancelled).await.unwrap().unwrap();
 }
 
-async fn receive(line: &mut Memory) -> Value {
+async fn receive(line: &mut MemoryConnection) -> Value {
     let bytes = timeout(LONG, line.receive()).await.unwrap().unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
@@ -96,7 +100,7 @@ async fn a_call_that_waits_holds_up_neither_a_ping_nor_the_end() {
     pieces.send(PING).unwrap();
     assert_eq!(receive(&mut line).await, json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
     drop(line);
-    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), Ended::OutputBroken);
+    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), EndReason::OutputBroken);
     ends(cancelled).await;
 }
 
@@ -106,7 +110,7 @@ async fn the_end_of_input_ends_the_connection() {
     pieces.send(PING.trim_end()).unwrap();
     drop(pieces);
     assert_eq!(receive(&mut line).await["id"], 2);
-    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), Ended::InputClosed);
+    assert_eq!(timeout(LONG, served).await.unwrap().unwrap().unwrap(), EndReason::InputClosed);
 }
 
 #[tokio::test]

@@ -30,9 +30,9 @@ use crate::tool::ToolError;
 
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-struct Deaf;
+struct SilentChannel;
 
-impl ClientChannel for Deaf {
+impl ClientChannel for SilentChannel {
     fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -63,7 +63,7 @@ fn context(principal: &str, era: Era, tasking: TaskPreference) -> Context {
         extra: None,
         task_preference: tasking,
     };
-    Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(Deaf), false)
+    Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(SilentChannel), false)
 }
 
 fn modern(principal: &str) -> Context {
@@ -224,8 +224,8 @@ async fn a_refused_task_gives_its_place_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
-    struct Stopped(Arc<AtomicUsize>);
-    impl Drop for Stopped {
+    struct DropCounter(Arc<AtomicUsize>);
+    impl Drop for DropCounter {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -233,7 +233,7 @@ async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
     let stopped = Arc::new(AtomicUsize::new(0));
     let flag = Arc::clone(&stopped);
     let run: RunCall = Arc::new(move |_| {
-        let stopped = Stopped(Arc::clone(&flag));
+        let stopped = DropCounter(Arc::clone(&flag));
         Box::pin(async move {
             let _stopped = stopped;
             std::future::pending().await
@@ -465,8 +465,13 @@ mod in_a_file {
             let mut context = older("ada");
             let mut caller = context.caller().clone();
             caller.capabilities = Arc::default();
-            context =
-                Context::new(CallKey(2), caller, Origin::new("ada".into()), Arc::new(Deaf), false);
+            context = Context::new(
+                CallKey(2),
+                caller,
+                Origin::new("ada".into()),
+                Arc::new(SilentChannel),
+                false,
+            );
             tokio::spawn(async move { ask(&there, operation, &context).await })
         };
         ask(&there, update(&id, &json!({"a": 1})), &modern("ada")).await.unwrap();

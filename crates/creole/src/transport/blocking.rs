@@ -64,14 +64,14 @@ fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
 #[derive(Debug)]
 pub(super) struct BlockingOutput {
     chunks: std::sync::mpsc::Sender<Vec<u8>>,
-    progress: Arc<Progress>,
+    progress: Arc<WriteProgress>,
 }
 
 impl BlockingOutput {
     pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
         // The channel is not bounded by itself: what is in flight is.
         let (chunks, queue) = std::sync::mpsc::channel();
-        let progress = Arc::<Progress>::default();
+        let progress = Arc::<WriteProgress>::default();
         let told = Arc::clone(&progress);
         thread::Builder::new()
             .name("stdout".into())
@@ -94,25 +94,25 @@ impl BlockingOutput {
 
     /// Resolves when there is room, or will never be. Cancel-safe.
     pub(super) async fn writable(&self) {
-        self.progress.until(|state| state.ended || state.in_flight < MAX_IN_FLIGHT).await;
+        self.progress.wait_until(|state| state.ended || state.in_flight < MAX_IN_FLIGHT).await;
     }
 
     /// Resolves when all that was taken is written. Cancel-safe.
     pub(super) async fn flush(&self) -> io::Result<()> {
-        self.progress.until(|state| state.ended || state.in_flight == 0).await;
+        self.progress.wait_until(|state| state.ended || state.in_flight == 0).await;
         self.progress.lock().check()
     }
 }
 
 /// How far the thread that writes has come.
 #[derive(Debug, Default)]
-struct Progress {
-    state: Mutex<Written>,
+struct WriteProgress {
+    state: Mutex<WriteState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct WriteState {
     /// Chunks that were taken and are not written.
     in_flight: usize,
     /// Whether no more is written, and why, until somebody was told.
@@ -120,13 +120,13 @@ struct Written {
     error: Option<io::Error>,
 }
 
-impl Progress {
-    fn lock(&self) -> MutexGuard<'_, Written> {
+impl WriteProgress {
+    fn lock(&self) -> MutexGuard<'_, WriteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a chunk was written, or was the last that was tried.
-    fn note(&self, written: io::Result<()>) {
+    fn record(&self, written: io::Result<()>) {
         let mut state = self.lock();
         state.in_flight -= 1;
         state.ended = written.is_err();
@@ -134,14 +134,14 @@ impl Progress {
         self.changed.notify_one();
     }
 
-    async fn until(&self, is_so: impl Fn(&Written) -> bool) {
+    async fn wait_until(&self, is_so: impl Fn(&WriteState) -> bool) {
         while !is_so(&self.lock()) {
             self.changed.notified().await;
         }
     }
 }
 
-impl Written {
+impl WriteState {
     fn check(&mut self) -> io::Result<()> {
         match self.error.take() {
             Some(error) => Err(error),
@@ -154,13 +154,13 @@ impl Written {
 fn write_all(
     mut target: impl Write,
     queue: &std::sync::mpsc::Receiver<Vec<u8>>,
-    progress: &Progress,
+    progress: &WriteProgress,
 ) {
     while let Ok(chunk) = queue.recv() {
         let written = write_chunk(&mut target, &chunk);
         let ends = written.is_err();
         // Nobody may be listening any more; what was taken is written nevertheless.
-        progress.note(written);
+        progress.record(written);
         if ends {
             return;
         }
@@ -209,9 +209,9 @@ mod tests {
 
     /// A target that a test can stop.
     #[derive(Clone, Default)]
-    struct Target(Arc<Mutex<Vec<u8>>>);
+    struct StoppableTarget(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Target {
+    impl Write for StoppableTarget {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -274,7 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn output_is_written_in_order_before_flush_returns() {
-        let target = Target::default();
+        let target = StoppableTarget::default();
         let output = BlockingOutput::start(target.clone()).unwrap();
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|i| i as u8).collect();
         let mut sent = 0;
@@ -287,7 +287,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stopped_target_takes_a_bounded_amount() {
-        let target = Target::default();
+        let target = StoppableTarget::default();
         let output = BlockingOutput::start(target.clone()).unwrap();
         let mut taken = 0;
         let stop = target.0.lock().unwrap();

@@ -5,29 +5,29 @@ use std::io;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{Sink, Source};
+use super::{ByteSink, ByteSource};
 
 /// Chunks that may wait to be read.
-const CHUNKS: usize = 64;
+const MAX_CHUNKS: usize = 64;
 
 /// One end of a connection inside the process.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryConnection {
     sender: Option<mpsc::Sender<Vec<u8>>>,
     receiver: mpsc::Receiver<Vec<u8>>,
 }
 
 /// A pair of connected ends.
-pub fn memory() -> (Memory, Memory) {
-    let (near, far_receiver) = mpsc::channel(CHUNKS);
-    let (far, near_receiver) = mpsc::channel(CHUNKS);
+pub fn memory_pair() -> (MemoryConnection, MemoryConnection) {
+    let (near, far_receiver) = mpsc::channel(MAX_CHUNKS);
+    let (far, near_receiver) = mpsc::channel(MAX_CHUNKS);
     (
-        Memory { sender: Some(near), receiver: near_receiver },
-        Memory { sender: Some(far), receiver: far_receiver },
+        MemoryConnection { sender: Some(near), receiver: near_receiver },
+        MemoryConnection { sender: Some(far), receiver: far_receiver },
     )
 }
 
-impl Memory {
+impl MemoryConnection {
     /// Sends bytes; waits while the other end is slow.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -65,7 +65,7 @@ pub struct MemorySink {
     sender: Option<mpsc::Sender<Vec<u8>>>,
 }
 
-impl Source for MemorySource {
+impl ByteSource for MemorySource {
     async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
         if self.rest.is_empty() {
             self.rest = self.receiver.recv().await.unwrap_or_default().into();
@@ -76,7 +76,7 @@ impl Source for MemorySource {
     }
 }
 
-impl Sink for MemorySink {
+impl ByteSink for MemorySink {
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let sender = self.sender.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         match sender.try_send(bytes.to_vec()) {

@@ -7,14 +7,14 @@ mod pollable;
 mod stdin;
 pub mod stdio;
 
-pub use memory::{Memory, MemorySink, MemorySource, memory};
+pub use memory::{MemoryConnection, MemorySink, MemorySource, memory_pair};
 pub(crate) use stdin::Stdin;
 
 use std::future::Future;
 use std::io;
 
 /// Bytes from a client.
-pub trait Source: Send {
+pub trait ByteSource: Send {
     /// Appends at most `most` bytes to the buffer and tells how many; none means the end. Cancel-safe.
     fn read(
         &mut self,
@@ -24,7 +24,7 @@ pub trait Source: Send {
 }
 
 /// Bytes to a client.
-pub trait Sink: Send + Sync {
+pub trait ByteSink: Send + Sync {
     /// Writes what is taken at once and tells how much; `None` when the client is not ready.
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>>;
 
@@ -40,13 +40,13 @@ pub trait Sink: Send + Sync {
     fn closed(&self) -> impl Future<Output = ()> + Send;
 }
 
-impl Source for stdio::Input {
+impl ByteSource for stdio::Input {
     async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
         Self::read(self, buffer, most).await
     }
 }
 
-impl Sink for stdio::Output {
+impl ByteSink for stdio::Output {
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         Self::try_write(self, bytes)
     }

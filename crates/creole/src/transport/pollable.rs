@@ -20,11 +20,11 @@ pub(super) enum Direction {
 #[derive(Debug)]
 pub(super) struct Pollable {
     fd: OwnedFd,
-    kind: Kind,
+    kind: DescriptorKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum DescriptorKind {
     /// Each call asks not to wait (`MSG_DONTWAIT`), so the mode of the socket is left alone: stdout
     /// is often one socket with stderr, and a log line must not fail with "try again".
     Socket,
@@ -44,9 +44,9 @@ impl Pollable {
             return Ok(Err(fd));
         }
         match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
-            FileType::Socket => Ok(Ok(Self { fd, kind: Kind::Socket })),
+            FileType::Socket => Ok(Ok(Self { fd, kind: DescriptorKind::Socket })),
             FileType::Fifo => match reopen(&fd, direction) {
-                Ok(fd) => Ok(Ok(Self { fd, kind: Kind::Reopened })),
+                Ok(fd) => Ok(Ok(Self { fd, kind: DescriptorKind::Reopened })),
                 // No /proc, another user's pipe, or a named pipe that nobody reads.
                 Err(_) => Self::share(fd).map(Ok),
             },
@@ -58,13 +58,13 @@ impl Pollable {
     pub(super) fn share(fd: OwnedFd) -> io::Result<Self> {
         let before = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, before | OFlags::NONBLOCK)?;
-        Ok(Self { fd, kind: Kind::Shared { before } })
+        Ok(Self { fd, kind: DescriptorKind::Shared { before } })
     }
 
     /// Appends what is there to `buffer`, at most `max` bytes, and says how many of how many asked.
     pub(super) fn read(&self, buffer: &mut Vec<u8>, max: usize) -> io::Result<(usize, usize)> {
         let max = max.max(1);
-        if spare(buffer) < max.min(LEAST) {
+        if spare(buffer) < max.min(MIN_SPARE) {
             buffer.reserve(max.min(CHUNK));
         }
         if spare(buffer) <= max {
@@ -72,7 +72,7 @@ impl Pollable {
             return Ok((self.read_once(|| spare_capacity(buffer))?, asked));
         }
         // Safe code cannot hand out a part of the spare capacity, so the part is zeroed first.
-        let (filled, asked) = (buffer.len(), max.min(ZEROED));
+        let (filled, asked) = (buffer.len(), max.min(MAX_ZEROED));
         buffer.resize(filled + asked, 0);
         let read = self.read_once(|| &mut buffer[filled..]);
         buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
@@ -85,7 +85,9 @@ impl Pollable {
         F: FnOnce() -> B,
     {
         let read = match self.kind {
-            Kind::Socket => rustix::net::recv(&self.fd, buffer(), RecvFlags::DONTWAIT).map(|r| r.0),
+            DescriptorKind::Socket => {
+                rustix::net::recv(&self.fd, buffer(), RecvFlags::DONTWAIT).map(|r| r.0)
+            }
             _ => rustix::io::read(&self.fd, buffer()),
         };
         // The caller polls again, which is the same as repeating the call.
@@ -96,7 +98,7 @@ impl Pollable {
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let written = match self.kind {
-                Kind::Socket => {
+                DescriptorKind::Socket => {
                     rustix::net::send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
                 }
                 _ => rustix::io::write(&self.fd, bytes),
@@ -127,7 +129,7 @@ impl AsFd for Pollable {
 
 impl Drop for Pollable {
     fn drop(&mut self) {
-        if let Kind::Shared { before } = self.kind {
+        if let DescriptorKind::Shared { before } = self.kind {
             // Nothing is left to do about a failure: the descriptor closes in any case.
             let _ = rustix::fs::fcntl_setfl(&self.fd, before);
         }
@@ -149,13 +151,13 @@ fn spare(buffer: &Vec<u8>) -> usize {
 }
 
 /// With less room than this a buffer grows before it is filled.
-const LEAST: usize = 4 * 1024;
+const MIN_SPARE: usize = 4 * 1024;
 
 /// How much a buffer grows: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
 
 /// How much is zeroed for one read into a buffer with more room than may be used.
-const ZEROED: usize = 16 * 1024;
+const MAX_ZEROED: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -172,7 +174,7 @@ mod tests {
         let inherited = OwnedFd::from(reader);
         let copy = inherited.try_clone().unwrap();
         let pollable = Pollable::open(inherited, Direction::Read).unwrap().unwrap();
-        assert!(matches!(pollable.kind, Kind::Reopened));
+        assert!(matches!(pollable.kind, DescriptorKind::Reopened));
         assert!(blocks(&copy));
         assert!(!blocks(&pollable));
     }

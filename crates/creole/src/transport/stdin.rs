@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::task::coop::consume_budget;
 
-use super::Source;
+use super::ByteSource;
 
 /// The standard input. Its reads block.
 pub(crate) struct Stdin(OwnedFd);
@@ -42,7 +42,7 @@ impl Stdin {
     }
 }
 
-impl Source for Stdin {
+impl ByteSource for Stdin {
     async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
         // The thread never gives way by itself, and calls that are begun on it need a fresh budget.
         consume_budget().await;

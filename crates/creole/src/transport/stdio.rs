@@ -15,10 +15,10 @@ use super::pollable::{Direction, Pollable};
 
 /// A stream of bytes to read.
 #[derive(Debug)]
-pub struct Input(Source);
+pub struct Input(InputKind);
 
 #[derive(Debug)]
-enum Source {
+enum InputKind {
     Pollable(AsyncFd<Pollable>),
     Blocking(BlockingInput),
 }
@@ -30,8 +30,8 @@ impl Input {
     /// When the descriptor cannot be watched, or no thread can be started.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         match Pollable::open(fd, Direction::Read)? {
-            Ok(pollable) => watch(pollable, Interest::READABLE).map(Source::Pollable).map(Self),
-            Err(fd) => BlockingInput::start(File::from(fd)).map(Source::Blocking).map(Self),
+            Ok(pollable) => watch(pollable, Interest::READABLE).map(InputKind::Pollable).map(Self),
+            Err(fd) => BlockingInput::start(File::from(fd)).map(InputKind::Blocking).map(Self),
         }
     }
 
@@ -45,8 +45,8 @@ impl Input {
         // A flood of input must not starve the other tasks of the thread.
         consume_budget().await;
         match &mut self.0 {
-            Source::Pollable(fd) => read_pollable(fd, buffer, max).await,
-            Source::Blocking(input) => input.read(buffer, max).await,
+            InputKind::Pollable(fd) => read_pollable(fd, buffer, max).await,
+            InputKind::Blocking(input) => input.read(buffer, max).await,
         }
     }
 }
@@ -74,11 +74,11 @@ async fn read_pollable(
 
 /// A stream to write bytes to.
 #[derive(Debug)]
-pub struct Output(Target);
+pub struct Output(OutputKind);
 
 #[derive(Debug)]
-enum Target {
-    Pollable(Writer),
+enum OutputKind {
+    Pollable(PollableOutput),
     Blocking(BlockingOutput),
 }
 
@@ -97,8 +97,8 @@ impl Output {
     /// When the descriptor cannot be watched, or no thread can be started.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         match Pollable::open(fd, Direction::Write)? {
-            Ok(pollable) => Writer::new(pollable).map(Target::Pollable).map(Self),
-            Err(fd) => BlockingOutput::start(File::from(fd)).map(Target::Blocking).map(Self),
+            Ok(pollable) => PollableOutput::new(pollable).map(OutputKind::Pollable).map(Self),
+            Err(fd) => BlockingOutput::start(File::from(fd)).map(OutputKind::Blocking).map(Self),
         }
     }
 
@@ -123,8 +123,8 @@ impl Output {
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         match &self.0 {
             _ if bytes.is_empty() => Ok(Some(0)),
-            Target::Pollable(writer) => writer.try_write(bytes),
-            Target::Blocking(output) => output.try_write(bytes),
+            OutputKind::Pollable(writer) => writer.try_write(bytes),
+            OutputKind::Blocking(output) => output.try_write(bytes),
         }
     }
 
@@ -134,8 +134,8 @@ impl Output {
     /// When the stream cannot be watched.
     pub async fn writable(&self) -> io::Result<()> {
         match &self.0 {
-            Target::Pollable(writer) => writer.writable().await,
-            Target::Blocking(output) => {
+            OutputKind::Pollable(writer) => writer.writable().await,
+            OutputKind::Blocking(output) => {
                 output.writable().await;
                 Ok(())
             }
@@ -149,8 +149,8 @@ impl Output {
     /// What the system reported for one of those bytes.
     pub async fn flush(&self) -> io::Result<()> {
         match &self.0 {
-            Target::Pollable(_) => Ok(()),
-            Target::Blocking(output) => output.flush().await,
+            OutputKind::Pollable(_) => Ok(()),
+            OutputKind::Blocking(output) => output.flush().await,
         }
     }
 
@@ -159,8 +159,8 @@ impl Output {
     /// For a terminal or file it never resolves: there a failing write is the only sign.
     pub async fn closed(&self) {
         match &self.0 {
-            Target::Pollable(writer) => writer.closed().await,
-            Target::Blocking(_) => std::future::pending().await,
+            OutputKind::Pollable(writer) => writer.closed().await,
+            OutputKind::Blocking(_) => std::future::pending().await,
         }
     }
 }
@@ -168,9 +168,9 @@ impl Output {
 /// The pollable output, watched for its end only: watching for room as well would wake the process each
 /// time the client takes a message off a socket.
 #[derive(Debug)]
-struct Writer(AsyncFd<Pollable>);
+struct PollableOutput(AsyncFd<Pollable>);
 
-impl Writer {
+impl PollableOutput {
     fn new(pollable: Pollable) -> io::Result<Self> {
         watch(pollable, Interest::ERROR).map(Self)
     }

@@ -6,21 +6,21 @@ use creole::proto::fault::FaultKind;
 use creole::proto::operation::{Event, InputResponses, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::transport::memory;
+use creole::transport::memory_pair;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::support::{
-    LONG, Watch, call, call_answering, child, fault, open, open_child, open_within, server, text,
-    tool,
+    LONG, ToolWatch, call, call_answering, child, fault, open, open_child, open_within, server,
+    text, tool,
 };
 
 const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
 /// A connection to a server inside the process.
-async fn inside(era: Era, watch: &Watch) -> Connection {
-    let (near, far) = memory();
+async fn inside(era: Era, watch: &ToolWatch) -> Connection {
+    let (near, far) = memory_pair();
     let service = server(watch).start();
     tokio::spawn(async move {
         let (source, sink) = far.split();
@@ -31,7 +31,7 @@ async fn inside(era: Era, watch: &Watch) -> Connection {
 }
 
 async fn both(era: Era) -> [Connection; 2] {
-    [inside(era, &Watch::default()).await, open_child(&child(), era).await.unwrap()]
+    [inside(era, &ToolWatch::default()).await, open_child(&child(), era).await.unwrap()]
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn a_server_of_the_stateless_era_ends_the_call_with_its_question() {
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     for era in ERAS {
-        let watch = Watch::default();
+        let watch = ToolWatch::default();
         let connection = inside(era, &watch).await;
         let mut calling = connection.start_call(tool("wait", json!({})));
         let step = timeout(LONG, calling.next()).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
     for era in ERAS {
-        let watch = Watch::default();
+        let watch = ToolWatch::default();
         let connection = inside(era, &watch).await;
         let mut request = tool("wait", json!({}));
         request.options.idle_timeout = Some(Duration::from_secs(60));
@@ -146,7 +146,7 @@ async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
 
 #[tokio::test]
 async fn the_end_of_a_connection_ends_its_calls() {
-    let connection = inside(Era::Handshake, &Watch::default()).await;
+    let connection = inside(Era::Handshake, &ToolWatch::default()).await;
     let mut calling = connection.start_call(tool("wait", json!({})));
     connection.close().await;
     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
@@ -159,7 +159,7 @@ async fn the_end_of_a_connection_ends_its_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_the_opening_is_not_waited_for() {
-    let (near, _far) = memory();
+    let (near, _far) = memory_pair();
     let (source, sink) = near.split();
     let limits =
         ClientLimits { handshake_timeout: Duration::from_secs(5), ..ClientLimits::default() };

@@ -16,7 +16,7 @@ use creole::proto::wire::Raw;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::scripted::{Script, opening, serve, serve_old, status};
+use crate::scripted::{ResponseScript, opening, serve, serve_old, status};
 use crate::support::{LONG, call, child, profile, sh, text, tool};
 
 fn stateless() -> DetectedEra {
@@ -58,12 +58,12 @@ fn answering(rows: &[(&str, &str)], otherwise: &str) -> String {
 const SHAKEN: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}"#;
 
 /// A script that first notes in a file that it was started, and how often that was.
-struct Counted {
+struct CountedProgram {
     folder: tempfile::TempDir,
     program: creole::process::Program,
 }
 
-impl Counted {
+impl CountedProgram {
     fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let script = format!("echo $$ >> \"$FOLDER/started\"\n{script}");
@@ -100,7 +100,7 @@ async fn the_process_that_is_asked_is_the_one_that_is_used() {
         (&new, Era::Handshake, Era::Stateless),
     ];
     for (script, caller, expected) in rows {
-        let server = Counted::new(script);
+        let server = CountedProgram::new(script);
         let dialer = dialer(server.way());
         let connection = dial_in(&dialer, caller).await;
         assert_eq!(connection.greeting().rules.era, expected, "{caller:?} of {script}");
@@ -158,7 +158,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
             &format!("case $line in *server/discover*) {reaction};; "),
             1,
         );
-        let server = Counted::new(&script);
+        let server = CountedProgram::new(&script);
         let dialer = dialer(server.way());
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().server_info.identity.name, "sh", "{reaction}");
@@ -172,7 +172,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
 async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_own_way() {
     let listed = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","tools":[]}}"#;
     let rows = [("server/discover", DISCOVERED), ("initialize\"", REFUSED), ("tools/list", listed)];
-    let server = Counted::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
+    let server = CountedProgram::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
     let dialer = dialer(server.way());
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
@@ -188,7 +188,7 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
 #[tokio::test]
 async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
     let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
-    let server = Counted::new(&script);
+    let server = CountedProgram::new(&script);
     // It is waited for no longer than for an opening.
     let limits = ClientLimits {
         handshake_timeout: std::time::Duration::from_secs(5),
@@ -218,8 +218,8 @@ fn web(address: std::net::SocketAddr) -> Address {
 
 #[tokio::test]
 async fn an_http_server_is_spoken_to_in_its_own_era() {
-    let new: Script = |request| opening(request).unwrap();
-    let old: Script = |request| match request.is("server/discover") {
+    let new: ResponseScript = |request| opening(request).unwrap();
+    let old: ResponseScript = |request| match request.is("server/discover") {
         true => status("400 Bad Request", ""),
         false => opening(request).unwrap(),
     };
@@ -241,7 +241,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
 async fn a_server_that_contradicts_what_is_known_is_asked_again() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     // New when it is first asked, and while it is first spoken to; then replaced by an old one.
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         let is_new = ASKED.fetch_add(1, Ordering::SeqCst) < 2;
         match request.is("server/discover") && !is_new {
             true => status("404 Not Found", ""),
@@ -273,7 +273,7 @@ async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_i
 
 #[tokio::test]
 async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
-    let rows: [(Script, &str); 3] = [
+    let rows: [(ResponseScript, &str); 3] = [
         (|_| status("401 No", ""), "`web` asks for credentials (status 401); set `headers`"),
         (|_| status("503 Down", ""), "`web` is not available (status 503)"),
         (

@@ -9,7 +9,7 @@ use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
 use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
-    Drain, Endpoint, Limits, Listener, Method, OriginGuard, Route, Router, Settings,
+    Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{LONG, Watch, call, open, server, text, tool};
+use crate::support::{LONG, ToolWatch, call, open, server, text, tool};
 
 /// A certificate for `localhost` that ends in this year, and its key.
 fn certify(last_year: i32) -> (Certificate, KeyPair) {
@@ -43,14 +43,15 @@ pub(crate) async fn serve(last_year: i32) -> (SocketAddr, String) {
     fs::write(&key_file, key.serialize_pem()).unwrap();
     let certificates = Certificates::load(&certificate_file, &key_file).unwrap();
 
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let address = listener.address().unwrap();
     tokio::spawn(listener.tls(certificates).serve(router()));
     (address, certificate)
 }
 
-pub(crate) fn router() -> Router<Endpoint> {
-    let endpoint = Endpoint::new(server(&Watch::default()).start(), Settings::default());
+pub(crate) fn router() -> Router<McpEndpoint> {
+    let endpoint =
+        McpEndpoint::new(server(&ToolWatch::default()).start(), EndpointSettings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(OriginGuard::loopback(), Drain::new());
     router.route(Route::new("/mcp", &methods, endpoint))
@@ -59,7 +60,7 @@ pub(crate) fn router() -> Router<Endpoint> {
 /// Serves behind somebody who only knows HTTP/1.1, and takes the encryption off; gives the certificate back, and tells how
 /// each connection ended.
 async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Result<()>>) {
-    let plain = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+    let plain = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let behind = plain.address().unwrap();
     tokio::spawn(plain.serve(router()));
 

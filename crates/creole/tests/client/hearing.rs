@@ -5,10 +5,10 @@ use creole::client::http::{HttpAddress, HttpServer};
 use creole::proto::revision::Era;
 use tokio::time::timeout;
 
-use crate::scripted::{Script, opening, serve, status, stream};
+use crate::scripted::{ResponseScript, opening, serve, status, stream};
 use crate::support::{LONG, open};
 
-async fn connect(script: Script, era: Era) -> Connection {
+async fn connect(script: ResponseScript, era: Era) -> Connection {
     let (address, _) = serve(script).await;
     let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     open(HttpServer::new(target), era).await.unwrap()
@@ -16,7 +16,8 @@ async fn connect(script: Script, era: Era) -> Connection {
 
 #[tokio::test]
 async fn a_session_without_a_stream_is_not_heard_and_who_stands_alone_asks_for_news() {
-    let script: Script = |request| opening(request).unwrap_or_else(|| status("400 Bad", ""));
+    let script: ResponseScript =
+        |request| opening(request).unwrap_or_else(|| status("400 Bad", ""));
     let connection = connect(script, Era::Handshake).await;
     assert!(!*connection.notifications_available().borrow(), "its GET is refused");
     let connection = connect(script, Era::Stateless).await;
@@ -25,7 +26,7 @@ async fn a_session_without_a_stream_is_not_heard_and_who_stands_alone_asks_for_n
 
 #[tokio::test]
 async fn a_stream_is_heard_while_it_is_open_and_each_opening_is_told() {
-    let script: Script = |request| match request.header("last-event-id") {
+    let script: ResponseScript = |request| match request.header("last-event-id") {
         // Ends at once, and is taken up again.
         None if request.is_get() => stream("retry: 10\nid: a1\ndata:\n\n"),
         Some(_) => stream(": here\n\n: stay\n\n"),

@@ -14,23 +14,23 @@ use creole::proto::operation::{
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
 use creole::transport::http::{
-    Drain, Endpoint, Limits, Listener, Method, OriginGuard, Route, Router, Settings,
+    Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use creole::{Registry, Tool};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{LONG, Watch, call, call_answering, fault, open, server, text, tool};
+use crate::support::{LONG, ToolWatch, call, call_answering, fault, open, server, text, tool};
 
 const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
 /// Serves on a port of its own.
-async fn serve(watch: &Watch) -> (SocketAddr, Registry) {
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+async fn serve(watch: &ToolWatch) -> (SocketAddr, Registry) {
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let address = listener.address().unwrap();
     let service = server(watch).start();
     let registry = service.registry().clone();
-    let endpoint = Endpoint::new(service, Settings::default());
+    let endpoint = McpEndpoint::new(service, EndpointSettings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(OriginGuard::loopback(), Drain::new());
     tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));
@@ -41,7 +41,7 @@ fn target(address: SocketAddr) -> HttpAddress {
     HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap()
 }
 
-async fn connect(era: Era, watch: &Watch) -> Connection {
+async fn connect(era: Era, watch: &ToolWatch) -> Connection {
     let (address, _) = serve(watch).await;
     open(HttpServer::new(target(address)), era).await.unwrap()
 }
@@ -49,7 +49,7 @@ async fn connect(era: Era, watch: &Watch) -> Connection {
 #[tokio::test]
 async fn servers_are_greeted_and_called() {
     for era in ERAS {
-        let connection = connect(era, &Watch::default()).await;
+        let connection = connect(era, &ToolWatch::default()).await;
         assert_eq!(connection.greeting().rules.era, era);
         for message in ["hi", "grüße", ""] {
             let outcome = call(&connection, tool("echo", json!({"message": message}))).await;
@@ -72,7 +72,7 @@ async fn servers_are_greeted_and_called() {
 #[tokio::test]
 async fn calls_at_the_same_time_get_their_own_answers() {
     for era in ERAS {
-        let connection = connect(era, &Watch::default()).await;
+        let connection = connect(era, &ToolWatch::default()).await;
         let mut calls = Vec::new();
         for number in 0..50 {
             let connection = connection.clone();
@@ -90,12 +90,12 @@ async fn calls_at_the_same_time_get_their_own_answers() {
 
 #[tokio::test]
 async fn questions_are_asked_and_answered_in_both_ways() {
-    let connection = connect(Era::Handshake, &Watch::default()).await;
+    let connection = connect(Era::Handshake, &ToolWatch::default()).await;
     let request = tool("ask", json!({}));
     let outcome = call_answering(&connection, request, json!({"name": "Ada"})).await;
     assert_eq!(text(outcome), "hello \"Ada\"");
 
-    let connection = connect(Era::Stateless, &Watch::default()).await;
+    let connection = connect(Era::Stateless, &ToolWatch::default()).await;
     let outcome = call(&connection, tool("ask", json!({}))).await;
     let Outcome::InputRequired { requests, request_state } = outcome else { panic!("{outcome:?}") };
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
@@ -109,7 +109,7 @@ async fn questions_are_asked_and_answered_in_both_ways() {
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     for era in ERAS {
-        let watch = Watch::default();
+        let watch = ToolWatch::default();
         let connection = connect(era, &watch).await;
         let mut calling = connection.start_call(tool("wait", json!({})));
         let step = timeout(LONG, calling.next()).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 async fn changes_are_told_to_whoever_listens() {
     let late = || Tool::new("late", "Comes later", |_: Value| async { "late" });
     for era in ERAS {
-        let (address, registry) = serve(&Watch::default()).await;
+        let (address, registry) = serve(&ToolWatch::default()).await;
         let connection = open(HttpServer::new(target(address)), era).await.unwrap();
         let mut notices = connection.notifications();
         let mut listening = None;
@@ -177,7 +177,7 @@ async fn a_server_that_is_not_there_is_named_without_its_address() {
 
 #[tokio::test]
 async fn a_connection_that_is_closed_ends_its_session() {
-    let (address, _) = serve(&Watch::default()).await;
+    let (address, _) = serve(&ToolWatch::default()).await;
     let one = open(HttpServer::new(target(address)), Era::Handshake).await.unwrap();
     let mut calling = one.start_call(tool("wait", json!({})));
     one.close().await;

@@ -6,9 +6,9 @@ use creole::client::{Connection, LineServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;
 use creole::transport::http::{
-    Drain, Endpoint, Limits as HttpLimits, Listener, Method, OriginGuard, Route, Router, Settings,
+    Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
-use creole::transport::memory;
+use creole::transport::memory_pair;
 use creole::{Context, Server, Tool};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn server() -> Server {
 }
 
 async fn inside(budget: &Budget) -> Connection {
-    let (near, far) = memory();
+    let (near, far) = memory_pair();
     let service = server().start();
     tokio::spawn(async move {
         let (source, sink) = far.split();
@@ -48,7 +48,7 @@ async fn inside(budget: &Budget) -> Connection {
 async fn web(budget: &Budget, era: Era) -> Connection {
     let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let address = listener.address().unwrap();
-    let endpoint = Endpoint::new(server().start(), Settings::default());
+    let endpoint = McpEndpoint::new(server().start(), EndpointSettings::default());
     let methods = [Method::POST, Method::GET, Method::DELETE];
     let router = Router::new(OriginGuard::loopback(), Drain::new());
     tokio::spawn(listener.serve(router.route(Route::new("/mcp", &methods, endpoint))));

@@ -8,10 +8,12 @@ use creole::proto::fault::FaultKind;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::scripted::{Script, Seen, answer, document, opening, said, serve, status};
+use crate::scripted::{
+    ResponseScript, SeenRequest, answer, document, opening, said, serve, status,
+};
 use crate::support::LONG;
 
-async fn client(script: Script) -> (Client, impl Fn(&str) -> usize) {
+async fn client(script: ResponseScript) -> (Client, impl Fn(&str) -> usize) {
     let (address, seen) = serve(script).await;
     let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     let client = timeout(LONG, Client::connect(Address::Http(target))).await.unwrap().unwrap();
@@ -20,7 +22,7 @@ async fn client(script: Script) -> (Client, impl Fn(&str) -> usize) {
     (client, count)
 }
 
-fn legacy(request: &Seen) -> Option<String> {
+fn legacy(request: &SeenRequest) -> Option<String> {
     match request.is("server/discover") {
         true => Some(status("404 Not Found", "")),
         false => opening(request),
@@ -30,7 +32,7 @@ fn legacy(request: &Seen) -> Option<String> {
 #[tokio::test]
 async fn a_session_that_was_forgotten_is_opened_once_more() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         legacy(request).unwrap_or_else(|| match CALLS.fetch_add(1, Ordering::SeqCst) {
             0 => status("404 Not Found", ""),
             _ => document(&said(request, "hi"), ""),
@@ -44,7 +46,8 @@ async fn a_session_that_was_forgotten_is_opened_once_more() {
 
 #[tokio::test]
 async fn a_server_that_forgets_every_session_is_asked_twice_and_no_more() {
-    let script: Script = |request| legacy(request).unwrap_or_else(|| status("404 Not Found", ""));
+    let script: ResponseScript =
+        |request| legacy(request).unwrap_or_else(|| status("404 Not Found", ""));
     let (client, count) = client(script).await;
     let fault = timeout(LONG, client.call_tool("t", &json!({}))).await.unwrap().unwrap_err();
     assert_eq!(fault.detail, "`web` has forgotten the session");
@@ -53,7 +56,7 @@ async fn a_server_that_forgets_every_session_is_asked_twice_and_no_more() {
 
 #[tokio::test]
 async fn headers_that_a_server_misses_are_learnt_from_its_list() {
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         opening(request).unwrap_or_else(|| {
             let schema = json!({"type": "object",
                 "properties": {"place": {"type": "string", "x-mcp-header": "Place"}}});
@@ -81,7 +84,7 @@ async fn headers_that_a_server_misses_are_learnt_from_its_list() {
     assert_eq!((fault.kind, count("tools/call")), (FaultKind::HeaderMismatch, 4));
 }
 
-fn mismatch(request: &Seen) -> String {
+fn mismatch(request: &SeenRequest) -> String {
     let error = json!({"code": -32020, "message": "header mismatch"});
     let body: Value = json!({"jsonrpc": "2.0", "id": request.id(), "error": error});
     document(&body, "").replacen("200 OK", "400 Bad Request", 1)

@@ -119,7 +119,7 @@ fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them
 #[test]
 fn a_guardian_ends_nobody_who_was_let_go() {
     let stays = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
-    let mut stays = Ended(stays);
+    let mut stays = KillOnDrop(stays);
     let number = stays.0.id();
     run_reaper(format!("+{number}\n-{number}\n+\nx\n+-1\n+0\n").as_bytes(), Duration::ZERO);
     assert!(stays.0.try_wait().unwrap().is_none());
@@ -128,9 +128,9 @@ fn a_guardian_ends_nobody_who_was_let_go() {
 }
 
 /// Does not outlive the test.
-struct Ended(std::process::Child);
+struct KillOnDrop(std::process::Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
     }

@@ -9,7 +9,7 @@ use creole::client::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
 use creole::client::http::{HttpAddress, HttpServer, Proxies};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
-use creole::transport::http::{Limits, Listener};
+use creole::transport::http::{HttpLimits, Listener};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -93,7 +93,7 @@ async fn carry(mut client: TcpStream, heads: Arc<Mutex<Vec<String>>>, answer: Op
 }
 
 async fn plain() -> SocketAddr {
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let address = listener.address().unwrap();
     tokio::spawn(listener.serve(router()));
     address

@@ -18,12 +18,12 @@ use crate::support::{LONG, call, fault, open, text, tool};
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     head: String,
     body: Value,
 }
 
-impl Seen {
+impl SeenRequest {
     pub(crate) fn is(&self, method: &str) -> bool {
         self.body["method"] == method
     }
@@ -45,13 +45,13 @@ impl Seen {
     }
 }
 
-pub(crate) type Script = fn(&Seen) -> String;
+pub(crate) type ResponseScript = fn(&SeenRequest) -> String;
 
 /// A server that answers each request on a connection of its own with what the script writes, and closes it.
-pub(crate) async fn serve(script: Script) -> (SocketAddr, Arc<Mutex<Vec<Seen>>>) {
+pub(crate) async fn serve(script: ResponseScript) -> (SocketAddr, Arc<Mutex<Vec<SeenRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let seen = Arc::<Mutex<Vec<Seen>>>::default();
+    let seen = Arc::<Mutex<Vec<SeenRequest>>>::default();
     let noted = Arc::clone(&seen);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -71,7 +71,7 @@ pub(crate) async fn serve(script: Script) -> (SocketAddr, Arc<Mutex<Vec<Seen>>>)
     (address, seen)
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
+async fn read(stream: &mut TcpStream) -> Option<SeenRequest> {
     let mut bytes = Vec::new();
     loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -83,7 +83,7 @@ async fn read(stream: &mut TcpStream) -> Option<Seen> {
         let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
         if body.len() >= length.map_or(0, |text| text.parse().unwrap()) {
             let body = serde_json::from_str(body).unwrap_or_default();
-            return Some(Seen { head: head.to_owned(), body });
+            return Some(SeenRequest { head: head.to_owned(), body });
         }
     }
 }
@@ -112,22 +112,22 @@ fn event(id: &str, message: &Value) -> String {
     format!("{id}data: {message}\n\n")
 }
 
-pub(crate) fn answer(request: &Seen, result: Value) -> Value {
+pub(crate) fn answer(request: &SeenRequest, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result})
 }
 
-pub(crate) fn said(request: &Seen, text: &str) -> Value {
+pub(crate) fn said(request: &SeenRequest, text: &str) -> Value {
     answer(request, json!({"content": [{"type": "text", "text": text}]}))
 }
 
-fn progress(request: &Seen) -> Value {
+fn progress(request: &SeenRequest) -> Value {
     let params =
         json!({"progressToken": request.body["params"]["_meta"]["progressToken"], "progress": 1});
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 }
 
 /// Answers what opens a conversation of either era; nothing if the request is something else.
-pub(crate) fn opening(request: &Seen) -> Option<String> {
+pub(crate) fn opening(request: &SeenRequest) -> Option<String> {
     let info = json!({"name": "scripted", "version": "1"});
     let capabilities = json!({"tools": {}});
     if request.is("initialize") {
@@ -147,7 +147,7 @@ pub(crate) fn opening(request: &Seen) -> Option<String> {
         .then(|| status("405 Method Not Allowed", ""))
 }
 
-async fn connect(script: Script, era: Era) -> (Connection, Arc<Mutex<Vec<Seen>>>) {
+async fn connect(script: ResponseScript, era: Era) -> (Connection, Arc<Mutex<Vec<SeenRequest>>>) {
     let (address, seen) = serve(script).await;
     let target = HttpAddress::new("web", &format!("http://{address}/mcp")).unwrap();
     let target = target.header("Authorization", "Bearer secret").unwrap();
@@ -156,7 +156,7 @@ async fn connect(script: Script, era: Era) -> (Connection, Arc<Mutex<Vec<Seen>>>
 
 #[tokio::test]
 async fn every_request_says_what_its_era_asks_for() {
-    let script: Script =
+    let script: ResponseScript =
         |request| opening(request).unwrap_or_else(|| document(&said(request, "ok"), ""));
     let (connection, seen) = connect(script, Era::Handshake).await;
     assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
@@ -186,7 +186,7 @@ async fn every_request_says_what_its_era_asks_for() {
 
 #[tokio::test]
 async fn a_status_becomes_a_named_fault_without_secrets() {
-    let rows: [(&str, Script, &str); 6] = [
+    let rows: [(&str, ResponseScript, &str); 6] = [
         (
             "unauthorized",
             |_| status("401 No", ""),
@@ -227,7 +227,7 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progress_stays() {
-    let script: Script =
+    let script: ResponseScript =
         |request| opening(request).unwrap_or_else(|| stream(&event("", &progress(request))));
     for era in [Era::Handshake, Era::Stateless] {
         let (connection, seen) = connect(script, era).await;
@@ -247,7 +247,7 @@ async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progr
 #[tokio::test]
 async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
     // The answer comes on the second resumption; ids of calls are in the session's order.
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         if let Some(opening) = opening(request) {
             return opening;
         }
@@ -275,7 +275,7 @@ async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
 
 #[tokio::test]
 async fn streams_of_the_stateless_era_are_never_taken_up_again() {
-    let script: Script =
+    let script: ResponseScript =
         |request| opening(request).unwrap_or_else(|| stream(&event("a1", &progress(request))));
     let (connection, seen) = connect(script, Era::Stateless).await;
     let outcome = call(&connection, tool("x", json!({}))).await;
@@ -285,7 +285,7 @@ async fn streams_of_the_stateless_era_are_never_taken_up_again() {
 
 #[tokio::test]
 async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         let answer = opening(request).unwrap_or_else(|| document(&said(request, "hi"), ""));
         // Nobody is told that it will be.
         answer.replace("Connection: close\r\n", "")
@@ -300,7 +300,8 @@ async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
 
 #[tokio::test]
 async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
-    let script: Script = |request| opening(request).unwrap_or_else(|| status("404 Not Found", ""));
+    let script: ResponseScript =
+        |request| opening(request).unwrap_or_else(|| status("404 Not Found", ""));
     let (connection, _) = connect(script, Era::Handshake).await;
     let fault = fault(call(&connection, tool("x", json!({}))).await);
     assert_eq!(fault.detail, "`web` has forgotten the session");
@@ -310,7 +311,7 @@ async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_or_no_message_fails_its_call_only() {
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         opening(request).unwrap_or_else(|| match request.body["params"]["name"].as_str().unwrap() {
             "long" => document(&said(request, &"x".repeat(100_000)), ""),
             "long stream" => stream(&event("", &said(request, &"x".repeat(100_000)))),
@@ -397,7 +398,7 @@ async fn a_server_that_sends_messages_to_another_origin_is_refused() {
 
 #[tokio::test]
 async fn requests_of_a_stateless_server_are_noise_and_get_no_answer() {
-    let script: Script = |request| {
+    let script: ResponseScript = |request| {
         opening(request).unwrap_or_else(|| {
             let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"});
             stream(&format!("{}{}", event("", &ask), event("", &said(request, "ok"))))

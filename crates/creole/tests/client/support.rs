@@ -23,21 +23,21 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// What the tool `wait` tells of itself.
 #[derive(Clone, Default)]
-pub(crate) struct Watch {
+pub(crate) struct ToolWatch {
     pub(crate) started: Arc<Notify>,
     pub(crate) dropped: Arc<Notify>,
 }
 
-struct Dropped(Arc<Notify>);
+struct DropNotify(Arc<Notify>);
 
-impl Drop for Dropped {
+impl Drop for DropNotify {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
 /// A server whose tools answer, tell, wait, ask and end the process.
-pub(crate) fn server(watch: &Watch) -> Server {
+pub(crate) fn server(watch: &ToolWatch) -> Server {
     let echo = Tool::new("echo", "Says it again", |arguments: Value| async move {
         arguments["message"].as_str().unwrap_or_default().to_owned()
     });
@@ -45,7 +45,7 @@ pub(crate) fn server(watch: &Watch) -> Server {
     let wait = Tool::new("wait", "Waits for ever", move |_: Value, context: Context| {
         let watch = watch.clone();
         async move {
-            let _dropped = Dropped(watch.dropped);
+            let _dropped = DropNotify(watch.dropped);
             context.progress(1.0, Some(2.0), Some("waiting")).await;
             watch.started.notify_one();
             context.cancelled().await;
@@ -83,7 +83,7 @@ fn serves_on_its_standard_streams() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(server(&Watch::default()).serve_stdio()).unwrap();
+    runtime.block_on(server(&ToolWatch::default()).serve_stdio()).unwrap();
 }
 
 /// This program again, as a server on its standard streams. The test runner's banner is its first noise.

@@ -7,7 +7,7 @@ use creole::client::{Connection, Exchange, Inbox, LineServer, Transport, Transpo
 use creole::proto::client::{FrameKind, OutgoingFrame};
 use creole::proto::http::request_headers::HeaderField;
 use creole::proto::revision::Era;
-use creole::transport::{Memory, memory};
+use creole::transport::{MemoryConnection, memory_pair};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -32,15 +32,15 @@ fn answer(message: &[u8]) -> Option<String> {
     Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
 }
 
-type Log = Arc<Mutex<Vec<&'static str>>>;
+type EventLog = Arc<Mutex<Vec<&'static str>>>;
 
 /// A way that leaves requests to those who wait for their answers.
-struct Leaving {
-    log: Log,
+struct DeferredTransport {
+    log: EventLog,
     inbox: Option<Inbox>,
 }
 
-impl Transport for Leaving {
+impl Transport for DeferredTransport {
     fn name(&self) -> &str {
         "x"
     }
@@ -50,7 +50,7 @@ impl Transport for Leaving {
     }
 }
 
-impl TransportHandle for Leaving {
+impl TransportHandle for DeferredTransport {
     fn send(&self, frame: OutgoingFrame<'_>, _: Vec<HeaderField>) -> Option<Exchange> {
         let FrameKind::Request(call) = frame.kind else { return None };
         let (log, inbox) = (Arc::clone(&self.log), self.inbox.clone()?);
@@ -71,16 +71,16 @@ impl TransportHandle for Leaving {
     }
 }
 
-async fn leaving() -> (Connection, Log) {
-    let log = Log::default();
-    let way = Leaving { log: Arc::clone(&log), inbox: None };
+async fn leaving() -> (Connection, EventLog) {
+    let log = EventLog::default();
+    let way = DeferredTransport { log: Arc::clone(&log), inbox: None };
     let connection = open(way, Era::Handshake).await.unwrap();
     log.lock().unwrap().clear();
     (connection, log)
 }
 
 /// Makes calls, each in a task of its own, which notes that it was begun.
-async fn call_all(connection: &Connection, log: &Log, count: usize) {
+async fn call_all(connection: &Connection, log: &EventLog, count: usize) {
     let calls = (0..count).map(|number| {
         let (connection, log) = (connection.clone(), Arc::clone(log));
         tokio::spawn(async move {
@@ -119,8 +119,8 @@ async fn a_call_that_nobody_waits_for_any_more_is_never_sent() {
 }
 
 /// A connection by lines, and the server's end of it.
-async fn lines() -> (Connection, Memory) {
-    let (ours, mut theirs) = memory();
+async fn lines() -> (Connection, MemoryConnection) {
+    let (ours, mut theirs) = memory_pair();
     let (input, output) = ours.split();
     let opening = tokio::spawn(open(LineServer::new("x", input, output), Era::Handshake));
     serve(&mut theirs, 1).await;
@@ -130,7 +130,7 @@ async fn lines() -> (Connection, Memory) {
 }
 
 /// Answers what comes until there were that many messages; tells by how many writes they came.
-async fn serve(end: &mut Memory, mut messages: usize) -> usize {
+async fn serve(end: &mut MemoryConnection, mut messages: usize) -> usize {
     let mut writes = 0;
     while messages > 0 {
         let chunk = timeout(LONG, end.receive()).await.unwrap().unwrap();
@@ -148,7 +148,7 @@ async fn serve(end: &mut Memory, mut messages: usize) -> usize {
 #[tokio::test]
 async fn lines_of_one_turn_are_written_at_once() {
     let (connection, mut server) = lines().await;
-    let log = Log::default();
+    let log = EventLog::default();
     let ((), writes) = tokio::join!(call_all(&connection, &log, 20), serve(&mut server, 20));
     assert_eq!(writes, 1);
 }

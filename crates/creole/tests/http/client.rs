@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole::state::State;
-use creole::transport::http::{Body, Endpoint, Settings};
+use creole::transport::http::{EndpointSettings, McpBody, McpEndpoint};
 use creole::{Context, Server, Service, Tool};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame};
@@ -18,23 +18,23 @@ use tokio::sync::Notify;
 
 /// What the tools of the test server tell of themselves.
 #[derive(Clone, Default)]
-pub(crate) struct Watch {
+pub(crate) struct ToolWatch {
     pub(crate) started: Arc<Notify>,
     pub(crate) dropped: Arc<Notify>,
     pub(crate) finished: Arc<AtomicUsize>,
     pub(crate) go_on: Arc<Notify>,
 }
 
-struct Dropped(Arc<Notify>);
+struct DropNotify(Arc<Notify>);
 
-impl Drop for Dropped {
+impl Drop for DropNotify {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
 /// A server with a tool that answers at once, one that waits to be told, and one that tells of progress.
-pub(crate) fn service(watch: &Watch) -> Service {
+pub(crate) fn service(watch: &ToolWatch) -> Service {
     let echo = Tool::new("echo", "Says it again", |arguments: Value| async move {
         arguments["message"].as_str().unwrap_or_default().to_owned()
     });
@@ -42,7 +42,7 @@ pub(crate) fn service(watch: &Watch) -> Service {
     let wait = Tool::new("wait", "Waits until it is told to go on", move |_: Value| {
         let watch = waiting.clone();
         async move {
-            let _dropped = Dropped(watch.dropped);
+            let _dropped = DropNotify(watch.dropped);
             watch.started.notify_one();
             watch.go_on.notified().await;
             watch.finished.fetch_add(1, Ordering::SeqCst);
@@ -63,14 +63,14 @@ pub(crate) fn service(watch: &Watch) -> Service {
     Server::new("test").tool(echo).tool(wait).tool(tell).start()
 }
 
-pub(crate) fn endpoint() -> (Endpoint, Watch) {
-    let watch = Watch::default();
-    (Endpoint::new(service(&watch), Settings::default()), watch)
+pub(crate) fn endpoint() -> (McpEndpoint, ToolWatch) {
+    let watch = ToolWatch::default();
+    (McpEndpoint::new(service(&watch), EndpointSettings::default()), watch)
 }
 
-pub(crate) fn endpoint_on(state: &State) -> Endpoint {
-    let settings = Settings { state: state.clone(), ..Settings::default() };
-    Endpoint::new(service(&Watch::default()), settings)
+pub(crate) fn endpoint_on(state: &State) -> McpEndpoint {
+    let settings = EndpointSettings { state: state.clone(), ..EndpointSettings::default() };
+    McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 
 /// The body of a request, in one piece.
@@ -136,23 +136,23 @@ pub(crate) fn call(session: &str, id: u64, tool: &str) -> Request<Whole> {
 }
 
 /// Opens a session and returns its id.
-pub(crate) async fn open(endpoint: &Endpoint) -> String {
+pub(crate) async fn open(endpoint: &McpEndpoint) -> String {
     let params = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"},
     });
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let response = endpoint.answer(post(&[], &hello)).await;
+    let response = endpoint.handle(post(&[], &hello)).await;
     assert_eq!(response.status(), 200);
     let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let confirmed = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(endpoint.answer(in_session(&session, &confirmed)).await.status(), 202);
+    assert_eq!(endpoint.handle(in_session(&session, &confirmed)).await.status(), 202);
     session
 }
 
 /// The next part of a body; `None` is the end.
-pub(crate) async fn part(body: &mut Body) -> Option<String> {
+pub(crate) async fn part(body: &mut McpBody) -> Option<String> {
     let next = std::future::poll_fn(|task| Pin::new(&mut *body).poll_frame(task));
     let frame = tokio::time::timeout(Duration::from_secs(60), next).await.expect("a part in time");
     let bytes = frame?.unwrap().into_data().unwrap();
@@ -160,7 +160,7 @@ pub(crate) async fn part(body: &mut Body) -> Option<String> {
 }
 
 /// All that is left of a body.
-pub(crate) async fn text(response: Response<Body>) -> String {
+pub(crate) async fn text(response: Response<McpBody>) -> String {
     let mut body = response.into_body();
     let mut text = String::new();
     while let Some(part) = part(&mut body).await {
@@ -170,7 +170,7 @@ pub(crate) async fn text(response: Response<Body>) -> String {
 }
 
 /// The JSON document of a response.
-pub(crate) async fn document(response: Response<Body>) -> Value {
+pub(crate) async fn document(response: Response<McpBody>) -> Value {
     assert_eq!(response.headers()["content-type"], "application/json");
     serde_json::from_str(&text(response).await).unwrap()
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use creole::auth::Principal;
-use creole::peers::Replicas;
 use creole::proto::operation::{Operation, Outcome};
+use creole::replicas::Replicas;
 use creole::state::State;
-use creole::transport::http::{Endpoint, Peer, Settings};
+use creole::transport::http::{EndpointSettings, McpEndpoint, PeerAddress};
 use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};
 use http::{Method, Request};
 use serde_json::json;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::client::{
-    Watch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
+    ToolWatch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
     service, text,
 };
 
@@ -40,28 +40,28 @@ async fn a_session_lives_until_it_is_deleted() {
     let (endpoint, _) = endpoint();
     let session = open(&endpoint).await;
     assert!(session.len() >= 22 && session.bytes().all(|byte| byte.is_ascii_graphic()));
-    let answer = document(endpoint.answer(call(&session, 1, "echo")).await).await;
+    let answer = document(endpoint.handle(call(&session, 1, "echo")).await).await;
     assert_eq!(answer["id"], 1);
-    assert_eq!(endpoint.answer(delete(&session)).await.status(), 204);
-    assert_eq!(endpoint.answer(call(&session, 2, "echo")).await.status(), 404);
-    assert_eq!(endpoint.answer(delete(&session)).await.status(), 404);
+    assert_eq!(endpoint.handle(delete(&session)).await.status(), 204);
+    assert_eq!(endpoint.handle(call(&session, 2, "echo")).await.status(), 404);
+    assert_eq!(endpoint.handle(delete(&session)).await.status(), 404);
 }
 
 #[tokio::test]
 async fn a_call_goes_on_without_its_client_and_its_answer_can_be_fetched() {
     let (endpoint, watch) = endpoint();
     let session = open(&endpoint).await;
-    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    let mut response = endpoint.handle(call(&session, 1, "tell")).await;
     let opening = part(response.body_mut()).await.unwrap();
     let mut ids = opening.lines().filter_map(|line| line.strip_prefix("id: "));
     let (primed, first) = (ids.next().unwrap().to_owned(), ids.next().unwrap().to_owned());
     assert!(opening.contains(r#""progress":1"#), "{opening}");
     drop(response);
     watch.go_on.notify_one();
-    let rest = text(endpoint.answer(resume(&session, &first)).await).await;
+    let rest = text(endpoint.handle(resume(&session, &first)).await).await;
     assert!(!rest.contains(r#""progress":1"#), "{rest}");
     assert!(rest.contains(r#""progress":2"#) && rest.contains("told"), "{rest}");
-    let again = text(endpoint.answer(resume(&session, &primed)).await).await;
+    let again = text(endpoint.handle(resume(&session, &primed)).await).await;
     assert!(again.contains(r#""progress":1"#) && again.contains("told"), "{again}");
 }
 
@@ -69,17 +69,17 @@ async fn a_call_goes_on_without_its_client_and_its_answer_can_be_fetched() {
 async fn a_stream_of_an_idle_session_is_forgotten_in_time() {
     let (endpoint, watch) = endpoint();
     let session = open(&endpoint).await;
-    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    let mut response = endpoint.handle(call(&session, 1, "tell")).await;
     let opening = part(response.body_mut()).await.unwrap();
     let primed = opening.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     watch.go_on.notify_one();
     drop(text(response).await);
     sleep(Duration::from_secs(50)).await;
-    let again = text(endpoint.answer(resume(&session, &primed)).await).await;
+    let again = text(endpoint.handle(resume(&session, &primed)).await).await;
     assert!(again.contains("told"), "{again}");
     // Nothing is asked of the session meanwhile.
     sleep(Duration::from_secs(25)).await;
-    let mut gone = endpoint.answer(resume(&session, &primed)).await;
+    let mut gone = endpoint.handle(resume(&session, &primed)).await;
     let first = part(gone.body_mut()).await.unwrap();
     assert!(!first.contains("told") && !first.contains("progress"), "{first}");
 }
@@ -88,11 +88,11 @@ async fn a_stream_of_an_idle_session_is_forgotten_in_time() {
 async fn a_cancelled_call_ends_its_stream_without_an_answer() {
     let (endpoint, watch) = endpoint();
     let session = open(&endpoint).await;
-    let mut response = endpoint.answer(call(&session, 5, "tell")).await;
+    let mut response = endpoint.handle(call(&session, 5, "tell")).await;
     part(response.body_mut()).await.unwrap();
     let params = json!({"requestId": 5, "reason": "enough"});
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-    assert_eq!(endpoint.answer(in_session(&session, &cancel)).await.status(), 202);
+    assert_eq!(endpoint.handle(in_session(&session, &cancel)).await.status(), 202);
     assert_eq!(part(response.body_mut()).await, None);
     assert_eq!(watch.finished.load(Ordering::SeqCst), 0);
 }
@@ -103,9 +103,9 @@ async fn two_requests_with_one_id_get_their_own_answers() {
     let session = open(&endpoint).await;
     let (first, second) = (endpoint.clone(), endpoint.clone());
     let waiting = call(&session, 1, "wait");
-    let waiting = tokio::spawn(async move { text(first.answer(waiting).await).await });
+    let waiting = tokio::spawn(async move { text(first.handle(waiting).await).await });
     watch.started.notified().await;
-    let quick = document(second.answer(call(&session, 1, "echo")).await).await;
+    let quick = document(second.handle(call(&session, 1, "echo")).await).await;
     assert_eq!(quick["result"]["content"][0]["text"], "");
     watch.go_on.notify_one();
     assert!(waiting.await.unwrap().contains("went on"));
@@ -113,13 +113,13 @@ async fn two_requests_with_one_id_get_their_own_answers() {
 
 #[tokio::test]
 async fn changes_reach_the_stream_that_belongs_to_no_request_and_only_the_newest_reader() {
-    let watch = Watch::default();
+    let watch = ToolWatch::default();
     let service = service(&watch);
-    let endpoint = Endpoint::new(service.clone(), Settings::default());
+    let endpoint = McpEndpoint::new(service.clone(), EndpointSettings::default());
     let session = open(&endpoint).await;
-    let mut old = endpoint.answer(listen(&session)).await;
+    let mut old = endpoint.handle(listen(&session)).await;
     part(old.body_mut()).await.unwrap();
-    let mut new = endpoint.answer(listen(&session)).await;
+    let mut new = endpoint.handle(listen(&session)).await;
     assert_eq!(part(old.body_mut()).await, None);
     part(new.body_mut()).await.unwrap();
     service.registry().remove_tool("wait");
@@ -135,17 +135,17 @@ async fn a_session_goes_on_in_another_process_that_shares_the_state() {
     let (here, there) = (endpoint_on(&state), endpoint_on(&state));
     let session = open(&here).await;
     let level = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "error"}});
-    assert_eq!(there.answer(in_session(&session, &level)).await.status(), 200);
-    assert_eq!(document(there.answer(call(&session, 2, "echo")).await).await["id"], 2);
-    assert_eq!(here.answer(delete(&session)).await.status(), 204);
+    assert_eq!(there.handle(in_session(&session, &level)).await.status(), 200);
+    assert_eq!(document(there.handle(call(&session, 2, "echo")).await).await["id"], 2);
+    assert_eq!(here.handle(delete(&session)).await.status(), 204);
     let elsewhere = endpoint_on(&state);
-    assert_eq!(elsewhere.answer(call(&session, 3, "echo")).await.status(), 404);
+    assert_eq!(elsewhere.handle(call(&session, 3, "echo")).await.status(), 404);
 }
 
 /// Tells which resources are watched.
-struct Watched(mpsc::UnboundedSender<String>);
+struct WatchLayer(mpsc::UnboundedSender<String>);
 
-impl Middleware for Watched {
+impl Middleware for WatchLayer {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::Subscribe { uri } = &call.operation {
             self.0.send(uri.clone()).unwrap();
@@ -154,12 +154,12 @@ impl Middleware for Watched {
     }
 }
 
-fn watching_on(state: &State) -> (Endpoint, mpsc::UnboundedReceiver<String>) {
+fn watching_on(state: &State) -> (McpEndpoint, mpsc::UnboundedReceiver<String>) {
     let (told, watched) = mpsc::unbounded_channel();
     let open = Resource::text("test://open", "open", "text/plain", "open");
-    let service = Server::new("test").resource(open).with(Watched(told)).start();
-    let settings = Settings { state: state.clone(), ..Settings::default() };
-    (Endpoint::new(service, settings), watched)
+    let service = Server::new("test").resource(open).with(WatchLayer(told)).start();
+    let settings = EndpointSettings { state: state.clone(), ..EndpointSettings::default() };
+    (McpEndpoint::new(service, settings), watched)
 }
 
 #[tokio::test]
@@ -170,28 +170,28 @@ async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
     let params = json!({"uri": "test://open"});
     let subscribe =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params});
-    assert_eq!(here.answer(in_session(&session, &subscribe)).await.status(), 200);
+    assert_eq!(here.handle(in_session(&session, &subscribe)).await.status(), 200);
     assert_eq!(watched_here.recv().await.as_deref(), Some("test://open"));
     let (there, mut watched_there) = watching_on(&state);
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
-    assert_eq!(there.answer(in_session(&session, &ping)).await.status(), 200);
+    assert_eq!(there.handle(in_session(&session, &ping)).await.status(), 200);
     assert_eq!(watched_there.recv().await.as_deref(), Some("test://open"));
     assert!(watched_here.try_recv().is_err() && watched_there.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded_and_the_unused_ones_make_room() {
-    let settings = Settings { max_sessions: 2, ..Settings::default() };
-    let endpoint = Endpoint::new(service(&Watch::default()), settings);
+    let settings = EndpointSettings { max_sessions: 2, ..EndpointSettings::default() };
+    let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
     let (first, _second) = (open(&endpoint).await, open(&endpoint).await);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    let full = endpoint.answer(post(&[], &hello)).await;
+    let full = endpoint.handle(post(&[], &hello)).await;
     assert_eq!(full.status(), 503);
     assert!(full.headers().contains_key("retry-after"));
     sleep(Duration::from_secs(31 * 60)).await;
-    assert_eq!(endpoint.answer(post(&[], &hello)).await.status(), 200);
-    assert_eq!(endpoint.answer(call(&first, 1, "echo")).await.status(), 404);
+    assert_eq!(endpoint.handle(post(&[], &hello)).await.status(), 200);
+    assert_eq!(endpoint.handle(call(&first, 1, "echo")).await.status(), 404);
 }
 
 fn hello() -> serde_json::Value {
@@ -204,22 +204,22 @@ fn by(mut request: Request<Whole>, who: Option<&str>, from: [u8; 4]) -> Request<
     if let Some(who) = who {
         request.extensions_mut().insert(named(who));
     }
-    request.extensions_mut().insert(Peer((from, 1).into()));
+    request.extensions_mut().insert(PeerAddress((from, 1).into()));
     request
 }
 
 /// Opens a session for somebody; its id, or the status that refuses it.
-async fn opened(endpoint: &Endpoint, who: Option<&str>, from: [u8; 4]) -> Result<String, u16> {
-    let response = endpoint.answer(by(post(&[], &hello()), who, from)).await;
+async fn opened(endpoint: &McpEndpoint, who: Option<&str>, from: [u8; 4]) -> Result<String, u16> {
+    let response = endpoint.handle(by(post(&[], &hello()), who, from)).await;
     let id = response.headers().get("mcp-session-id").ok_or(response.status().as_u16())?;
     Ok(id.to_str().unwrap().to_owned())
 }
 
 /// The status of a ping in a session.
-async fn pinged(endpoint: &Endpoint, session: &str, who: Option<&str>) -> u16 {
+async fn pinged(endpoint: &McpEndpoint, session: &str, who: Option<&str>) -> u16 {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let request = by(in_session(session, &ping), who, HERE);
-    endpoint.answer(request).await.status().as_u16()
+    endpoint.handle(request).await.status().as_u16()
 }
 
 const HERE: [u8; 4] = [192, 0, 2, 1];
@@ -227,9 +227,9 @@ const THERE: [u8; 4] = [192, 0, 2, 2];
 const ANN: Option<&str> = Some("ann");
 const BOB: Option<&str> = Some("bob");
 
-fn endpoint_for(most: usize) -> Endpoint {
-    let settings = Settings { max_sessions: most, ..Settings::default() };
-    Endpoint::new(service(&Watch::default()), settings)
+fn endpoint_for(most: usize) -> McpEndpoint {
+    let settings = EndpointSettings { max_sessions: most, ..EndpointSettings::default() };
+    McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 
 #[tokio::test]
@@ -297,8 +297,9 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
 #[tokio::test]
 async fn a_flood_of_sessions_leaves_no_records_behind() {
     let state = State::default();
-    let settings = Settings { max_sessions: 2, state: state.clone(), ..Settings::default() };
-    let endpoint = Endpoint::new(service(&Watch::default()), settings);
+    let settings =
+        EndpointSettings { max_sessions: 2, state: state.clone(), ..EndpointSettings::default() };
+    let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, BOB, HERE).await.unwrap();
@@ -325,8 +326,8 @@ async fn sessions_that_are_taken_up_again_count_like_others() {
     for _ in 0..3 {
         anns.push(opened(&before, ANN, HERE).await.unwrap());
     }
-    let settings = Settings { max_sessions: 2, state, ..Settings::default() };
-    let after = Endpoint::new(service(&Watch::default()), settings);
+    let settings = EndpointSettings { max_sessions: 2, state, ..EndpointSettings::default() };
+    let after = McpEndpoint::new(service(&ToolWatch::default()), settings);
     assert_eq!(pinged(&after, &anns[0], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[2], ANN).await, 503);
@@ -338,18 +339,21 @@ async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
     let (endpoint, _) = endpoint();
     let session = open(&endpoint).await;
     let answer = json!({"jsonrpc": "2.0", "id": "creole-1", "result": {}});
-    assert_eq!(endpoint.answer(in_session(&session, &answer)).await.status(), 400);
-    assert_eq!(endpoint.answer(post(&[], &answer)).await.status(), 400);
+    assert_eq!(endpoint.handle(in_session(&session, &answer)).await.status(), 400);
+    assert_eq!(endpoint.handle(post(&[], &answer)).await.status(), 400);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    assert_eq!(endpoint.answer(post(&[], &list)).await.status(), 400);
+    assert_eq!(endpoint.handle(post(&[], &list)).await.status(), 400);
     let version = [("mcp-session-id", &*session), ("mcp-protocol-version", "1900-01-01")];
-    assert_eq!(endpoint.answer(post(&version, &list)).await.status(), 400);
+    assert_eq!(endpoint.handle(post(&version, &list)).await.status(), 400);
 }
 
 /// An endpoint of a process that shares the state with others.
-fn one_of_several(state: &State, watch: &Watch) -> Endpoint {
+fn one_of_several(state: &State, watch: &ToolWatch) -> McpEndpoint {
     let peers = Replicas::new(state.clone());
-    Endpoint::new(service(watch), Settings { state: state.clone(), peers, ..Settings::default() })
+    McpEndpoint::new(
+        service(watch),
+        EndpointSettings { state: state.clone(), replicas: peers, ..EndpointSettings::default() },
+    )
 }
 
 fn named(who: &str) -> Principal {
@@ -357,21 +361,21 @@ fn named(who: &str) -> Principal {
 }
 
 /// Says something of the transport of 2024 as somebody.
-async fn say(endpoint: &Endpoint, address: &str, who: &str, message: &serde_json::Value) -> u16 {
+async fn say(endpoint: &McpEndpoint, address: &str, who: &str, message: &serde_json::Value) -> u16 {
     let mut request = post(&[], message);
     *request.uri_mut() = address.parse().unwrap();
     request.extensions_mut().insert(named(who));
-    endpoint.answer(request).await.status().as_u16()
+    endpoint.handle(request).await.status().as_u16()
 }
 
 #[tokio::test]
 async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream() {
-    let (state, watch) = (State::default(), Watch::default());
+    let (state, watch) = (State::default(), ToolWatch::default());
     let (here, there) = (one_of_several(&state, &watch), one_of_several(&state, &watch));
     let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
     *opening.uri_mut() = "/sse".parse().unwrap();
     opening.extensions_mut().insert(named("ann"));
-    let mut stream = here.answer(opening).await;
+    let mut stream = here.handle(opening).await;
     let told = part(stream.body_mut()).await.unwrap();
     let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -396,27 +400,28 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
 
 #[tokio::test]
 async fn a_stream_goes_on_through_the_process_that_has_it_not() {
-    let (state, watch) = (State::default(), Watch::default());
-    let (here, there) = (one_of_several(&state, &watch), one_of_several(&state, &Watch::default()));
+    let (state, watch) = (State::default(), ToolWatch::default());
+    let (here, there) =
+        (one_of_several(&state, &watch), one_of_several(&state, &ToolWatch::default()));
     let session = open(&here).await;
-    let mut response = here.answer(call(&session, 1, "tell")).await;
+    let mut response = here.handle(call(&session, 1, "tell")).await;
     let opening = part(response.body_mut()).await.unwrap();
     let ids: Vec<&str> = opening.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     drop(response);
     // It has a stream of that number too, of another call.
-    let other = there.answer(call(&session, 2, "tell")).await;
-    let rest = there.answer(resume(&session, ids[1])).await;
+    let other = there.handle(call(&session, 2, "tell")).await;
+    let rest = there.handle(resume(&session, ids[1])).await;
     watch.go_on.notify_one();
     let rest = text(rest).await;
     assert!(!rest.contains(r#""progress":1"#), "{rest}");
     assert!(rest.contains(r#""progress":2"#) && rest.contains(r#""id":1"#), "{rest}");
     drop(other);
     // Again, from the beginning; also after it is over.
-    let again = text(there.answer(resume(&session, ids[0])).await).await;
+    let again = text(there.handle(resume(&session, ids[0])).await).await;
     assert!(again.contains(r#""progress":1"#) && again.contains(r#""id":1"#), "{again}");
     // A process that is not there has nothing; the stream of what belongs to no call is opened then.
     let nobody = format!("1-0.{}", "0".repeat(32));
-    let common = there.answer(resume(&session, &nobody)).await;
+    let common = there.handle(resume(&session, &nobody)).await;
     there.drain();
     let common = text(common).await;
     assert!(!common.contains("progress") && common.contains("id: 0-0."), "{common}");
@@ -424,15 +429,19 @@ async fn a_stream_goes_on_through_the_process_that_has_it_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
-    let (state, watch) = (State::default(), Watch::default());
+    let (state, watch) = (State::default(), ToolWatch::default());
     let peers = Replicas::new(state.clone()).unwrap();
     let place = format!("peer/{}", peers.name());
-    let settings = Settings { state: state.clone(), peers: Some(peers), ..Settings::default() };
-    let endpoint = Endpoint::new(service(&watch), settings);
+    let settings = EndpointSettings {
+        state: state.clone(),
+        replicas: Some(peers),
+        ..EndpointSettings::default()
+    };
+    let endpoint = McpEndpoint::new(service(&watch), settings);
     let session = open(&endpoint).await;
-    let listening = endpoint.answer(listen(&session)).await;
+    let listening = endpoint.handle(listen(&session)).await;
     assert_eq!(state.get(&place).await, Ok(None));
-    let mut response = endpoint.answer(call(&session, 1, "tell")).await;
+    let mut response = endpoint.handle(call(&session, 1, "tell")).await;
     part(response.body_mut()).await.unwrap();
     assert!(state.get(&place).await.unwrap().is_some());
     watch.go_on.notify_one();
@@ -450,13 +459,13 @@ async fn the_transport_of_2024_has_one_stream_for_everything() {
     let (endpoint, _) = endpoint();
     let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
     *opening.uri_mut() = "/sse".parse().unwrap();
-    let mut stream = endpoint.answer(opening).await;
+    let mut stream = endpoint.handle(opening).await;
     let told = part(stream.body_mut()).await.unwrap();
     let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let say = |message: serde_json::Value| {
         let mut request = post(&[], &message);
         *request.uri_mut() = address.parse().unwrap();
-        endpoint.answer(request)
+        endpoint.handle(request)
     };
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});

@@ -12,7 +12,7 @@ use crate::client::{document, endpoint, modern, modern_call, part, post, request
 async fn a_quick_call_is_answered_with_one_document() {
     let (endpoint, _) = endpoint();
     let call = modern("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}));
-    let response = endpoint.answer(call).await;
+    let response = endpoint.handle(call).await;
     assert_eq!(response.status(), 200);
     assert!(!response.headers().contains_key("mcp-session-id"));
     let answer = document(response).await;
@@ -23,7 +23,7 @@ async fn a_quick_call_is_answered_with_one_document() {
 async fn a_call_that_tells_something_is_answered_with_a_stream() {
     let (endpoint, watch) = endpoint();
     watch.go_on.notify_one();
-    let response = endpoint.answer(modern_call("tell")).await;
+    let response = endpoint.handle(modern_call("tell")).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     assert_eq!(response.headers()["x-accel-buffering"], "no");
     let text = text(response).await;
@@ -39,7 +39,7 @@ async fn a_client_that_takes_no_streams_waits_for_the_answer() {
     watch.go_on.notify_one();
     let (mut parts, body) = modern_call("tell").into_parts();
     parts.headers.insert("accept", "application/json".parse().unwrap());
-    let answer = document(endpoint.answer(http::Request::from_parts(parts, body)).await).await;
+    let answer = document(endpoint.handle(http::Request::from_parts(parts, body)).await).await;
     assert_eq!(answer["result"]["content"][0]["text"], "told");
 }
 
@@ -47,7 +47,7 @@ async fn a_client_that_takes_no_streams_waits_for_the_answer() {
 async fn whoever_goes_away_before_the_answer_cancels_the_call() {
     let (endpoint, watch) = endpoint();
     let asked = endpoint.clone();
-    let waiting = tokio::spawn(async move { asked.answer(modern_call("wait")).await });
+    let waiting = tokio::spawn(async move { asked.handle(modern_call("wait")).await });
     watch.started.notified().await;
     waiting.abort();
     watch.dropped.notified().await;
@@ -57,19 +57,19 @@ async fn whoever_goes_away_before_the_answer_cancels_the_call() {
 #[tokio::test]
 async fn whoever_goes_away_in_the_middle_of_a_stream_cancels_the_call() {
     let (endpoint, watch) = endpoint();
-    let mut response = endpoint.answer(modern_call("tell")).await;
+    let mut response = endpoint.handle(modern_call("tell")).await;
     assert!(part(response.body_mut()).await.unwrap().contains("progress"));
     drop(response);
     watch.go_on.notify_one();
     let (endpoint, _) = (endpoint, watch);
     let call = modern("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}));
-    assert_eq!(endpoint.answer(call).await.status(), 200);
+    assert_eq!(endpoint.handle(call).await.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_call_becomes_a_stream_that_is_kept_alive() {
     let (endpoint, watch) = endpoint();
-    let mut response = endpoint.answer(modern_call("wait")).await;
+    let mut response = endpoint.handle(modern_call("wait")).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     assert_eq!(part(response.body_mut()).await.unwrap(), ":\n\n");
     watch.go_on.notify_one();
@@ -80,20 +80,20 @@ async fn a_silent_call_becomes_a_stream_that_is_kept_alive() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_told_so_and_stopped() {
     let (endpoint, watch) = endpoint();
-    let text = text(endpoint.answer(modern_call("wait")).await).await;
+    let text = text(endpoint.handle(modern_call("wait")).await).await;
     assert!(text.contains("timed out") && text.contains("-32603"), "{text}");
     watch.dropped.notified().await;
 }
 
 #[tokio::test]
 async fn a_listener_hears_of_changes_and_ends_gracefully() {
-    let watch = crate::client::Watch::default();
+    let watch = crate::client::ToolWatch::default();
     let service = crate::client::service(&watch);
-    let settings = creole::transport::http::Settings::default();
-    let endpoint = creole::transport::http::Endpoint::new(service.clone(), settings);
+    let settings = creole::transport::http::EndpointSettings::default();
+    let endpoint = creole::transport::http::McpEndpoint::new(service.clone(), settings);
     let listen =
         modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
-    let mut response = endpoint.answer(listen).await;
+    let mut response = endpoint.handle(listen).await;
     let opened = part(response.body_mut()).await.unwrap();
     assert!(opened.contains("notifications/subscriptions/acknowledged"), "{opened}");
     service.registry().remove_tool("wait");
@@ -108,26 +108,26 @@ async fn a_listener_hears_of_changes_and_ends_gracefully() {
 #[tokio::test]
 async fn faults_have_the_statuses_of_the_specification() {
     let (endpoint, _) = endpoint();
-    let unknown = endpoint.answer(modern("unknown/method", json!({}))).await;
+    let unknown = endpoint.handle(modern("unknown/method", json!({}))).await;
     assert_eq!(unknown.status(), 404);
     assert_eq!(document(unknown).await["error"]["code"], -32601);
-    let tool = endpoint.answer(modern("tools/call", json!({"name": "none"}))).await;
+    let tool = endpoint.handle(modern("tools/call", json!({"name": "none"}))).await;
     assert_eq!(tool.status(), 200);
     let header = json!({"jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": {}});
-    let bare = endpoint.answer(post(&[("mcp-protocol-version", "2026-07-28")], &header)).await;
+    let bare = endpoint.handle(post(&[("mcp-protocol-version", "2026-07-28")], &header)).await;
     assert_eq!(bare.status(), 400);
     let bare = document(bare).await;
     assert_eq!((&bare["error"]["code"], &bare["id"]), (&json!(-32602), &json!("x")));
 }
 
 /// Method, headers, body and the status they get.
-type Row<'a> = (Method, &'a [(&'a str, &'a str)], &'a str, u16);
+type RequestCase<'a> = (Method, &'a [(&'a str, &'a str)], &'a str, u16);
 
 #[tokio::test]
 async fn requests_that_are_no_messages_are_refused_by_status() {
     let (endpoint, _) = endpoint();
     let json = ("content-type", "application/json");
-    let rows: [Row<'_>; 7] = [
+    let rows: [RequestCase<'_>; 7] = [
         (Method::POST, &[], "{}", 415),
         (Method::POST, &[("content-type", "text/plain")], "{}", 415),
         (Method::POST, &[json, ("accept", "text/html")], "{}", 406),
@@ -137,11 +137,11 @@ async fn requests_that_are_no_messages_are_refused_by_status() {
         (Method::DELETE, &[("mcp-session-id", "guessed")], "", 404),
     ];
     for (method, headers, body, status) in rows {
-        let response = endpoint.answer(request(method.clone(), headers, body)).await;
+        let response = endpoint.handle(request(method.clone(), headers, body)).await;
         assert_eq!(response.status(), status, "{method} {headers:?} {body}");
     }
     let long = "x".repeat(1024 * 1024 + 1);
-    let response = endpoint.answer(request(Method::POST, &[json], &long)).await;
+    let response = endpoint.handle(request(Method::POST, &[json], &long)).await;
     assert_eq!(response.status(), 413);
     assert_eq!(response.headers()["connection"], "close");
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -154,18 +154,18 @@ async fn a_body_that_says_it_is_encoded_is_refused_and_not_executed() {
     for coding in ["gzip", "br", "identity, gzip", "gzip, identity", "x"] {
         let mut request = call();
         request.headers_mut().insert("content-encoding", coding.parse().unwrap());
-        let response = endpoint.answer(request).await;
+        let response = endpoint.handle(request).await;
         assert_eq!(response.status(), 415, "{coding}");
         assert_eq!(response.headers()["accept-encoding"], "identity");
     }
     let mut twice = call();
     twice.headers_mut().append("content-encoding", "identity".parse().unwrap());
     twice.headers_mut().append("content-encoding", "gzip".parse().unwrap());
-    assert_eq!(endpoint.answer(twice).await.status(), 415);
+    assert_eq!(endpoint.handle(twice).await.status(), 415);
     assert_eq!(watch.finished.load(Ordering::SeqCst), 0);
     for coding in ["identity", "Identity", " identity , identity", ""] {
         let mut request = modern("tools/call", json!({"name": "echo", "arguments": {}}));
         request.headers_mut().insert("content-encoding", coding.parse().unwrap());
-        assert_eq!(endpoint.answer(request).await.status(), 200, "{coding}");
+        assert_eq!(endpoint.handle(request).await.status(), 200, "{coding}");
     }
 }

@@ -10,7 +10,7 @@ use creole::{BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Client, Nothing, call, slow};
+use crate::{MemoryClient, Nothing, call, slow};
 
 /// Asks for a page until so many seconds have passed, and counts how often.
 struct SignIn {
@@ -40,7 +40,7 @@ async fn after_signing_in(takes: Duration) -> (Value, usize) {
         .tool(Tool::new("slow", "Waits", slow))
         .with(SignIn { began: Instant::now(), takes, calls: Arc::clone(&calls) })
         .start();
-    let mut client = Client::connect(&service);
+    let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await;
     let question = client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
@@ -77,7 +77,7 @@ async fn a_client_that_cannot_open_a_page_is_told_where_it_is() {
     }
     let service = Server::new("t").tool(Tool::new("sign_in", "Signs in", sign_in)).start();
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
-        let mut client = Client::connect(&service);
+        let mut client = MemoryClient::connect(&service);
         client.initialize(version, json!({"elicitation": {}})).await;
         let answer = client.ask(call(1, "sign_in", json!({}))).await;
         assert_eq!(answer["result"]["isError"], true, "{answer}");

@@ -5,7 +5,7 @@ use creole::process::Program;
 use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::chain::testing::{Nobody, somebody};
 
 /// A server that asks for a name in the middle of its tool and says what it was told.
-async fn serve(mut client: Memory) {
+async fn serve(mut client: MemoryConnection) {
     let (mut rest, mut asked) = (Vec::new(), Value::Null);
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);

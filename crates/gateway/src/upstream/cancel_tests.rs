@@ -7,7 +7,7 @@ use creole::process::Program;
 use creole::proto::operation::{Caller, Operation};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use crate::chain::testing::{Nobody, somebody};
 static HEARD: Mutex<Option<mpsc::UnboundedSender<Value>>> = Mutex::new(None);
 
 /// A server that answers no call.
-async fn serve(mut client: Memory) {
+async fn serve(mut client: MemoryConnection) {
     let mut rest = Vec::new();
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);

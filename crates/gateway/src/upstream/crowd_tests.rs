@@ -9,7 +9,7 @@ use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -42,7 +42,7 @@ static HEARD: Heard = Heard {
 };
 
 /// A server that asks two things in the middle of the tool `ask`, and answers `plain` at once.
-async fn serve(mut client: Memory) {
+async fn serve(mut client: MemoryConnection) {
     HEARD.open.fetch_add(1, Ordering::Relaxed);
     let (mut rest, mut asked, mut answers) = (Vec::new(), Value::Null, 0);
     while let Some(bytes) = client.receive().await {

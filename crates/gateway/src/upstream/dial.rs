@@ -280,14 +280,17 @@ pub(super) mod inside {
     use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
     use creole::proto::revision::{Era, Revision};
-    use creole::transport::{Memory, memory};
+    use creole::transport::{MemoryConnection, memory_pair};
 
-    type Serve = Arc<dyn Fn(Memory) + Send + Sync>;
+    type Serve = Arc<dyn Fn(MemoryConnection) + Send + Sync>;
 
     static SERVERS: Mutex<Option<HashMap<String, Serve>>> = Mutex::new(None);
 
     /// Has this serve each conversation with the server of this name.
-    pub(crate) fn add<F: Future<Output = ()> + Send + 'static>(name: &str, serve: fn(Memory) -> F) {
+    pub(crate) fn add<F: Future<Output = ()> + Send + 'static>(
+        name: &str,
+        serve: fn(MemoryConnection) -> F,
+    ) {
         let serve: Serve = Arc::new(move |end| drop(tokio::spawn(serve(end))));
         let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         servers.get_or_insert_default().insert(name.to_owned(), serve);
@@ -318,7 +321,7 @@ pub(super) mod inside {
             ..ConnectionSetup::new(Arc::clone(profile), opening)
         };
         Some(Box::pin(async move {
-            let (ours, theirs) = memory();
+            let (ours, theirs) = memory_pair();
             serve(theirs);
             let (input, output) = ours.split();
             Connection::open(Box::new(LineServer::new(name, input, output)), setup).await

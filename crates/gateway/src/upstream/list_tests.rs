@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use creole::process::Program;
 use creole::proto::model::ListKind;
 use creole::proto::operation::{Operation, Payload};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
@@ -14,7 +14,10 @@ use crate::chain::testing::{ask, call, listed};
 use crate::federation::Federation;
 
 /// Answers each request with a result or an error; `None` is silence.
-async fn serve(mut client: Memory, answers: impl Fn(&str) -> Option<Result<Value, Value>>) {
+async fn serve(
+    mut client: MemoryConnection,
+    answers: impl Fn(&str) -> Option<Result<Value, Value>>,
+) {
     let mut rest = Vec::new();
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);
@@ -57,24 +60,24 @@ fn with_resources(
     }
 }
 
-async fn without_method(client: Memory) {
+async fn without_method(client: MemoryConnection) {
     let unknown = || Some(Err(json!({"code": -32601, "message": "Method not found"})));
     serve(client, |method| with_resources(method, unknown)).await;
 }
 
-async fn broken_list(client: Memory) {
+async fn broken_list(client: MemoryConnection) {
     let broken = || Some(Err(json!({"code": -32603, "message": "the database is down"})));
     serve(client, |method| with_resources(method, broken)).await;
 }
 
-async fn silent_list(client: Memory) {
+async fn silent_list(client: MemoryConnection) {
     serve(client, |method| with_resources(method, || None)).await;
 }
 
 static FETCHES: AtomicU32 = AtomicU32::new(0);
 
 /// Its fourth answer to `resources/list` is the first that works.
-async fn recovering_list(client: Memory) {
+async fn recovering_list(client: MemoryConnection) {
     let answer = || match FETCHES.fetch_add(1, Ordering::Relaxed) {
         0..3 => Some(Err(json!({"code": -32603, "message": "the database is down"}))),
         _ => Some(Ok(json!({"resources": [{"uri": "file:///a", "name": "a"}]}))),

@@ -66,7 +66,6 @@ use std::time::Duration;
 
 use creole::call::{Call, ClientSession, ConnectionId};
 use creole::chain::{BoxFuture, Endpoint};
-use creole::peers::Replicas;
 use creole::proto::client::{ClientLimits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
@@ -74,6 +73,7 @@ use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
+use creole::replicas::Replicas;
 use creole::{ItemSource, Recipients, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;

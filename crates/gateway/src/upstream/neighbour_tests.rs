@@ -7,7 +7,7 @@ use creole::process::Program;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Payload};
 use creole::proto::revision::{Era, Revision};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -17,7 +17,7 @@ use crate::chain::testing::{ask, call, listed};
 use crate::federation::{Federation, LIST_WAIT};
 
 /// Answers each message of a client, but for those that this says nothing to.
-async fn serve(mut client: Memory, answers: impl Fn(&str) -> Option<Value>) {
+async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Value>) {
     let mut rest = Vec::new();
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);
@@ -50,20 +50,20 @@ fn usual(method: &str) -> Option<Value> {
     }
 }
 
-async fn living(client: Memory) {
+async fn living(client: MemoryConnection) {
     serve(client, usual).await;
 }
 
-async fn silent(client: Memory) {
+async fn silent(client: MemoryConnection) {
     serve(client, |_| None).await;
 }
 
-async fn dead(client: Memory) {
+async fn dead(client: MemoryConnection) {
     drop(client);
 }
 
 /// As servers are that have to be compiled before they start.
-async fn brisk(client: Memory) {
+async fn brisk(client: MemoryConnection) {
     sleep(Duration::from_secs(1)).await;
     serve(client, usual).await;
 }
@@ -72,7 +72,7 @@ static STARTING: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
 /// Takes a second to start, and counts those that do so at the same time.
-async fn counted(client: Memory) {
+async fn counted(client: MemoryConnection) {
     let now = STARTING.fetch_add(1, Ordering::Relaxed) + 1;
     MOST.fetch_max(now, Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
@@ -80,13 +80,13 @@ async fn counted(client: Memory) {
     serve(client, usual).await;
 }
 
-async fn slow(client: Memory) {
+async fn slow(client: MemoryConnection) {
     sleep(Duration::from_secs(20)).await;
     serve(client, usual).await;
 }
 
 /// Shows its list once, and then hangs.
-async fn hanging(client: Memory) {
+async fn hanging(client: MemoryConnection) {
     let was_shown = AtomicBool::new(false);
     let once = |method: &str| match method {
         "tools/list" if was_shown.swap(true, Ordering::Relaxed) => None,
@@ -279,7 +279,7 @@ fn dated(method: &str) -> Option<Value> {
     Some(result)
 }
 
-async fn aged(client: Memory) {
+async fn aged(client: MemoryConnection) {
     serve(client, dated).await;
 }
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use creole::call::{Call, CancelReason, Context};
 use creole::client::PendingCall;
-use creole::peers::{Registration, ReplicaError, Replicas};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -23,6 +22,7 @@ use creole::proto::model::{ClientCapabilities, KeyedInputRequest};
 use creole::proto::operation::{Event, Operation, Outcome};
 use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
+use creole::replicas::{Registration, ReplicaError, Replicas};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;

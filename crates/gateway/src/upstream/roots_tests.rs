@@ -10,7 +10,7 @@ use creole::proto::model::InputRequest;
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
@@ -20,7 +20,7 @@ use crate::chain::testing::somebody;
 use crate::federation::Federation;
 
 /// Serves one session.
-async fn folders(mut client: Memory) {
+async fn folders(mut client: MemoryConnection) {
     let (mut rest, mut folder, mut asked) = (Vec::new(), "the argument".to_owned(), 0);
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);

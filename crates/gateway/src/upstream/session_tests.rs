@@ -11,7 +11,7 @@ use creole::proto::model::{InputRequest, ListKind};
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
-use creole::transport::Memory;
+use creole::transport::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
@@ -27,7 +27,7 @@ static SESSIONS: AtomicU32 = AtomicU32::new(0);
 /// One session with the upstream.
 struct Session {
     number: u32,
-    client: Memory,
+    client: MemoryConnection,
     capabilities: Value,
     tools: Vec<&'static str>,
     subscriptions: Vec<Value>,
@@ -121,7 +121,7 @@ impl Session {
     }
 }
 
-async fn stateful(client: Memory) {
+async fn stateful(client: MemoryConnection) {
     let mut session = Session {
         number: SESSIONS.fetch_add(1, Ordering::Relaxed),
         client,

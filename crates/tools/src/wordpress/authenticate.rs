@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole::auth::Principal;
-use creole::transport::http::{Head, HeaderValue, Peer, Refusal, StatusCode};
+use creole::transport::http::{ErrorResponse, HeaderValue, PeerAddress, RequestHead, StatusCode};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
@@ -19,10 +19,14 @@ impl Site {
     ///
     /// # Errors
     /// What its sender is told.
-    pub async fn authenticate(&self, head: &mut Head, peer: Peer) -> Result<Principal, Refusal> {
+    pub async fn authenticate(
+        &self,
+        head: &mut RequestHead,
+        peer: PeerAddress,
+    ) -> Result<Principal, ErrorResponse> {
         let proof = head
             .headers
-            .only(AUTHORIZATION.as_str())
+            .get_unique(AUTHORIZATION.as_str())
             .as_ref()
             .and_then(BasicCredentials::from_header);
         // Nobody behind this needs the secret in the request.
@@ -56,12 +60,12 @@ impl Site {
     }
 }
 
-fn unauthorized_response() -> Refusal {
+fn unauthorized_response() -> ErrorResponse {
     error_response(StatusCode::UNAUTHORIZED, "rest_forbidden", "Authentication required.")
         .header(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))
 }
 
-fn too_many_response(wait: Duration) -> Refusal {
+fn too_many_response(wait: Duration) -> ErrorResponse {
     let seconds = wait.as_secs() + 1;
     let said = "There were too many wrong passwords; wait as long as Retry-After says.";
     error_response(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", said)
@@ -69,10 +73,10 @@ fn too_many_response(wait: Duration) -> Refusal {
 }
 
 /// A refusal in the form of WordPress's own.
-fn error_response(status: StatusCode, code: &str, message: &str) -> Refusal {
+fn error_response(status: StatusCode, code: &str, message: &str) -> ErrorResponse {
     let mut body = OrderedValue::from(json!({"code": code}));
     body.insert("message", json!(message).into());
     body.insert("data", json!({"status": status.as_u16()}).into());
     let json = HeaderValue::from_static("application/json; charset=UTF-8");
-    Refusal::new(status, body.to_string()).header(CONTENT_TYPE, json)
+    ErrorResponse::new(status, body.to_string()).header(CONTENT_TYPE, json)
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use creole::transport::{Memory, memory};
+use creole::transport::{MemoryConnection, memory_pair};
 use creole::{Server, Service};
 use creole_tools::{PackOptions, add};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a server, and what it sent besides answers.
 pub(crate) struct PackClient {
-    transport: Memory,
+    transport: MemoryConnection,
     buffer: Vec<u8>,
     queued: VecDeque<Value>,
     modern: Option<Value>,
@@ -56,7 +56,7 @@ impl PackClient {
     }
 
     fn connect(service: &Service, modern: Option<Value>) -> Self {
-        let (near, far) = memory();
+        let (near, far) = memory_pair();
         let service = service.clone();
         let server = tokio::spawn(async move {
             let (input, output) = far.split();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use creole::transport::http::{Admission, Gate, Head, Peer};
+use creole::transport::http::{Admission, Authenticate, PeerAddress, RequestHead};
 use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.
@@ -20,8 +20,8 @@ impl Entrance {
     }
 }
 
-impl Gate for Entrance {
-    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
+impl Authenticate for Entrance {
+    fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
         let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         Admission::Later(Box::pin(async move { site.authenticate(head, peer).await }))
     }

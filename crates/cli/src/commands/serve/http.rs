@@ -11,7 +11,7 @@ use creole::state::State;
 use creole::transport::http::body::BodyLimits;
 use creole::transport::http::tls::Certificates;
 use creole::transport::http::{
-    Drain, Endpoint, Limits, Listener, Method, Route, Router, Settings, Stage,
+    Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, Route, Router,
 };
 use creole_gateway::Plan;
 use creole_gateway::plan::{HttpPlan, Told};
@@ -81,9 +81,9 @@ async fn listen(
     Ok(())
 }
 
-fn limits(reached: &HttpPlan) -> Limits {
+fn limits(reached: &HttpPlan) -> HttpLimits {
     let limits = &reached.limits;
-    Limits {
+    HttpLimits {
         connections: limits.connections,
         connections_per_address: limits.connections_per_address,
         header_timeout: limits.header_timeout,
@@ -140,7 +140,7 @@ async fn router(
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
-) -> Result<(Router<Endpoint>, Vec<Served>), Failure> {
+) -> Result<(Router<McpEndpoint>, Vec<Served>), Failure> {
     let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
     let mut all = Vec::new();
     for (place, plan) in plan.each().iter().enumerate() {
@@ -154,8 +154,8 @@ async fn router(
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
             match (&entrance, callers) {
-                (Some(entrance), _) => route.gate(Arc::new(entrance.clone())),
-                (None, Some(callers)) => route.gate(Arc::new(callers.clone())),
+                (Some(entrance), _) => route.authenticate(Arc::new(entrance.clone())),
+                (None, Some(callers)) => route.authenticate(Arc::new(callers.clone())),
                 (None, None) => route,
             }
         };
@@ -181,30 +181,33 @@ fn endpoint(
     reached: &HttpPlan,
     drain: &Drain,
     old_sse: Option<String>,
-) -> Endpoint {
+) -> McpEndpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
     let peers = served.peers.clone();
-    let endpoint = Endpoint::new(service, Settings { old_sse, peers, ..settings(reached, state) });
+    let endpoint = McpEndpoint::new(
+        service,
+        EndpointSettings { legacy_sse_path: old_sse, replicas: peers, ..settings(reached, state) },
+    );
     let (drained, drain) = (endpoint.clone(), drain.clone());
     tokio::spawn(async move {
-        drain.reached(Stage::Draining).await;
+        drain.wait_for(DrainStage::Draining).await;
         drained.drain();
     });
     endpoint
 }
 
-fn settings(reached: &HttpPlan, state: State) -> Settings {
+fn settings(reached: &HttpPlan, state: State) -> EndpointSettings {
     let limits = &reached.limits;
     let body =
         BodyLimits { size: limits.body, total: limits.body_timeout, ..BodyLimits::default() };
-    Settings {
-        old_sse: reached.legacy_sse.clone(),
+    EndpointSettings {
+        legacy_sse_path: reached.legacy_sse.clone(),
         body,
         budget: Budget::of_process(),
         max_sessions: limits.sessions,
         session_idle: limits.session_timeout,
         state,
-        peers: None,
+        replicas: None,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use creole::peers::Replicas;
 use creole::process::Reaper;
 use creole::replacement::Replacement;
+use creole::replicas::Replicas;
 use creole::seal::{Sealer, Secrets};
 use creole::state::{State, StateLimits};
 use creole::{Server, Service, catch_panic};

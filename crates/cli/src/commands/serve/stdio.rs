@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use creole::Ended;
+use creole::EndReason;
 use creole_gateway::Plan;
 use creole_gateway::plan::Told;
 use creole_gateway::upstream::Affinity;
@@ -53,11 +53,11 @@ const UNHEARD: Duration = Duration::from_millis(500);
 /// Ends the servers behind. When the client is gone, no more time is given to them than that: whoever is left is killed
 /// as the runtime ends.
 pub(crate) async fn ended_with(
-    ended: io::Result<Ended>,
+    ended: io::Result<EndReason>,
     closing: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     match ended {
-        Ok(Ended::InputClosed) => closing.await,
+        Ok(EndReason::InputClosed) => closing.await,
         // What did not end by then does not matter any more.
         _ => _ = timeout(UNHEARD, closing).await,
     }

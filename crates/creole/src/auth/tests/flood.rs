@@ -31,7 +31,7 @@ fn counted(statuses: &[u16], status: u16) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let settings = AuthSettings { users: Some(stage.users()), ..AuthSettings::default() };
     let authenticator = stage.open_with(settings, 2, 64).unwrap();
     stage.work.close(true);
@@ -51,7 +51,7 @@ async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parallel_guesses_at_one_account_are_limited_before_they_are_checked() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     stage.work.close(true);
     let headers = (0..500).map(|number| (basic("alice", &format!("guess{number}")), peer(1)));
@@ -67,7 +67,7 @@ async fn parallel_guesses_at_one_account_are_limited_before_they_are_checked() {
 
 #[tokio::test]
 async fn the_same_attempt_many_times_at_once_is_checked_once() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     stage.work.close(true);
     let right =
@@ -88,7 +88,7 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
 
 #[tokio::test]
 async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     stage.work.close(true);
     let mut first =
@@ -108,7 +108,7 @@ async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let mut answers = Vec::new();
     for number in 0..1000 {
@@ -126,7 +126,7 @@ async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_account_is_held_up_like_a_known_one() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let mut answers: Vec<Vec<Challenge>> = Vec::new();
     for name in ["alice", "mallory"] {
@@ -142,7 +142,7 @@ async fn an_unknown_account_is_held_up_like_a_known_one() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_held_up_cannot_go_on_guessing_while_the_owner_is_at_work() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let right = basic("alice", "sesame");
     granted(authenticator.authenticate(Some(&right), peer(1)).await);
@@ -162,7 +162,7 @@ async fn who_is_held_up_cannot_go_on_guessing_while_the_owner_is_at_work() {
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_there() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let right = basic("alice", "sesame");
     granted(authenticator.authenticate(Some(&right), peer(1)).await);
@@ -178,7 +178,7 @@ async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_t
 
 #[tokio::test(start_paused = true)]
 async fn wrong_keys_are_slowed_down_and_a_right_one_never_is() {
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
     let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };

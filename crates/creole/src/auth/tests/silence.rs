@@ -8,9 +8,9 @@ use super::*;
 
 /// Keeps all that is logged, on every level.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+struct CapturedLog(Arc<Mutex<String>>);
 
-impl Subscriber for Log {
+impl Subscriber for CapturedLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("creole")
     }
@@ -24,7 +24,7 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut Line(&mut self.0.lock().unwrap()));
+        event.record(&mut FieldWriter(&mut self.0.lock().unwrap()));
     }
 
     fn enter(&self, _span: &Id) {}
@@ -32,9 +32,9 @@ impl Subscriber for Log {
     fn exit(&self, _span: &Id) {}
 }
 
-struct Line<'a>(&'a mut String);
+struct FieldWriter<'a>(&'a mut String);
 
-impl Visit for Line<'_> {
+impl Visit for FieldWriter<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let _ = writeln!(self.0, "{field}={value:?}");
     }
@@ -42,9 +42,9 @@ impl Visit for Line<'_> {
 
 #[tokio::test]
 async fn what_callers_send_is_neither_logged_nor_printed() {
-    let log = Log::default();
+    let log = CapturedLog::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
     let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };
@@ -84,9 +84,9 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
 fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_about() {
     use std::os::unix::fs::PermissionsExt;
 
-    let log = Log::default();
+    let log = CapturedLog::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let stage = Stage::new();
+    let stage = AuthFixture::new();
     let path = stage.users();
     let open = |mode| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

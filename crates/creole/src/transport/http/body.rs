@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::Refusal;
+use super::handler::ErrorResponse;
 use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
 
 /// How large a body may be, and how long it may take.
@@ -41,7 +41,7 @@ impl Default for BodyLimits {
 
 /// Why a body was not read to its end. The connection cannot be used for another request then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum BodyError {
     /// It is larger than that many bytes.
     TooLarge(usize),
     /// It came too slowly.
@@ -49,22 +49,22 @@ pub enum Unread {
     /// It ended early, or its chunks are none.
     Broken,
     /// Other bodies take the memory that there is for them.
-    NoRoom,
+    BudgetExhausted,
 }
 
-impl Unread {
+impl BodyError {
     /// The status that says so.
     pub fn status(self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
-            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BudgetExhausted => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for BodyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(most) => write!(formatter, "the body is larger than {most} bytes"),
@@ -72,18 +72,20 @@ impl fmt::Display for Unread {
             Self::Broken => {
                 formatter.write_str("the body ended early or is not framed as it should")
             }
-            Self::NoRoom => {
+            Self::BudgetExhausted => {
                 formatter.write_str("other bodies take the memory that there is; try again later")
             }
         }
     }
 }
 
-impl From<Unread> for Refusal {
-    fn from(unread: Unread) -> Self {
-        let refusal = Self::new(unread.status(), unread.to_string()).closing();
+impl From<BodyError> for ErrorResponse {
+    fn from(unread: BodyError) -> Self {
+        let refusal = Self::new(unread.status(), unread.to_string()).close_connection();
         match unread {
-            Unread::NoRoom => refusal.header(RETRY_AFTER, HeaderValue::from_static("5")),
+            BodyError::BudgetExhausted => {
+                refusal.header(RETRY_AFTER, HeaderValue::from_static("5"))
+            }
             _ => refusal,
         }
     }
@@ -95,25 +97,25 @@ impl From<Unread> for Refusal {
 ///
 /// # Errors
 /// Why it was not read to its end.
-pub async fn read<B>(body: B, limits: &BodyLimits) -> Result<Bytes, Unread>
+pub async fn read_body<B>(body: B, limits: &BodyLimits) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let hold = || Budget::of_process().reserve_for(());
-    read_held(body, limits, hold).await.map(|(bytes, _)| bytes)
+    read_reserved(body, limits, hold).await.map(|(bytes, _)| bytes)
 }
 
 /// The same within a budget: gives what is held of it by a body that is not small.
-pub(crate) async fn read_held<B>(
+pub(crate) async fn read_reserved<B>(
     mut body: B,
     limits: &BodyLimits,
     hold: impl FnOnce() -> Reservation,
-) -> Result<(Bytes, Option<Reservation>), Unread>
+) -> Result<(Bytes, Option<Reservation>), BodyError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     if body.size_hint().lower() > limits.size as u64 {
-        return Err(Unread::TooLarge(limits.size));
+        return Err(BodyError::TooLarge(limits.size));
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
     let mut room = BufferReservation::new(hold);
@@ -122,12 +124,12 @@ where
     let mut whole = Vec::new();
     loop {
         let received = first.len() + whole.len();
-        let Some(piece) = next(&mut body, &mut start, received, limits).await? else { break };
+        let Some(piece) = next_data(&mut body, &mut start, received, limits).await? else { break };
         if piece.len() > limits.size - received {
-            return Err(Unread::TooLarge(limits.size));
+            return Err(BodyError::TooLarge(limits.size));
         }
         if received == 0 {
-            room.grow_to(piece.len()).map_err(|BudgetExhausted| Unread::NoRoom)?;
+            room.grow_to(piece.len()).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
             first = piece;
             continue;
         }
@@ -135,7 +137,7 @@ where
         if whole.capacity() < needed {
             // Room is made for what came, never for what was only announced.
             let capacity = needed.max((received * 2).min(announced));
-            room.grow_to(capacity).map_err(|BudgetExhausted| Unread::NoRoom)?;
+            room.grow_to(capacity).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
             whole.reserve_exact(capacity - whole.len());
         }
         whole.extend_from_slice(&std::mem::take(&mut first));
@@ -145,12 +147,12 @@ where
 }
 
 /// The next piece of data; nothing at the end.
-async fn next<B>(
+async fn next_data<B>(
     body: &mut B,
     start: &mut Option<Instant>,
     received: usize,
     limits: &BodyLimits,
-) -> Result<Option<Bytes>, Unread>
+) -> Result<Option<Bytes>, BodyError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -165,12 +167,12 @@ where
             Poll::Pending => {
                 let start = *start.get_or_insert_with(Instant::now);
                 let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-                let frame = timeout_at(start + limits.patience(received), frame);
+                let frame = timeout_at(start + limits.allowed_time(received), frame);
                 // Who waits does so on the heap: this future is a part of every connection.
-                Box::pin(frame).await.map_err(|_| Unread::TooSlow)?
+                Box::pin(frame).await.map_err(|_| BodyError::TooSlow)?
             }
         };
-        match frame.transpose().map_err(|_| Unread::Broken)? {
+        match frame.transpose().map_err(|_| BodyError::Broken)? {
             None => return Ok(None),
             // Trailers mean nothing here.
             Some(frame) => match frame.into_data() {
@@ -184,7 +186,7 @@ where
 
 impl BodyLimits {
     /// How long after the start something more must have come.
-    fn patience(&self, received: usize) -> Duration {
+    fn allowed_time(&self, received: usize) -> Duration {
         let earned = received as u64 * 1000 / u64::from(self.rate.max(1));
         Duration::from_millis(earned).max(self.grace).min(self.total)
     }

@@ -12,41 +12,44 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
-use super::answer::{Answer, Peer, Refusal};
-use super::drain::{Stage, Watch};
-use super::handover::{Handover, is_stream, is_to_be_left};
-use super::incoming::Incoming;
-use super::opening::{Opening, Version};
-use super::outgoing::Outgoing;
-use super::pace::{InFlight, Pace};
-use super::places::Place;
-use super::plain::{End, plain};
-use super::request::Head;
+use super::connection_slots::ConnectionSlot;
+use super::detach::{DetachSlot, is_event_stream, should_detach};
+use super::drain::{DrainStage, DrainWatch};
+use super::fast_path::{FastPathEnd, fast_path};
+use super::handler::{ErrorResponse, HttpHandler, PeerAddress};
+use super::hyper_connections::{HyperBuilders, HyperHttp1, HyperHttp2};
+use super::incoming::IncomingBody;
+use super::outgoing::OutgoingBody;
+use super::request::RequestHead;
 use super::router::Router;
-use super::speaker::Overseer;
-use super::versions::{One, Protocol, Two};
-use super::wire::Wire;
+use super::screened_stream::ScreenedStream;
+use super::supervise::Supervisor;
+use super::timeouts::{ConnectionTimeouts, RequestGuard};
+use super::version_sniff::{HttpVersion, VersionSniffer};
 use crate::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::BoxFuture;
 
 /// What a connection needs to be served.
-pub(super) struct Served<A> {
+pub(super) struct ConnectionParts<A> {
     pub(super) router: Arc<Router<A>>,
-    pub(super) protocol: Arc<Protocol>,
-    pub(super) peer: Peer,
-    pub(super) pace: Arc<Pace>,
-    pub(super) watch: Watch,
+    pub(super) protocol: Arc<HyperBuilders>,
+    pub(super) peer: PeerAddress,
+    pub(super) timeouts: Arc<ConnectionTimeouts>,
+    pub(super) drain: DrainWatch,
     /// Its place among the connections that there may be.
-    pub(super) place: Place,
+    pub(super) slot: ConnectionSlot,
 }
 
 /// Serves one connection until it ends, takes too long, or the server does.
-pub(super) fn serve<A: Answer, T>(stream: T, served: Served<A>) -> impl Future<Output = ()> + Send
+pub(super) fn serve<A: HttpHandler, T>(
+    stream: T,
+    served: ConnectionParts<A>,
+) -> impl Future<Output = ()> + Send
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     // On the heap, so that a response that lasts does not keep the room of what came before it.
-    let spoken = Box::pin(speak(stream, served));
+    let spoken = Box::pin(serve_connection(stream, served));
     async move {
         if let Some(lasting) = spoken.await {
             lasting.await;
@@ -55,83 +58,89 @@ where
 }
 
 /// Speaks until the connection ends, or until there is nothing more to do on it but to write one response.
-async fn speak<A: Answer, T>(stream: T, served: Served<A>) -> Option<BoxFuture<'static, ()>>
+async fn serve_connection<A: HttpHandler, T>(
+    stream: T,
+    served: ConnectionParts<A>,
+) -> Option<BoxFuture<'static, ()>>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Served { router, protocol, peer, pace, mut watch, place } = served;
-    let mut overseer = Overseer {
-        pace: Arc::clone(&pace),
-        watch: &mut watch,
+    let ConnectionParts { router, protocol, peer, timeouts: pace, drain: mut watch, slot: place } =
+        served;
+    let mut overseer = Supervisor {
+        timeouts: Arc::clone(&pace),
+        drain: &mut watch,
         timer: pin!(sleep_until(Instant::now())),
-        stage: Stage::Serving,
-        concluding: false,
+        stage: DrainStage::Serving,
+        is_shutting_down: false,
     };
-    let mut opening = Opening::new(Wire::new(stream, Arc::clone(&pace)));
-    let opened = overseer.listen(&mut opening).await?;
-    let (version, wire) = whole(opened)??;
+    let mut opening = VersionSniffer::new(ScreenedStream::new(stream, Arc::clone(&pace)));
+    let opened = overseer.supervise(&mut opening).await?;
+    let (version, wire) = ok_or_log(opened)??;
     let wire = match version {
-        Version::Two => wire,
-        Version::One => {
-            let mut plain = plain(wire, Arc::clone(&router), Arc::clone(&pace), peer);
-            match whole(overseer.listen(&mut plain).await?)? {
-                End::Over => return None,
-                End::Lasting(lasting) => return Some(Box::pin(lasting.run(watch, place))),
-                End::Other(wire) => *wire,
+        HttpVersion::Http2 => wire,
+        HttpVersion::Http1 => {
+            let mut plain = fast_path(wire, Arc::clone(&router), Arc::clone(&pace), peer);
+            match ok_or_log(overseer.supervise(&mut plain).await?)? {
+                FastPathEnd::Closed => return None,
+                FastPathEnd::Streaming(lasting) => {
+                    return Some(Box::pin(lasting.run(watch, place)));
+                }
+                FastPathEnd::Fallback(wire) => *wire,
             }
         }
     };
     let wire = TokioIo::new(wire);
-    let handover = Handover::new();
+    let handover = DetachSlot::new();
     let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (router, left) = (Arc::clone(&router), Arc::clone(&left));
         let (head, body) = request.into_parts();
-        let mut head = Head::from(head);
+        let mut head = RequestHead::from(head);
         // From now on, and not from when it is first looked at: its client may end in between.
-        let running = requests.begin(head.version);
+        let running = requests.begin_request(head.version);
         async move {
-            let response = answered(&router, running, &mut head, body.into(), peer).await;
-            if !is_to_be_left(&head, &response) && !is_stream(&head, &response) {
+            let response = handle_request(&router, running, &mut head, body.into(), peer).await;
+            if !should_detach(&head, &response) && !is_event_stream(&head, &response) {
                 return Ok::<_, Infallible>(response);
             }
-            left.put(head.version, response);
+            left.detach(head.version, response);
             pending().await
         }
     });
-    if version == Version::Two {
-        let mut two = Two(Box::pin(protocol.two.serve_connection(wire, service)));
-        whole(overseer.listen(&mut two).await?);
+    if version == HttpVersion::Http2 {
+        let mut two = HyperHttp2(Box::pin(protocol.http2.serve_connection(wire, service)));
+        ok_or_log(overseer.supervise(&mut two).await?);
         return None;
     }
-    let connection = protocol.one.serve_connection(wire, service);
-    let mut one = One { connection, handover, pace };
-    whole(overseer.listen(&mut one).await?)?;
-    let lasting = one.taken_over()?;
+    let connection = protocol.http1.serve_connection(wire, service);
+    let mut one = HyperHttp1 { connection, detach: handover, timeouts: pace };
+    ok_or_log(overseer.supervise(&mut one).await?)?;
+    let lasting = one.into_streaming()?;
     Some(Box::pin(lasting.run(watch, place)))
 }
 
 /// The answer to a request, which counts as running until that is complete.
-pub(super) async fn answered<A: Answer>(
+pub(super) async fn handle_request<A: HttpHandler>(
     router: &Router<A>,
-    running: InFlight,
-    head: &mut Head,
-    body: Incoming,
-    peer: Peer,
-) -> Response<Outgoing<A::Body>> {
+    running: RequestGuard,
+    head: &mut RequestHead,
+    body: IncomingBody,
+    peer: PeerAddress,
+) -> Response<OutgoingBody<A::Body>> {
     let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
-    answered.unwrap_or_else(broken_down).map(|body| body.holding(running))
+    answered.unwrap_or_else(panic_response).map(|body| body.with_request(running))
 }
 
 /// What came of something on a connection, unless that broke off.
-fn whole<V, E: Display>(ended: Result<V, E>) -> Option<V> {
+fn ok_or_log<V, E: Display>(ended: Result<V, E>) -> Option<V> {
     let told = |error| tracing::debug!(target: "creole::http", %error, "a connection broke off");
     ended.map_err(told).ok()
 }
 
 /// What is answered in place of an answer that could not be made.
-fn broken_down<B>(panic: CaughtPanic) -> Response<Outgoing<B>> {
+fn panic_response<B>(panic: CaughtPanic) -> Response<OutgoingBody<B>> {
     tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
     let status = StatusCode::INTERNAL_SERVER_ERROR;
-    Refusal::new(status, "the server broke down on this request").into_response()
+    ErrorResponse::new(status, "the server broke down on this request").into_response()
 }

@@ -11,10 +11,10 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-use super::request::Headers;
+use super::request::RequestHeaders;
 
 /// What pages may send.
-const SENT: &[&str] = &[
+const ALLOWED_HEADERS: &[&str] = &[
     "accept",
     "authorization",
     "content-type",
@@ -25,28 +25,28 @@ const SENT: &[&str] = &[
     "mcp-session-id",
 ];
 /// Headers of this kind carry arguments, under names that tools choose.
-const SENT_PREFIX: &str = "mcp-param-";
+const ALLOWED_HEADER_PREFIX: &str = "mcp-param-";
 /// What pages may read.
-const READ: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+const EXPOSED_HEADERS: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
 /// How long browsers may remember it, in seconds.
-const REMEMBERED: &str = "600";
+const MAX_AGE_SECONDS: &str = "600";
 
 /// Whether a request asks what pages may do.
-pub(super) fn is_preflight(method: &Method, headers: &Headers) -> bool {
+pub(super) fn is_preflight(method: &Method, headers: &RequestHeaders) -> bool {
     method == Method::OPTIONS && headers.contains(ACCESS_CONTROL_REQUEST_METHOD.as_str())
 }
 
 /// What a page of this origin may do.
 pub(super) fn preflight<B: From<Bytes>>(
     origin: &HeaderValue,
-    asked: &Headers,
+    asked: &RequestHeaders,
     methods: &HeaderValue,
 ) -> Response<B> {
     let mut response = Response::new(B::from(Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(REMEMBERED));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_SECONDS));
     if let Some(allowed) = allowed_headers(asked) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
@@ -57,17 +57,18 @@ pub(super) fn preflight<B: From<Bytes>>(
 /// Lets a page of this origin read the answer.
 pub(super) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
 /// Those of the headers that were asked for which a page may send.
-fn allowed_headers(asked: &Headers) -> Option<HeaderValue> {
+fn allowed_headers(asked: &RequestHeaders) -> Option<HeaderValue> {
     let asked = std::str::from_utf8(asked.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
     let known = |name: &&str| {
         let begins =
             |start: &str| name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
-        SENT.iter().any(|sent| name.eq_ignore_ascii_case(sent)) || begins(SENT_PREFIX)
+        ALLOWED_HEADERS.iter().any(|sent| name.eq_ignore_ascii_case(sent))
+            || begins(ALLOWED_HEADER_PREFIX)
     };
     let allowed: Vec<&str> = asked.split(',').map(str::trim).filter(known).collect();
     HeaderValue::try_from(allowed.join(", ")).ok()

@@ -20,7 +20,7 @@ pub(super) fn write(out: &mut Vec<u8>) {
     let words = LAST.with(|last| match last.get() {
         (second, words) if second == now => words,
         _ => {
-            let words = in_words(now);
+            let words = format_date(now);
             last.set((now, words));
             words
         }
@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn in_words(second: u64) -> [u8; LENGTH] {
+fn format_date(second: u64) -> [u8; LENGTH] {
     let mut words = [b' '; LENGTH];
     let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
     // It has room for every date that can be written.
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn a_date_is_written_as_rfc_9110_has_it_and_follows_the_clock() {
-        assert_eq!(&in_words(784_111_777), b"Sun, 06 Nov 1994 08:49:37 GMT");
-        LAST.set((0, in_words(0)));
+        assert_eq!(&format_date(784_111_777), b"Sun, 06 Nov 1994 08:49:37 GMT");
+        LAST.set((0, format_date(0)));
         let mut out = Vec::new();
         write(&mut out);
         let text = String::from_utf8(out).unwrap();

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Stage {
+pub enum DrainStage {
     /// Requests are served.
     Serving,
     /// Calls that run may finish; nothing new begins.
@@ -21,29 +21,29 @@ pub enum Stage {
 /// A switch that moves a server to its end. Clones are the same switch.
 #[derive(Clone, Debug)]
 pub struct Drain {
-    progress: Arc<Progress>,
+    progress: Arc<DrainProgress>,
     /// Every connection holds a receiver: the end waits until there is none.
-    present: Arc<watch::Sender<()>>,
+    connections: Arc<watch::Sender<()>>,
 }
 
 /// How far the end has come. Every request looks at it, so looking takes no lock.
 #[derive(Debug)]
-struct Progress {
+struct DrainProgress {
     stage: AtomicU8,
     advanced: Notify,
 }
 
-impl Progress {
-    fn stage(&self) -> Stage {
+impl DrainProgress {
+    fn stage(&self) -> DrainStage {
         match self.stage.load(Ordering::Acquire) {
-            stage if stage == Stage::Serving as u8 => Stage::Serving,
-            stage if stage == Stage::Draining as u8 => Stage::Draining,
-            _ => Stage::Ended,
+            stage if stage == DrainStage::Serving as u8 => DrainStage::Serving,
+            stage if stage == DrainStage::Draining as u8 => DrainStage::Draining,
+            _ => DrainStage::Ended,
         }
     }
 
     /// The stage, once the end has come this far. Cancel-safe.
-    async fn reached(&self, stage: Stage) -> Stage {
+    async fn wait_for(&self, stage: DrainStage) -> DrainStage {
         loop {
             let mut advanced = pin!(self.advanced.notified());
             advanced.as_mut().enable();
@@ -60,45 +60,45 @@ impl Drain {
     /// A switch of a server that serves.
     pub fn new() -> Self {
         Self {
-            progress: Arc::new(Progress {
-                stage: AtomicU8::new(Stage::Serving as u8),
+            progress: Arc::new(DrainProgress {
+                stage: AtomicU8::new(DrainStage::Serving as u8),
                 advanced: Notify::new(),
             }),
-            present: Arc::new(watch::Sender::new(())),
+            connections: Arc::new(watch::Sender::new(())),
         }
     }
 
     /// How far the end has come.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> DrainStage {
         self.progress.stage()
     }
 
     /// Lets calls finish and nothing new begin.
     pub fn begin(&self) {
-        self.advance(Stage::Draining);
+        self.advance(DrainStage::Draining);
     }
 
     /// Closes whatever is still open.
     pub fn end(&self) {
-        self.advance(Stage::Ended);
+        self.advance(DrainStage::Ended);
     }
 
     /// Resolves when the end has come this far.
-    pub async fn reached(&self, stage: Stage) {
-        self.progress.reached(stage).await;
+    pub async fn wait_for(&self, stage: DrainStage) {
+        self.progress.wait_for(stage).await;
     }
 
     /// Something that the end waits for, and that can watch it come.
-    pub(super) fn watch(&self) -> Watch {
-        Watch { progress: Arc::clone(&self.progress), _present: self.present.subscribe() }
+    pub(super) fn watch(&self) -> DrainWatch {
+        DrainWatch { progress: Arc::clone(&self.progress), _present: self.connections.subscribe() }
     }
 
-    /// Resolves when every [`Watch`] is gone.
-    pub(super) async fn finished(&self) {
-        self.present.closed().await;
+    /// Resolves when every [`DrainWatch`] is gone.
+    pub(super) async fn wait_finished(&self) {
+        self.connections.closed().await;
     }
 
-    fn advance(&self, to: Stage) {
+    fn advance(&self, to: DrainStage) {
         self.progress.stage.fetch_max(to as u8, Ordering::AcqRel);
         self.progress.advanced.notify_waiters();
     }
@@ -112,21 +112,22 @@ impl Default for Drain {
 
 /// One connection's view of the end.
 #[derive(Debug)]
-pub(super) struct Watch {
-    progress: Arc<Progress>,
+pub(super) struct DrainWatch {
+    progress: Arc<DrainProgress>,
     _present: watch::Receiver<()>,
 }
 
-impl Watch {
+impl DrainWatch {
     /// How far the end has come.
-    pub(super) fn stage(&self) -> Stage {
+    pub(super) fn stage(&self) -> DrainStage {
         self.progress.stage()
     }
 
     /// The stage after this one, once the end has come further. Cancel-safe.
-    pub(super) async fn beyond(&self, stage: Stage) -> Stage {
-        let next = if stage == Stage::Serving { Stage::Draining } else { Stage::Ended };
-        self.progress.reached(next).await
+    pub(super) async fn wait_beyond(&self, stage: DrainStage) -> DrainStage {
+        let next =
+            if stage == DrainStage::Serving { DrainStage::Draining } else { DrainStage::Ended };
+        self.progress.wait_for(next).await
     }
 }
 
@@ -139,18 +140,18 @@ mod tests {
         let drain = Drain::new();
         let watch = drain.watch();
         drain.begin();
-        assert_eq!(watch.beyond(Stage::Serving).await, Stage::Draining);
+        assert_eq!(watch.wait_beyond(DrainStage::Serving).await, DrainStage::Draining);
         drain.end();
         drain.begin();
-        assert_eq!(drain.stage(), Stage::Ended);
-        assert_eq!(watch.beyond(Stage::Draining).await, Stage::Ended);
-        drain.reached(Stage::Ended).await;
+        assert_eq!(drain.stage(), DrainStage::Ended);
+        assert_eq!(watch.wait_beyond(DrainStage::Draining).await, DrainStage::Ended);
+        drain.wait_for(DrainStage::Ended).await;
         let ended = drain.clone();
-        let waits = tokio::spawn(async move { ended.finished().await });
+        let waits = tokio::spawn(async move { ended.wait_finished().await });
         tokio::task::yield_now().await;
         assert!(!waits.is_finished());
         let asks = drain.clone();
-        let asks = tokio::spawn(async move { asks.reached(Stage::Ended).await });
+        let asks = tokio::spawn(async move { asks.wait_for(DrainStage::Ended).await });
         drop(watch);
         waits.await.unwrap();
         asks.await.unwrap();

@@ -9,41 +9,41 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming as Read;
 
-use super::answer::BoxError;
+use super::handler::BoxError;
 
 /// The body of a request.
 #[derive(Debug)]
-pub struct Incoming(Kind);
+pub struct IncomingBody(BodySource);
 
 #[derive(Debug)]
-enum Kind {
+enum BodySource {
     /// It came with its head.
     Whole(Bytes),
     /// It comes while the request is answered.
-    Fed(Arc<Feed>),
+    Fed(Arc<BodyFeed>),
     /// hyper reads it.
     Read(Read),
 }
 
-impl From<Bytes> for Incoming {
+impl From<Bytes> for IncomingBody {
     fn from(whole: Bytes) -> Self {
-        Self(Kind::Whole(whole))
+        Self(BodySource::Whole(whole))
     }
 }
 
-impl From<Arc<Feed>> for Incoming {
-    fn from(feed: Arc<Feed>) -> Self {
-        Self(Kind::Fed(feed))
+impl From<Arc<BodyFeed>> for IncomingBody {
+    fn from(feed: Arc<BodyFeed>) -> Self {
+        Self(BodySource::Fed(feed))
     }
 }
 
-impl From<Read> for Incoming {
+impl From<Read> for IncomingBody {
     fn from(read: Read) -> Self {
-        Self(Kind::Read(read))
+        Self(BodySource::Read(read))
     }
 }
 
-impl Body for Incoming {
+impl Body for IncomingBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -52,10 +52,10 @@ impl Body for Incoming {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let piece = match &mut self.0 {
-            Kind::Whole(whole) if whole.is_empty() => Poll::Ready(None),
-            Kind::Whole(whole) => Poll::Ready(Some(Ok(std::mem::take(whole)))),
-            Kind::Fed(feed) => feed.poll_piece(context),
-            Kind::Read(read) => {
+            BodySource::Whole(whole) if whole.is_empty() => Poll::Ready(None),
+            BodySource::Whole(whole) => Poll::Ready(Some(Ok(std::mem::take(whole)))),
+            BodySource::Fed(feed) => feed.poll_piece(context),
+            BodySource::Read(read) => {
                 let frame = Pin::new(read).poll_frame(context);
                 return frame.map_err(BoxError::from);
             }
@@ -65,17 +65,17 @@ impl Body for Incoming {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(whole) => whole.is_empty(),
-            Kind::Fed(feed) => feed.left() == 0,
-            Kind::Read(read) => read.is_end_stream(),
+            BodySource::Whole(whole) => whole.is_empty(),
+            BodySource::Fed(feed) => feed.remaining() == 0,
+            BodySource::Read(read) => read.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(whole) => SizeHint::with_exact(whole.len() as u64),
-            Kind::Fed(feed) => SizeHint::with_exact(feed.left()),
-            Kind::Read(read) => read.size_hint(),
+            BodySource::Whole(whole) => SizeHint::with_exact(whole.len() as u64),
+            BodySource::Fed(feed) => SizeHint::with_exact(feed.remaining()),
+            BodySource::Read(read) => read.size_hint(),
         }
     }
 }
@@ -83,24 +83,29 @@ impl Body for Incoming {
 /// The rest of a body, between the connection that it comes on and whoever reads it. The connection reads no more
 /// than is asked for.
 #[derive(Debug)]
-pub(super) struct Feed(Mutex<Fed>);
+pub(super) struct BodyFeed(Mutex<FeedState>);
 
 #[derive(Debug)]
-struct Fed {
+struct FeedState {
     /// What has come and was not taken.
-    come: Bytes,
+    received: Bytes,
     /// How many bytes are still to come.
     missing: u64,
     /// Whether they will never come.
-    is_cut: bool,
+    is_aborted: bool,
     /// Who waits for them.
     reader: Option<Waker>,
 }
 
-impl Feed {
+impl BodyFeed {
     /// A body of which this much came, and that much is missing.
     pub(super) fn new(come: Bytes, missing: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Fed { come, missing, is_cut: false, reader: None })))
+        Arc::new(Self(Mutex::new(FeedState {
+            received: come,
+            missing,
+            is_aborted: false,
+            reader: None,
+        })))
     }
 
     /// How many bytes are wanted now.
@@ -115,35 +120,35 @@ impl Feed {
     }
 
     /// Puts what has come; it must have been [wanted](Self::wanted).
-    pub(super) fn put(&self, piece: Bytes) {
+    pub(super) fn push(&self, piece: Bytes) {
         let mut fed = self.lock();
         fed.missing = fed.missing.saturating_sub(piece.len() as u64);
-        fed.come = piece;
+        fed.received = piece;
         if let Some(reader) = fed.reader.take() {
             reader.wake();
         }
     }
 
     /// The client has ended before all of it came.
-    pub(super) fn cut(&self) {
+    pub(super) fn abort(&self) {
         let mut fed = self.lock();
-        fed.is_cut = true;
+        fed.is_aborted = true;
         if let Some(reader) = fed.reader.take() {
             reader.wake();
         }
     }
 
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         let fed = self.lock();
-        fed.come.len() as u64 + fed.missing
+        fed.received.len() as u64 + fed.missing
     }
 
     fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         let mut fed = self.lock();
-        if !fed.come.is_empty() {
-            return Poll::Ready(Some(Ok(std::mem::take(&mut fed.come))));
+        if !fed.received.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut fed.received))));
         }
-        if fed.is_cut {
+        if fed.is_aborted {
             return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())));
         }
         if fed.missing == 0 {
@@ -153,7 +158,7 @@ impl Feed {
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, Fed> {
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,10 +169,10 @@ mod tests {
 
     #[test]
     fn a_body_that_is_fed_asks_for_more_when_it_has_none_and_ends_with_the_last_byte() {
-        let feed = Feed::new(Bytes::from_static(b"ab"), 3);
-        let mut body = Incoming::from(Arc::clone(&feed));
+        let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = IncomingBody::from(Arc::clone(&feed));
         let mut context = Context::from_waker(Waker::noop());
-        let mut next = |body: &mut Incoming| match Pin::new(body).poll_frame(&mut context) {
+        let mut next = |body: &mut IncomingBody| match Pin::new(body).poll_frame(&mut context) {
             Poll::Pending => None,
             Poll::Ready(piece) => Some(piece.map(|frame| frame.unwrap().into_data().unwrap())),
         };
@@ -176,7 +181,7 @@ mod tests {
         assert_eq!((feed.wanted(), feed.missing()), (0, 3));
         assert_eq!(next(&mut body), None);
         assert_eq!(feed.wanted(), 3);
-        feed.put(Bytes::from_static(b"cde"));
+        feed.push(Bytes::from_static(b"cde"));
         assert_eq!((feed.wanted(), feed.missing(), body.is_end_stream()), (0, 0, false));
         assert_eq!(next(&mut body), Some(Some("cde".into())));
         assert!(body.is_end_stream());
@@ -185,10 +190,10 @@ mod tests {
 
     #[test]
     fn a_body_whose_rest_never_comes_is_broken() {
-        let feed = Feed::new(Bytes::from_static(b"ab"), 3);
-        let mut body = Incoming::from(Arc::clone(&feed));
+        let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = IncomingBody::from(Arc::clone(&feed));
         let mut context = Context::from_waker(Waker::noop());
-        feed.cut();
+        feed.abort();
         let mut next = || Pin::new(&mut body).poll_frame(&mut context);
         assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
         assert!(matches!(next(), Poll::Ready(Some(Err(_)))));

@@ -6,7 +6,7 @@ use crate::budget;
 
 /// How much and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HttpLimits {
     /// How many connections are open at once; further ones wait to be accepted.
     pub connections: usize,
     /// How many of them one address may have; further ones are closed. Of IPv6 a network of 64 bits counts. The address of
@@ -22,7 +22,7 @@ pub struct Limits {
     pub drain_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         let connections = budget::max_connections();
         Self {
@@ -37,19 +37,19 @@ impl Default for Limits {
 }
 
 /// The longest head of a request, in bytes: beyond it 431.
-pub(super) const HEAD: usize = 32 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// What a reader of HTTP/1 has room for beyond a head.
 pub(super) const SPARE: usize = 8 * 1024;
 /// The most headers of a request: beyond it 431. The reader of HTTP/1 has the same limit built in.
-pub(super) const FIELDS: usize = 100;
+pub(super) const MAX_HEADERS: usize = 100;
 /// The longest target of a request, in bytes: beyond it 414.
-pub(super) const TARGET: usize = 8 * 1024;
+pub(super) const MAX_TARGET_BYTES: usize = 8 * 1024;
 /// How many requests of one HTTP/2 connection run at once.
-pub(super) const STREAMS: u32 = 100;
+pub(super) const MAX_STREAMS: u32 = 100;
 /// How many HTTP/2 requests a client may take back before they are looked at.
-pub(super) const PENDING_RESETS: usize = 20;
+pub(super) const MAX_PENDING_RESETS: usize = 20;
 /// How many HTTP/2 requests may be refused for faults before the connection is given up.
-pub(super) const LOCAL_RESETS: usize = 128;
+pub(super) const MAX_LOCAL_RESETS: usize = 128;
 /// What one HTTP/2 request may send ahead of being read.
 pub(super) const STREAM_WINDOW: u32 = 128 * 1024;
 /// What all HTTP/2 requests of a connection may send ahead of being read.
@@ -57,39 +57,39 @@ pub(super) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// What waits to be written for one HTTP/2 request.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
 /// The largest piece of a body that is handed to HTTP/2 at once: what is handed over cannot be taken back.
-pub(super) const PIECE: usize = 16 * 1024;
+pub(super) const MAX_PIECE_BYTES: usize = 16 * 1024;
 /// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
-pub(super) const PING: Duration = Duration::from_secs(20);
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// How often a client of HTTP/1 that says nothing is asked, by the system, whether its machine is still there.
-pub(super) const PROBE: Duration = Duration::from_secs(5);
+pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an idle connection still takes a request after the server was asked to end.
-pub(super) const LAST_CALL: Duration = Duration::from_millis(500);
+pub(super) const IDLE_DRAIN: Duration = Duration::from_millis(500);
 /// How long a resting connection may take to end once it was told to.
-pub(super) const GOODBYE: Duration = Duration::from_secs(5);
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the rest of a refused request is read and forgotten, so that its answer arrives.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// How much of a refused request is read and forgotten: more than the longest body, unless the configuration allows
 /// longer ones. A client that sends all of its body before it reads then gets the refusal, and no broken connection.
 pub(super) const LINGER_BYTES: usize = 2 * 1024 * 1024;
 /// How much is read and forgotten that a client sends while a response lasts.
-pub(super) const LASTING_BYTES: usize = 512 * 1024;
+pub(super) const STREAMING_DISCARD_BYTES: usize = 512 * 1024;
 /// How many connections wait to be accepted. The system drops those beyond it, and their clients wait a second or see a
 /// broken connection.
-pub(super) const QUEUE: u32 = 1024;
+pub(super) const ACCEPT_QUEUE: u32 = 1024;
 /// How long the listener waits when the system has no more file descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
-    use super::super::exchange::KEEP_ALIVE;
+    use super::super::stateless_exchange::KEEP_ALIVE;
     use super::*;
 
     #[test]
     fn a_client_that_vanished_is_noticed_within_the_budget() {
         let budget = Duration::from_secs(45);
         // Of the first sign that nobody acknowledges, or of questions that nobody answers.
-        assert!(KEEP_ALIVE + Limits::default().write_timeout <= budget);
-        assert!(PING * 2 <= budget);
-        assert!(PROBE < Limits::default().write_timeout);
+        assert!(KEEP_ALIVE + HttpLimits::default().write_timeout <= budget);
+        assert!(PING_INTERVAL * 2 <= budget);
+        assert!(PROBE_INTERVAL < HttpLimits::default().write_timeout);
     }
 }

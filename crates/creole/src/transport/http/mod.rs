@@ -1,60 +1,60 @@
 //! Streamable HTTP of every revision on one endpoint, and the listener around it.
 //!
 //! A [`Listener`] accepts connections and hands every request to a [`Router`], which checks host, origin,
-//! path, method and caller before an [`Answer`] sees it. The [`Endpoint`] is the answer of MCP: a request that
+//! path, method and caller before an [`HttpHandler`] sees it. The [`McpEndpoint`] is the answer of MCP: a request that
 //! brings all that it needs is an exchange of its own and ends when its client goes away; clients that open a
 //! session get one, whose calls outlive the connections that asked for them and whose streams can be resumed.
 //! Both are conversations with a protocol machine. The rules are in `creole_proto::http`; what is here moves
 //! bytes.
 
-mod answer;
+mod authenticate;
 pub mod body;
+mod change_fanout;
 mod connection;
-mod conversation;
+mod connection_slots;
 mod cors;
 mod date;
+mod detach;
 mod drain;
 mod endpoint;
-mod exchange;
-mod gate;
-mod handover;
-mod head;
-mod hub;
+mod fast_path;
+mod handler;
+mod http2_requests;
+mod hyper_connections;
 mod incoming;
-mod lasting;
+mod legacy_sse;
 mod limits;
 mod listener;
-mod old_sse;
-mod opening;
+mod machine_host;
 mod outgoing;
-mod pace;
-mod places;
-mod plain;
 mod prober;
-mod reply;
 mod request;
+mod response;
+mod response_head;
+mod response_writer;
 mod router;
-mod sending;
+mod screened_stream;
 mod session;
 mod sessions;
 mod socket;
-mod speaker;
+mod stateless_exchange;
 mod stream;
-mod streams;
+mod streaming;
+mod supervise;
+mod timeouts;
 pub mod tls;
-mod together;
-mod versions;
-mod wire;
+mod version_sniff;
+mod wake_batching;
 
-pub use answer::{Admission, Answer, Gate, Peer, Refusal};
-pub use drain::{Drain, Stage};
-pub use endpoint::{Endpoint, Settings};
-pub use incoming::Incoming;
-pub use limits::Limits;
+pub use drain::{Drain, DrainStage};
+pub use endpoint::{EndpointSettings, McpEndpoint};
+pub use handler::{Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress};
+pub use incoming::IncomingBody;
+pub use limits::HttpLimits;
 pub use listener::Listener;
-pub use outgoing::Outgoing;
-pub use reply::Body;
-pub use request::{Head, Headers, Values};
+pub use outgoing::OutgoingBody;
+pub use request::{HeaderValues, RequestHead, RequestHeaders};
+pub use response::McpBody;
 pub use router::{Route, Router};
 
 pub use creole_proto::http::forwarded::{Network, TrustedProxies};

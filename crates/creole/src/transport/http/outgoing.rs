@@ -7,46 +7,46 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::answer::BoxError;
-use super::limits::PIECE;
-use super::pace::InFlight;
-use super::streams::Progress;
+use super::handler::BoxError;
+use super::http2_requests::Http2Progress;
+use super::limits::MAX_PIECE_BYTES;
+use super::timeouts::RequestGuard;
 
-/// The body of an answer: one that stands ready, or that of an [`Answer`](super::Answer).
+/// The body of an answer: one that stands ready, or that of an [`HttpHandler`](super::HttpHandler).
 #[derive(Debug)]
-pub struct Outgoing<B> {
+pub struct OutgoingBody<B> {
     /// What produces the body, unless it stands ready.
     source: Option<B>,
     /// What is ready to be handed over.
     rest: Bytes,
     /// The request, which lasts as long as its answer.
-    request: Option<InFlight>,
-    progress: Option<Arc<Progress>>,
+    request: Option<RequestGuard>,
+    progress: Option<Arc<Http2Progress>>,
 }
 
-impl<B> From<Bytes> for Outgoing<B> {
+impl<B> From<Bytes> for OutgoingBody<B> {
     fn from(text: Bytes) -> Self {
         Self { source: None, rest: text, request: None, progress: None }
     }
 }
 
-impl<B> Outgoing<B> {
-    pub(super) fn streamed(body: B) -> Self {
+impl<B> OutgoingBody<B> {
+    pub(super) fn from_stream(body: B) -> Self {
         Self { source: Some(body), rest: Bytes::new(), request: None, progress: None }
     }
 
     /// The same body, which holds the request and tells its progress to the current task.
-    pub(super) fn holding(mut self, request: InFlight) -> Self {
+    pub(super) fn with_request(mut self, request: RequestGuard) -> Self {
         self.request = Some(request);
-        self.progress = Progress::current();
+        self.progress = Http2Progress::current();
         if let Some(progress) = &self.progress {
-            progress.handed_over();
+            progress.set_pending();
         }
         self
     }
 }
 
-impl<B> Body for Outgoing<B>
+impl<B> Body for OutgoingBody<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
@@ -59,7 +59,7 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let body = &mut *self;
         if let Some(progress) = &body.progress {
-            progress.taken();
+            progress.set_taken();
         }
         if body.rest.is_empty() {
             let Some(source) = &mut body.source else { return Poll::Ready(None) };
@@ -73,8 +73,8 @@ where
         }
         let piece = match &body.progress {
             Some(progress) => {
-                progress.handed_over();
-                body.rest.split_to(body.rest.len().min(PIECE))
+                progress.set_pending();
+                body.rest.split_to(body.rest.len().min(MAX_PIECE_BYTES))
             }
             None => std::mem::take(&mut body.rest),
         };

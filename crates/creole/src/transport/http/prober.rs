@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How long nothing is written at first: most answers are there by then.
-const FIRST: Duration = Duration::from_millis(50);
+const FIRST_DELAY: Duration = Duration::from_millis(50);
 
 /// How long after each other something is written: twice soon, since the first write is never refused.
 const PAUSES: [Duration; 5] = [
@@ -23,15 +23,15 @@ const PAUSES: [Duration; 5] = [
 
 /// Says when to write something.
 #[derive(Debug)]
-pub(super) struct Prober {
+pub(super) struct HalfCloseProber {
     timer: Pin<Box<Sleep>>,
     written: usize,
 }
 
-impl Prober {
+impl HalfCloseProber {
     /// The first time is soon.
     pub(super) fn new() -> Self {
-        Self { timer: Box::pin(sleep_until(Instant::now() + FIRST)), written: 0 }
+        Self { timer: Box::pin(sleep_until(Instant::now() + FIRST_DELAY)), written: 0 }
     }
 
     /// Ready when something is to be written.
@@ -53,7 +53,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_is_time_soon_and_then_ever_more_rarely() {
         let begun = Instant::now();
-        let mut prober = Prober::new();
+        let mut prober = HalfCloseProber::new();
         let mut times = Vec::new();
         for _ in 0..7 {
             poll_fn(|context| prober.poll_due(context)).await;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, FORWARDED, HOST, ORIGIN};
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 
-use super::answer::{Admission, Answer, Gate, Peer, Refusal};
 use super::cors;
-use super::drain::{Drain, Stage};
-use super::incoming::Incoming;
-use super::limits::{FIELDS, TARGET};
-use super::outgoing::Outgoing;
-use super::request::Head;
-use super::together::Together;
+use super::drain::{Drain, DrainStage};
+use super::handler::{Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress};
+use super::incoming::IncomingBody;
+use super::limits::{MAX_HEADERS, MAX_TARGET_BYTES};
+use super::outgoing::OutgoingBody;
+use super::request::RequestHead;
+use super::wake_batching::InFlightCounter;
 use creole_proto::http::forwarded::TrustedProxies;
 use creole_proto::http::origin_guard::{self, OriginGuard};
 
@@ -33,39 +33,45 @@ pub struct Router<A> {
     guard: OriginGuard,
     routes: Vec<Route<A>>,
     drain: Drain,
-    together: Together,
+    in_flight: InFlightCounter,
     proxies: TrustedProxies,
 }
 
 /// One path and what answers it.
 pub struct Route<A> {
     path: String,
-    answer: A,
+    handler: A,
     methods: Vec<Method>,
     allow: HeaderValue,
-    gate: Option<Arc<dyn Gate>>,
+    authenticate: Option<Arc<dyn Authenticate>>,
 }
 
-impl<A: Answer> Route<A> {
+impl<A: HttpHandler> Route<A> {
     /// A path that these methods are allowed on. The path is compared byte by byte, because a path that can
     /// be written in two ways can also be guarded in only one of them.
     pub fn new(path: impl Into<String>, methods: &[Method], answer: A) -> Self {
         let allow = allow_header(methods);
-        Self { path: path.into(), answer, methods: methods.to_vec(), allow, gate: None }
+        Self {
+            path: path.into(),
+            handler: answer,
+            methods: methods.to_vec(),
+            allow,
+            authenticate: None,
+        }
     }
 
     /// The same path, behind a gate.
-    pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.gate = Some(gate);
+    pub fn authenticate(mut self, gate: Arc<dyn Authenticate>) -> Self {
+        self.authenticate = Some(gate);
         self
     }
 }
 
-impl<A: Answer> Router<A> {
+impl<A: HttpHandler> Router<A> {
     /// A router without paths but those that tell how the process is.
     pub fn new(guard: OriginGuard, drain: Drain) -> Self {
-        let (together, proxies) = (Together::default(), TrustedProxies::default());
-        Self { origin_guard, routes: Vec::new(), drain, together, proxies }
+        let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
+        Self { origin_guard, routes: Vec::new(), drain, in_flight: together, proxies }
     }
 
     /// The same router, behind proxies that are believed when they tell the address of a client.
@@ -92,127 +98,128 @@ impl<A: Answer> Router<A> {
     }
 
     /// The requests that are being answered.
-    pub(super) fn together(&self) -> &Together {
-        &self.together
+    pub(super) fn in_flight(&self) -> &InFlightCounter {
+        &self.in_flight
     }
 
     /// Answers a request.
     pub(super) async fn answer(
         &self,
-        head: &mut Head,
-        body: Incoming,
-        peer: Peer,
-    ) -> Response<Outgoing<A::Body>> {
+        head: &mut RequestHead,
+        body: IncomingBody,
+        peer: PeerAddress,
+    ) -> Response<OutgoingBody<A::Body>> {
         let version = head.version;
-        let peer = self.client(head, peer);
+        let peer = self.client_address(head, peer);
         head.client = Some(peer.0.ip());
-        let origin = match self.let_in(head) {
+        let origin = match self.check_guard(head) {
             Ok(origin) => origin,
-            Err(refusal) => return self.leave(refusal.into_response(), None, version),
+            Err(refusal) => return self.finish_response(refusal.into_response(), None, version),
         };
-        let response = match self.find(head) {
-            Place::Health => status(head, StatusCode::OK, "healthy"),
-            Place::Ready if self.drain.stage() == Stage::Serving => {
-                status(head, StatusCode::OK, "ready")
+        let response = match self.find_route(head) {
+            RouteMatch::Health => status_response(head, StatusCode::OK, "healthy"),
+            RouteMatch::Ready if self.drain.stage() == DrainStage::Serving => {
+                status_response(head, StatusCode::OK, "ready")
             }
-            Place::Ready => status(head, StatusCode::SERVICE_UNAVAILABLE, "ending"),
-            Place::Nowhere => {
-                Refusal::new(StatusCode::NOT_FOUND, "there is nothing on this path").into_response()
+            RouteMatch::Ready => status_response(head, StatusCode::SERVICE_UNAVAILABLE, "ending"),
+            RouteMatch::NotFound => {
+                ErrorResponse::new(StatusCode::NOT_FOUND, "there is nothing on this path")
+                    .into_response()
             }
-            Place::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
+            RouteMatch::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
         };
-        self.leave(response, origin, version)
+        self.finish_response(response, origin, version)
     }
 
     /// The checks that hold for every path; gives the origin back if there is one.
-    fn let_in(&self, head: &Head) -> Result<Option<HeaderValue>, Refusal> {
-        let Head { headers, uri, version, .. } = head;
+    fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
+        let RequestHead { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
-        if target > TARGET {
-            let said = format!("the request's target is longer than {TARGET} bytes");
-            return Err(Refusal::new(StatusCode::URI_TOO_LONG, said).closing());
+        if target > MAX_TARGET_BYTES {
+            let said = format!("the request's target is longer than {MAX_TARGET_BYTES} bytes");
+            return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, said).close_connection());
         }
-        if headers.count() > FIELDS {
-            let said = format!("the request has more than {FIELDS} headers");
+        if headers.count() > MAX_HEADERS {
+            let said = format!("the request has more than {MAX_HEADERS} headers");
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(Refusal::new(status, said).closing());
+            return Err(ErrorResponse::new(status, said).close_connection());
         }
         let forbidden = |refusal: origin_guard::OriginGuardError| {
-            Refusal::new(StatusCode::FORBIDDEN, refusal.to_string()).closing()
+            ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
         };
         let named = uri.authority().map(http::uri::Authority::as_str);
-        let hosts = headers.all(HOST.as_str());
+        let hosts = headers.get_all(HOST.as_str());
         let header_needed = *version < Version::HTTP_2;
         let port = self.guard.check_host(named, hosts, header_needed).map_err(forbidden)?;
-        let origins = headers.all(ORIGIN.as_str());
+        let origins = headers.get_all(ORIGIN.as_str());
         let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
     }
 
     /// Whether this is the address of a trusted proxy.
-    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+    pub(super) fn is_trusted_proxy(&self, address: IpAddr) -> bool {
         self.proxies.contains(address)
     }
 
     /// Where a request comes from: its connection, or what a trusted proxy tells of it.
-    fn client(&self, head: &Head, peer: Peer) -> Peer {
+    fn client_address(&self, head: &RequestHead, peer: PeerAddress) -> PeerAddress {
         let address = peer.0.ip();
         if !self.proxies.contains(address) {
             return peer;
         }
-        let all = |name| head.headers.all(name);
+        let all = |name| head.headers.get_all(name);
         let client =
             self.proxies.client_address(address, all(FORWARDED.as_str()), all(FORWARDED_FOR));
-        if client == address { peer } else { Peer(SocketAddr::new(client, 0)) }
+        if client == address { peer } else { PeerAddress(SocketAddr::new(client, 0)) }
     }
 
-    fn find(&self, head: &Head) -> Place<'_, A> {
+    fn find_route(&self, head: &RequestHead) -> RouteMatch<'_, A> {
         match head.uri.path() {
-            HEALTH => Place::Health,
-            READY => Place::Ready,
+            HEALTH => RouteMatch::Health,
+            READY => RouteMatch::Ready,
             path => {
                 let route = self.routes.iter().find(|route| route.path == path);
-                route.map_or(Place::Nowhere, Place::Route)
+                route.map_or(RouteMatch::NotFound, RouteMatch::Route)
             }
         }
     }
 
     /// What is added to every answer.
-    fn leave(
+    fn finish_response(
         &self,
-        mut response: Response<Outgoing<A::Body>>,
+        mut response: Response<OutgoingBody<A::Body>>,
         origin: Option<HeaderValue>,
         version: Version,
-    ) -> Response<Outgoing<A::Body>> {
+    ) -> Response<OutgoingBody<A::Body>> {
         let headers = response.headers_mut();
         if let Some(origin) = &origin {
             cors::allow(origin, headers);
         }
         if version >= Version::HTTP_2 {
             headers.remove(CONNECTION);
-        } else if self.drain.stage() != Stage::Serving {
+        } else if self.drain.stage() != DrainStage::Serving {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
 }
 
-enum Place<'a, A> {
+enum RouteMatch<'a, A> {
     Health,
     Ready,
-    Nowhere,
+    NotFound,
     Route(&'a Route<A>),
 }
 
-impl<A: Answer> Route<A> {
+impl<A: HttpHandler> Route<A> {
     async fn serve(
         &self,
-        head: &mut Head,
-        body: Incoming,
+        head: &mut RequestHead,
+        body: IncomingBody,
         origin: Option<&HeaderValue>,
-        peer: Peer,
-    ) -> Response<Outgoing<A::Body>> {
+        peer: PeerAddress,
+    ) -> Response<OutgoingBody<A::Body>> {
         if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
             return cors::preflight(origin, &head.headers, &self.allow);
         }
@@ -223,7 +230,9 @@ impl<A: Answer> Route<A> {
             Ok(Some(Admission::Later(decided))) => decided.await.map(Some),
         };
         match caller {
-            Ok(caller) => self.answer.answer(head, body, caller).await.map(Outgoing::streamed),
+            Ok(caller) => {
+                self.handler.handle(head, body, caller).await.map(OutgoingBody::from_stream)
+            }
             Err(refusal) => refusal.into_response(),
         }
     }
@@ -231,37 +240,41 @@ impl<A: Answer> Route<A> {
     /// The checks of this path; nothing where there is no gate.
     fn admit<'a>(
         &'a self,
-        head: &'a mut Head,
-        peer: Peer,
-    ) -> Result<Option<Admission<'a>>, Refusal> {
+        head: &'a mut RequestHead,
+        peer: PeerAddress,
+    ) -> Result<Option<Admission<'a>>, ErrorResponse> {
         if !self.methods.contains(&head.method) {
-            return Err(not_allowed(&head.method, &self.allow));
+            return Err(method_not_allowed(&head.method, &self.allow));
         }
-        let Some(gate) = &self.gate else { return Ok(None) };
-        if head.headers.all(AUTHORIZATION.as_str()).nth(1).is_some() {
+        let Some(gate) = &self.authenticate else { return Ok(None) };
+        if head.headers.get_all(AUTHORIZATION.as_str()).nth(1).is_some() {
             // Which of them counts would be a matter of taste.
             let said = "the request has more than one `Authorization` header; send one";
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, said));
+            return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, said));
         }
         Ok(Some(gate.admit(head, peer)))
     }
 }
 
 /// How the process is, for those who ask by a method that only asks.
-fn status<B: From<bytes::Bytes>>(head: &Head, status: StatusCode, said: &str) -> Response<B> {
+fn status_response<B: From<bytes::Bytes>>(
+    head: &RequestHead,
+    status: StatusCode,
+    said: &str,
+) -> Response<B> {
     let methods = [Method::GET, Method::HEAD];
     let refusal = if methods.contains(&head.method) {
-        Refusal::new(status, said)
+        ErrorResponse::new(status, said)
     } else {
-        not_allowed(&head.method, &allow_header(&methods))
+        method_not_allowed(&head.method, &allow_header(&methods))
     };
     refusal.into_response()
 }
 
-fn not_allowed(method: &Method, allow: &HeaderValue) -> Refusal {
+fn method_not_allowed(method: &Method, allow: &HeaderValue) -> ErrorResponse {
     let known = allow.to_str().unwrap_or_default();
     let said = format!("`{method}` is not allowed on this path; allowed: {known}");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, said).header(ALLOW, allow.clone())
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, said).header(ALLOW, allow.clone())
 }
 
 fn allow_header(methods: &[Method]) -> HeaderValue {

@@ -1,9 +1,9 @@
 //! A session of the handshake generation: its calls outlive the connections that asked for them.
 
-mod ahead;
-mod elsewhere;
+mod inline_calls;
+mod replica;
 
-pub(super) use elsewhere::Place;
+pub(super) use replica::EventLocation;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -23,17 +23,17 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use self::ahead::Ahead;
-use super::conversation::{COMMON, Conversation, First, StreamKey};
-use super::exchange::{CHUNK, KEEP_ALIVE, PATIENCE, STILL_THERE, push_event};
-use super::hub::{Hub, Listening};
-use super::reply::{self, Body, Events};
-use super::sessions::Holder;
-use super::stream::{Next, Reader, Stream};
+use self::inline_calls::InlineCalls;
+use super::change_fanout::{ChangeFanout, ChangeSubscription};
+use super::machine_host::{COMMON_STREAM, FirstReply, MachineHost, StreamKey};
+use super::response::{self, EventSource, McpBody};
+use super::sessions::QuotaHolder;
+use super::stateless_exchange::{CHUNK, KEEP_ALIVE, KEEP_ALIVE_COMMENT, STREAM_AFTER, push_event};
+use super::stream::{NextEvent, ReaderId, ResponseStream};
 use crate::auth::LOCAL_PRINCIPAL;
 use crate::call::Origin;
-use crate::peers::{Registration, Replicas};
 use crate::random;
+use crate::replicas::{Registration, Replicas};
 use crate::server::Service;
 
 /// A session.
@@ -42,8 +42,8 @@ pub(super) struct Session {
     /// Who opened it: nobody else can use it.
     owner: Arc<str>,
     /// Whom it counts for.
-    holder: Holder,
-    conversation: Arc<Conversation>,
+    holder: QuotaHolder,
+    host: Arc<MachineHost>,
     started: Instant,
     /// Milliseconds from the start to the last use.
     last_used: AtomicU64,
@@ -54,18 +54,18 @@ pub(super) struct Session {
     /// Connections that read streams.
     readers: AtomicUsize,
     /// Whether everything goes to one stream.
-    single: bool,
+    is_single_stream: bool,
     closed: AtomicBool,
-    listening: OnceLock<Listening>,
+    listening: OnceLock<ChangeSubscription>,
     /// The processes that share the state, where there may be several.
-    peers: Option<Replicas>,
+    replicas: Option<Replicas>,
     /// Has other processes find its streams.
-    shown: Mutex<Option<Registration>>,
+    registration: Mutex<Option<Registration>>,
 }
 
 /// How a session is written down.
 #[derive(Serialize, Deserialize)]
-struct Record<'a> {
+struct SessionRecord<'a> {
     principal: Cow<'a, str>,
     session: Cow<'a, str>,
 }
@@ -75,15 +75,15 @@ impl Session {
     pub(super) fn new(
         service: Service,
         owner: Arc<str>,
-        holder: Holder,
+        holder: QuotaHolder,
         single: bool,
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
-        let common = if single { Stream::endless() } else { Stream::kept() };
+        let common = if single { ResponseStream::endless() } else { ResponseStream::resumable() };
         let id = new_id()?;
         let conversation =
-            Conversation::new(service, Origin::new(responsible(&owner, &id)), common);
-        Some(Self::of(id.into(), (owner, holder), conversation, single, peers))
+            MachineHost::new(service, Origin::new(principal_for(&owner, &id)), common);
+        Some(Self::from_parts(id.into(), (owner, holder), conversation, single, peers))
     }
 
     /// A session that goes on as it was written down, if it is the principal's.
@@ -91,24 +91,24 @@ impl Session {
         service: Service,
         id: &str,
         principal: &Arc<str>,
-        holder: Holder,
+        holder: QuotaHolder,
         record: &[u8],
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
-        let record: Record<'_> = serde_json::from_slice(record).ok()?;
+        let record: SessionRecord<'_> = serde_json::from_slice(record).ok()?;
         if *record.principal != **principal {
             return None;
         }
-        let responsible = responsible(principal, id);
-        let conversation = Conversation::resume(service, responsible, &record.session)?;
+        let responsible = principal_for(principal, id);
+        let conversation = MachineHost::resume(service, responsible, &record.session)?;
         let owner = (Arc::clone(principal), holder);
-        Some(Self::of(id.into(), owner, conversation, false, peers))
+        Some(Self::from_parts(id.into(), owner, conversation, false, peers))
     }
 
-    fn of(
+    fn from_parts(
         id: Arc<str>,
-        (owner, holder): (Arc<str>, Holder),
-        conversation: Arc<Conversation>,
+        (owner, holder): (Arc<str>, QuotaHolder),
+        conversation: Arc<MachineHost>,
         single: bool,
         peers: Option<Replicas>,
     ) -> Arc<Self> {
@@ -116,24 +116,24 @@ impl Session {
             id,
             owner,
             holder,
-            conversation,
+            host: conversation,
             started: Instant::now(),
             last_used: AtomicU64::new(0),
             was_used: AtomicBool::new(false),
             last_saved: AtomicU64::new(0),
             readers: AtomicUsize::new(0),
-            single,
+            is_single_stream: single,
             closed: AtomicBool::new(false),
             listening: OnceLock::new(),
-            peers,
-            shown: Mutex::default(),
+            replicas: peers,
+            registration: Mutex::default(),
         })
     }
 
     /// What has to be kept of it, if that changed since this was last asked.
     pub(super) fn changed_record(&self) -> Option<Bytes> {
-        let session = self.conversation.changed_record().filter(|_| !self.single)?;
-        let record = Record { principal: self.owner().into(), session: session.into() };
+        let session = self.host.changed_record().filter(|_| !self.is_single_stream)?;
+        let record = SessionRecord { principal: self.owner().into(), session: session.into() };
         serde_json::to_vec(&record).ok().map(Bytes::from)
     }
 
@@ -146,28 +146,28 @@ impl Session {
     }
 
     /// Whom it counts for.
-    pub(super) fn holder(&self) -> &Holder {
+    pub(super) fn holder(&self) -> &QuotaHolder {
         &self.holder
     }
 
-    pub(super) fn conversation(&self) -> &Arc<Conversation> {
-        &self.conversation
+    pub(super) fn host(&self) -> &Arc<MachineHost> {
+        &self.host
     }
 
     /// Tells the session of changes from now on.
-    pub(super) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<Hub>) {
-        self.listening.get_or_init(|| hub().listen(&self.conversation));
+    pub(super) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<ChangeFanout>) {
+        self.listening.get_or_init(|| hub().subscribe(&self.host));
     }
 
     /// Whether something of it has to be kept.
     pub(super) fn is_changed(&self) -> bool {
-        self.conversation.is_changed()
+        self.host.is_changed()
     }
 
     /// Its owner came back to it.
-    pub(super) fn used(&self) {
+    pub(super) fn mark_used(&self) {
         self.was_used.store(true, Ordering::Relaxed);
-        self.note(&self.last_used);
+        self.set_time(&self.last_used);
     }
 
     /// Whether its owner came back to it after it was opened.
@@ -176,34 +176,34 @@ impl Session {
     }
 
     pub(super) fn unused_since(&self) -> Instant {
-        self.time(&self.last_used)
+        self.get_time(&self.last_used)
     }
 
-    pub(super) fn saved(&self) {
-        self.note(&self.last_saved);
+    pub(super) fn mark_saved(&self) {
+        self.set_time(&self.last_saved);
     }
 
     pub(super) fn saved_since(&self) -> Instant {
-        self.time(&self.last_saved)
+        self.get_time(&self.last_saved)
     }
 
-    fn note(&self, clock: &AtomicU64) {
+    fn set_time(&self, clock: &AtomicU64) {
         clock.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn time(&self, clock: &AtomicU64) -> Instant {
+    fn get_time(&self, clock: &AtomicU64) -> Instant {
         self.started + Duration::from_millis(clock.load(Ordering::Relaxed))
     }
 
     /// Whether somebody is connected or waits for an answer.
     pub(super) fn is_busy(&self) -> bool {
-        self.readers.load(Ordering::Relaxed) > 0 || self.conversation.is_busy()
+        self.readers.load(Ordering::Relaxed) > 0 || self.host.is_busy()
     }
 
     /// Ends the session.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.conversation.close();
+        self.host.close();
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -215,135 +215,144 @@ impl Session {
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
         takes_events: bool,
-    ) -> Response<Body> {
-        let key = if self.single { COMMON } else { self.conversation.open_stream() };
-        let mut started = self.conversation.receive(scanned, key);
-        let mut begin = |context: &mut Context<'_>| self.begin(mem::take(&mut started), context);
+    ) -> Response<McpBody> {
+        let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
+        let mut started = self.host.receive(scanned, key);
+        let mut begin =
+            |context: &mut Context<'_>| self.start_calls(mem::take(&mut started), context);
         let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
-        if self.single {
-            return reply::empty(202);
+        if self.is_single_stream {
+            return response::empty_response(202);
         }
-        let Some(reader) = self.conversation.attach(key, None) else { return reply::empty(202) };
+        let Some(reader) = self.host.attach(key, None) else {
+            return response::empty_response(202);
+        };
         let first = match ahead.is_empty() {
-            true => self.conversation.first_now(key, reader, takes_events),
-            false => Box::pin(self.first(key, reader, takes_events, ahead)).await,
+            true => self.host.first_reply_now(key, reader, takes_events),
+            false => Box::pin(self.first_reply(key, reader, takes_events, ahead)).await,
         };
         match first {
-            First::Answer(text, fault) => {
-                self.conversation.drop_stream(key);
-                reply::json(response_status(fault, self.conversation.rules()), text)
+            FirstReply::Response(text, fault) => {
+                self.host.drop_stream(key);
+                response::json_response(response_status(fault, self.host.rules()), text)
             }
-            First::Nothing => {
-                self.conversation.drop_stream(key);
-                reply::empty(202)
+            FirstReply::Nothing => {
+                self.host.drop_stream(key);
+                response::empty_response(202)
             }
-            First::Events => {
-                if self.peers.is_some() {
-                    Box::pin(self.show()).await;
+            FirstReply::Events => {
+                if self.replicas.is_some() {
+                    Box::pin(self.register_streams()).await;
                 }
-                reply::events(Reading::new(self, key, reader))
+                response::event_response(StreamReader::new(self, key, reader))
             }
         }
     }
 
     /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
-    pub(super) fn get(self: &Arc<Self>, last: Option<Place<'_>>) -> Response<Body> {
-        let own = self.peers.as_ref().map(Replicas::name);
-        let last = last.filter(|last| last.home == own).map(|last| last.event);
+    pub(super) fn open_stream(
+        self: &Arc<Self>,
+        last: Option<EventLocation<'_>>,
+    ) -> Response<McpBody> {
+        let own = self.replicas.as_ref().map(Replicas::name);
+        let last = last.filter(|last| last.replica == own).map(|last| last.event);
         let resumed = last.and_then(|last| {
-            let reader = self.conversation.attach(last.stream, Some(last.event))?;
-            Some(Reading::resumed(self, last.stream, reader))
+            let reader = self.host.attach(last.stream, Some(last.event))?;
+            Some(StreamReader::resume(self, last.stream, reader))
         });
-        let common = || self.conversation.attach(COMMON, None);
+        let common = || self.host.attach(COMMON_STREAM, None);
         match resumed {
-            Some(reading) => reply::lasting_events(reading),
+            Some(reading) => response::streaming_response(reading),
             None => match common() {
-                Some(reader) => reply::lasting_events(Reading::new(self, COMMON, reader)),
-                None => reply::empty(404),
+                Some(reader) => {
+                    response::streaming_response(StreamReader::new(self, COMMON_STREAM, reader))
+                }
+                None => response::empty_response(404),
             },
         }
     }
 
     /// Begins calls; gives back those that have to wait.
-    fn begin(&self, started: Vec<Call>, context: &mut Context<'_>) -> Ahead {
+    fn start_calls(&self, started: Vec<Call>, context: &mut Context<'_>) -> InlineCalls {
         let mut waiting = Vec::new();
         for call in started {
-            waiting.extend(self.conversation.begin(call, context));
+            waiting.extend(self.host.start_call(call, context));
         }
-        Ahead::new(&self.conversation, waiting)
+        InlineCalls::new(&self.host, waiting)
     }
 
     /// What comes first; after a while it is a stream, if the client takes one.
-    async fn first(
+    async fn first_reply(
         &self,
         key: StreamKey,
-        reader: Reader,
+        reader: ReaderId,
         takes_events: bool,
-        mut ahead: Ahead,
-    ) -> First {
-        let conversation = &self.conversation;
-        let patience = Instant::now() + PATIENCE;
+        mut ahead: InlineCalls,
+    ) -> FirstReply {
+        let conversation = &self.host;
+        let patience = Instant::now() + STREAM_AFTER;
         // Tasks also see to the time that their calls may take.
         let alone = conversation.deadline().map_or(patience, |deadline| deadline.min(patience));
         let soon = poll_fn(|context| {
-            ahead.drive(key, context);
-            conversation.poll_first(key, reader, takes_events, context)
+            ahead.poll_calls(key, context);
+            conversation.poll_first_reply(key, reader, takes_events, context)
         });
         if let Ok(first) = timeout_at(alone, soon).await {
             return first;
         }
         drop(ahead);
-        let ready = poll_fn(|context| conversation.poll_first(key, reader, takes_events, context));
+        let ready =
+            poll_fn(|context| conversation.poll_first_reply(key, reader, takes_events, context));
         match takes_events {
-            true => timeout_at(patience, ready).await.unwrap_or(First::Events),
+            true => timeout_at(patience, ready).await.unwrap_or(FirstReply::Events),
             false => ready.await,
         }
     }
 }
 
 /// A connection that reads a stream. When it ends, the stream goes on.
-pub(super) struct Reading {
+pub(super) struct StreamReader {
     session: Arc<Session>,
     key: StreamKey,
-    reader: Reader,
+    reader: ReaderId,
     timer: Pin<Box<Sleep>>,
     /// What is said before anything else.
-    opening: Vec<u8>,
-    over: bool,
+    preamble: Vec<u8>,
+    is_over: bool,
 }
 
-impl Reading {
+impl StreamReader {
     /// Reads a stream from its beginning; it opens with an empty event where the revision wants that.
-    pub(super) fn new(session: &Arc<Session>, key: StreamKey, reader: Reader) -> Self {
-        let mut reading = Self::resumed(session, key, reader);
-        if session.conversation.rules().primed_streams && !session.single {
+    pub(super) fn new(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
+        let mut reading = Self::resume(session, key, reader);
+        if session.host.rules().primed_streams && !session.is_single_stream {
             let id = session.event_id(EventId { stream: key, event: 0 });
-            push_event(&mut reading.opening, Some(&id), b"");
+            push_event(&mut reading.preamble, Some(&id), b"");
         }
         reading
     }
 
     /// Goes on with a stream.
-    fn resumed(session: &Arc<Session>, key: StreamKey, reader: Reader) -> Self {
+    fn resume(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
         session.readers.fetch_add(1, Ordering::Relaxed);
         Self {
             session: Arc::clone(session),
             key,
             reader,
             timer: Box::pin(sleep_until(Instant::now() + KEEP_ALIVE)),
-            opening: Vec::new(),
-            over: false,
+            preamble: Vec::new(),
+            is_over: false,
         }
     }
 
     /// Says something before anything else.
-    pub(super) fn opening(mut self, opening: Vec<u8>) -> Self {
-        self.opening = opening;
+    pub(super) fn with_preamble(mut self, opening: Vec<u8>) -> Self {
+        self.preamble = opening;
         self
     }
 
     fn push(&self, bytes: &mut Vec<u8>, number: u64, text: &[u8]) {
-        match self.session.single {
+        match self.session.is_single_stream {
             true => {
                 bytes.extend_from_slice(b"event: message\n");
                 push_event(bytes, None, text);
@@ -356,38 +365,38 @@ impl Reading {
     }
 }
 
-impl Events for Reading {
+impl EventSource for StreamReader {
     fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.over {
+        if self.is_over {
             return Poll::Ready(None);
         }
-        let mut bytes = mem::take(&mut self.opening);
+        let mut bytes = mem::take(&mut self.preamble);
         while bytes.len() < CHUNK {
-            match self.session.conversation.poll_next(self.key, self.reader, context) {
-                Poll::Ready(Next::Event(number, event)) => {
+            match self.session.host.poll_next(self.key, self.reader, context) {
+                Poll::Ready(NextEvent::Event(number, event)) => {
                     self.push(&mut bytes, number, &event.text);
                 }
-                Poll::Ready(Next::Released(retry)) => {
+                Poll::Ready(NextEvent::Released(retry)) => {
                     if let Some(retry) = retry {
                         bytes.extend_from_slice(
                             format!("retry: {}\n\n", retry.as_millis()).as_bytes(),
                         );
                     }
-                    self.over = true;
+                    self.is_over = true;
                     break;
                 }
-                Poll::Ready(Next::Over) => {
-                    self.over = true;
+                Poll::Ready(NextEvent::Over) => {
+                    self.is_over = true;
                     break;
                 }
                 Poll::Pending => break,
             }
         }
-        if bytes.is_empty() && !self.over {
+        if bytes.is_empty() && !self.is_over {
             if self.timer.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            bytes.extend_from_slice(STILL_THERE);
+            bytes.extend_from_slice(KEEP_ALIVE_COMMENT);
         }
         self.timer.as_mut().reset(Instant::now() + KEEP_ALIVE);
         // The new time has to be watched as well.
@@ -396,11 +405,11 @@ impl Events for Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         self.session.readers.fetch_sub(1, Ordering::Relaxed);
-        self.session.used();
-        if self.session.single {
+        self.session.mark_used();
+        if self.session.is_single_stream {
             self.session.close();
         }
     }
@@ -408,7 +417,7 @@ impl Drop for Reading {
 
 /// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
 /// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
-fn responsible(owner: &str, id: &str) -> Arc<str> {
+fn principal_for(owner: &str, id: &str) -> Arc<str> {
     match owner == LOCAL_PRINCIPAL {
         true => format!("session:{id}").into(),
         false => owner.into(),

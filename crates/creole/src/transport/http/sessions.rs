@@ -3,7 +3,7 @@
 
 mod table;
 
-pub(super) use table::Holder;
+pub(super) use table::QuotaHolder;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,34 +12,34 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::table::{Full, Table};
-use super::endpoint::Refused;
+use self::table::{SessionTable, SessionsFull};
+use super::endpoint::SessionError;
 use super::session::Session;
-use crate::peers::Replicas;
+use crate::replicas::Replicas;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
 /// How often sessions are looked through, at most.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often they are looked through for room, at most: whoever is refused must not cost that each time.
-const SEARCH: Duration = Duration::from_secs(1);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// No id of ours is longer.
-const LONGEST_ID: usize = 64;
+const MAX_ID_BYTES: usize = 64;
 
 /// The sessions of an endpoint.
 pub(super) struct Sessions {
     service: Service,
     state: State,
     /// The processes that share it, where there may be several.
-    peers: Option<Replicas>,
+    replicas: Option<Replicas>,
     idle: Duration,
-    table: RwLock<Table>,
+    table: RwLock<SessionTable>,
     /// When they were last looked through for room.
-    searched: Mutex<Option<Instant>>,
+    last_search: Mutex<Option<Instant>>,
     /// Told when there is a first one.
-    begun: Arc<Notify>,
+    first_session: Arc<Notify>,
 }
 
 impl Sessions {
@@ -50,28 +50,36 @@ impl Sessions {
         most: usize,
         idle: Duration,
     ) -> Arc<Self> {
-        let (table, searched) = (RwLock::new(Table::new(most)), Mutex::default());
-        Arc::new(Self { service, state, peers, idle, table, searched, begun: Arc::default() })
+        let (table, searched) = (RwLock::new(SessionTable::new(most)), Mutex::default());
+        Arc::new(Self {
+            service,
+            state,
+            replicas: peers,
+            idle,
+            table,
+            last_search: searched,
+            first_session: Arc::default(),
+        })
     }
 
     /// Resolves its waiters when there is a first session.
-    pub(super) fn begun(&self) -> Arc<Notify> {
-        Arc::clone(&self.begun)
+    pub(super) fn first_session(&self) -> Arc<Notify> {
+        Arc::clone(&self.first_session)
     }
 
     /// Whether there may be room for one more of this holder, now that those are gone that nobody used for too long.
-    pub(super) fn has_room(&self, holder: &Holder) -> bool {
+    pub(super) fn has_room(&self, holder: &QuotaHolder) -> bool {
         if self.read().is_full() {
-            self.search();
+            self.expire_if_due();
         }
         self.write().may_have_room(holder)
     }
 
     /// Forgets what is over, unless that was just done.
-    fn search(&self) {
+    fn expire_if_due(&self) {
         let now = Instant::now();
-        let mut searched = self.searched.lock().unwrap_or_else(PoisonError::into_inner);
-        if searched.is_none_or(|last| last + SEARCH <= now) {
+        let mut searched = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched.is_none_or(|last| last + SEARCH_INTERVAL <= now) {
             *searched = Some(now);
             drop(searched);
             self.expire();
@@ -79,25 +87,25 @@ impl Sessions {
     }
 
     /// Adds a session, if need be in the place of another. Gives back the one of this id that was there first.
-    pub(super) async fn insert(&self, session: Arc<Session>) -> Result<Arc<Session>, Refused> {
+    pub(super) async fn insert(&self, session: Arc<Session>) -> Result<Arc<Session>, SessionError> {
         let inserted = self.write().insert(session);
-        let (session, gone) = inserted.map_err(|Full| Refused::Full)?;
-        self.begun.notify_one();
+        let (session, gone) = inserted.map_err(|SessionsFull| SessionError::Full)?;
+        self.first_session.notify_one();
         if let Some(gone) = gone {
-            self.dismiss(&gone).await;
+            self.evict(&gone).await;
         }
         Ok(session)
     }
 
     /// Ends a session that had to make room.
-    async fn dismiss(&self, gone: &Session) {
+    async fn evict(&self, gone: &Session) {
         tracing::debug!(target: "creole::http", "a session made room for another");
         gone.close();
-        if self.peers.is_some() {
+        if self.replicas.is_some() {
             // It may be in use in another process, and what was written down of it ends by its own age.
             return;
         }
-        if let Err(error) = self.state.remove(&key(gone.id())).await {
+        if let Err(error) = self.state.remove(&state_key(gone.id())).await {
             tracing::warn!(%error, "a session that made room is still written down");
         }
     }
@@ -109,32 +117,32 @@ impl Sessions {
         id: &str,
         principal: &Arc<str>,
         client: Option<IpAddr>,
-    ) -> Result<Option<Arc<Session>>, Refused> {
-        if let Some(found) = self.live(id, principal) {
+    ) -> Result<Option<Arc<Session>>, SessionError> {
+        if let Some(found) = self.find_local(id, principal) {
             return Ok(found);
         }
-        if id.len() > LONGEST_ID {
+        if id.len() > MAX_ID_BYTES {
             return Ok(None);
         }
-        let Some(entry) = self.state.get(&key(id)).await? else { return Ok(None) };
-        let (service, peers) = (self.service.clone(), self.peers.clone());
-        let holder = Holder::new(principal, client);
+        let Some(entry) = self.state.get(&state_key(id)).await? else { return Ok(None) };
+        let (service, peers) = (self.service.clone(), self.replicas.clone());
+        let holder = QuotaHolder::new(principal, client);
         let resumed = Session::resume(service, id, principal, holder, &entry.value, peers);
         let Some(resumed) = resumed else { return Ok(None) };
         if !self.has_room(resumed.holder()) {
-            return Err(Refused::Full);
+            return Err(SessionError::Full);
         }
-        resumed.used();
+        resumed.mark_used();
         self.insert(resumed).await.map(Some)
     }
 
     /// The session of that id, if this process has it: theirs, or none for the principal.
-    pub(super) fn live(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
+    pub(super) fn find_local(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
         let session = self.read().get(id).cloned()?;
         if session.owner() != principal || session.is_closed() {
             return Some(None);
         }
-        session.used();
+        session.mark_used();
         Some(Some(session))
     }
 
@@ -147,11 +155,11 @@ impl Sessions {
     /// Writes down what has to be kept of a session, and that it is in use.
     pub(super) async fn save(&self, session: &Session) -> Result<(), StateError> {
         if let Some(record) = session.changed_record() {
-            self.state.put(&key(session.id()), record, Some(self.idle)).await?;
-            session.saved();
+            self.state.put(&state_key(session.id()), record, Some(self.idle)).await?;
+            session.mark_saved();
         } else if session.saved_since() + self.idle / 4 <= Instant::now() {
-            self.state.touch(&key(session.id()), Some(self.idle)).await?;
-            session.saved();
+            self.state.touch(&state_key(session.id()), Some(self.idle)).await?;
+            session.mark_saved();
         }
         Ok(())
     }
@@ -160,7 +168,7 @@ impl Sessions {
     pub(super) async fn end(&self, session: &Session) -> Result<(), StateError> {
         self.write().remove(session.id());
         session.close();
-        self.state.remove(&key(session.id())).await.map(drop)
+        self.state.remove(&state_key(session.id())).await.map(drop)
     }
 
     /// Forgets the sessions that were not used for too long; tells when to look again, if ever.
@@ -177,11 +185,11 @@ impl Sessions {
             session.close();
         }
         // Whoever is idle is not to keep for longer what others forget with their next request.
-        self.read().all().for_each(|session| session.conversation().forget_streams());
-        if self.peers.is_some() {
-            self.read().all().for_each(|session| session.hide_if_empty());
+        self.read().all().for_each(|session| session.host().forget_streams());
+        if self.replicas.is_some() {
+            self.read().all().for_each(|session| session.unregister_if_empty());
         }
-        let pause = SWEEP.min(self.idle).max(Duration::from_millis(10));
+        let pause = SWEEP_INTERVAL.min(self.idle).max(Duration::from_millis(10));
         (!self.read().is_empty()).then(|| now + pause)
     }
 
@@ -190,15 +198,15 @@ impl Sessions {
         self.read().all().cloned().collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
+    fn read(&self) -> RwLockReadGuard<'_, SessionTable> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write(&self) -> RwLockWriteGuard<'_, SessionTable> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(id: &str) -> String {
+fn state_key(id: &str) -> String {
     format!("session/{id}")
 }

@@ -8,33 +8,33 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::pace::Pace;
+use super::timeouts::ConnectionTimeouts;
 
 /// A socket below everything else, so that only what the client's side took counts as progress.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct TimedSocket {
     inner: TcpStream,
-    pace: Arc<Pace>,
+    timeouts: Arc<ConnectionTimeouts>,
     /// Whether the last write was not taken.
     blocked: bool,
 }
 
-impl Socket {
-    pub(super) fn new(inner: TcpStream, pace: Arc<Pace>) -> Self {
-        Self { inner, pace, blocked: false }
+impl TimedSocket {
+    pub(super) fn new(inner: TcpStream, pace: Arc<ConnectionTimeouts>) -> Self {
+        Self { inner, timeouts: pace, blocked: false }
     }
 
-    fn note<R>(&mut self, written: Poll<R>) -> Poll<R> {
+    fn record_write<R>(&mut self, written: Poll<R>) -> Poll<R> {
         let blocked = written.is_pending();
         if blocked != self.blocked {
             self.blocked = blocked;
-            self.pace.blocked(blocked);
+            self.timeouts.set_blocked(blocked);
         }
         written
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for TimedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -44,14 +44,14 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for TimedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.note(written)
+        self.record_write(written)
     }
 
     fn poll_write_vectored(
@@ -60,7 +60,7 @@ impl AsyncWrite for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
-        self.note(written)
+        self.record_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

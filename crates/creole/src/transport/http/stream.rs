@@ -13,20 +13,20 @@ use tokio::time::Instant;
 const HIGH_WATER: usize = 256 * 1024;
 
 /// Events that are kept for a client that comes back.
-const MOST_KEPT: usize = 1024;
+const MAX_KEPT_EVENTS: usize = 1024;
 
 /// A message, and what it is to the request that it belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct StreamEvent {
     pub(super) role: FrameRole,
     pub(super) text: Bytes,
 }
 
 /// What a reader finds.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextEvent {
     /// An event, with its number.
-    Event(u64, Event),
+    Event(u64, StreamEvent),
     /// Nothing more will come.
     Over,
     /// The reader shall come back after this time, or another one has come.
@@ -35,16 +35,16 @@ pub(super) enum Next {
 
 /// Who reads a stream: the last one that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reader(u64);
+pub(super) struct ReaderId(u64);
 
 /// Messages that wait for one response.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ResponseStream {
     /// Whether events that were read are kept, so that they can be asked for again.
-    keeps: bool,
+    is_resumable: bool,
     /// Whether an answer is the end.
-    answers_end: bool,
-    events: VecDeque<Event>,
+    ends_with_response: bool,
+    events: VecDeque<StreamEvent>,
     /// The number of the first event here; numbers begin at 1.
     first: u64,
     /// The number of the event that is read next.
@@ -52,7 +52,7 @@ pub(super) struct Stream {
     /// The size of what was not read.
     unread: usize,
     /// Whether nothing more comes.
-    over: bool,
+    is_over: bool,
     /// Since when, where that matters.
     over_since: Option<Instant>,
     release: Option<Duration>,
@@ -60,17 +60,17 @@ pub(super) struct Stream {
     waker: Option<Waker>,
 }
 
-impl Stream {
+impl ResponseStream {
     /// A stream whose events are forgotten when they are read.
-    pub(super) fn passing() -> Self {
+    pub(super) fn transient() -> Self {
         Self {
-            keeps: false,
-            answers_end: true,
+            is_resumable: false,
+            ends_with_response: true,
             events: VecDeque::new(),
             first: 1,
             cursor: 1,
             unread: 0,
-            over: false,
+            is_over: false,
             over_since: None,
             release: None,
             reader: 0,
@@ -79,22 +79,22 @@ impl Stream {
     }
 
     /// A stream whose events are kept for a while.
-    pub(super) fn kept() -> Self {
-        Self { keeps: true, ..Self::passing() }
+    pub(super) fn resumable() -> Self {
+        Self { is_resumable: true, ..Self::transient() }
     }
 
     /// A stream for everything, which no answer ends.
     pub(super) fn endless() -> Self {
-        Self { answers_end: false, ..Self::passing() }
+        Self { ends_with_response: false, ..Self::transient() }
     }
 
     /// Adds an event.
-    pub(super) fn push(&mut self, event: Event) {
-        if self.over {
+    pub(super) fn push(&mut self, event: StreamEvent) {
+        if self.is_over {
             return;
         }
         self.unread += event.text.len();
-        let is_last = self.answers_end && matches!(event.role, FrameRole::Response(_));
+        let is_last = self.ends_with_response && matches!(event.role, FrameRole::Response(_));
         self.events.push_back(event);
         self.trim();
         match is_last {
@@ -105,8 +105,8 @@ impl Stream {
 
     /// Nothing more will come.
     pub(super) fn end(&mut self) {
-        self.over = true;
-        if self.keeps {
+        self.is_over = true;
+        if self.is_resumable {
             self.over_since.get_or_insert_with(Instant::now);
         }
         self.wake();
@@ -119,7 +119,7 @@ impl Stream {
 
     /// Sends the reader away for a while, if what is written can be asked for again.
     pub(super) fn release(&mut self, retry: Duration) {
-        if self.keeps && !self.over {
+        if self.is_resumable && !self.is_over {
             self.release = Some(retry);
             self.wake();
         }
@@ -127,11 +127,11 @@ impl Stream {
 
     /// Whether more may be written before the client has read what there is.
     pub(super) fn has_room(&self) -> bool {
-        self.unread < HIGH_WATER || self.over
+        self.unread < HIGH_WATER || self.is_over
     }
 
     /// Makes somebody the reader, from the event after `last` on; whoever read before is sent away.
-    pub(super) fn attach(&mut self, last: Option<u64>) -> Reader {
+    pub(super) fn attach(&mut self, last: Option<u64>) -> ReaderId {
         self.wake();
         self.reader += 1;
         self.release = None;
@@ -140,23 +140,23 @@ impl Stream {
             let read = (self.cursor - self.first) as usize;
             self.unread = self.events.iter().skip(read).map(|event| event.text.len()).sum();
         }
-        Reader(self.reader)
+        ReaderId(self.reader)
     }
 
     /// The next event for this reader.
-    pub(super) fn poll(&mut self, reader: Reader, context: &Context<'_>) -> Poll<Next> {
+    pub(super) fn poll(&mut self, reader: ReaderId, context: &Context<'_>) -> Poll<NextEvent> {
         if reader.0 != self.reader {
-            return Poll::Ready(Next::Released(None));
+            return Poll::Ready(NextEvent::Released(None));
         }
-        if let Some(event) = self.take() {
-            return Poll::Ready(Next::Event(self.cursor - 1, event));
+        if let Some(event) = self.take_next() {
+            return Poll::Ready(NextEvent::Event(self.cursor - 1, event));
         }
-        if self.over {
-            return Poll::Ready(Next::Over);
+        if self.is_over {
+            return Poll::Ready(NextEvent::Over);
         }
         if let Some(retry) = self.release.take() {
             self.reader += 1;
-            return Poll::Ready(Next::Released(Some(retry)));
+            return Poll::Ready(NextEvent::Released(Some(retry)));
         }
         self.waker = Some(context.waker().clone());
         Poll::Pending
@@ -177,8 +177,8 @@ impl Stream {
         self.events.iter().map(|event| event.text.len()).sum()
     }
 
-    fn take(&mut self) -> Option<Event> {
-        let event = match self.keeps {
+    fn take_next(&mut self) -> Option<StreamEvent> {
+        let event = match self.is_resumable {
             true => self.events.get((self.cursor - self.first) as usize)?.clone(),
             false => {
                 self.first += 1;
@@ -199,11 +199,12 @@ impl Stream {
 
     /// Forgets the oldest events beyond the limits: nobody reads them, or they were read.
     fn trim(&mut self) {
-        if !self.keeps {
+        if !self.is_resumable {
             return;
         }
         let mut size = self.size();
-        while self.events.len() > MOST_KEPT || size > 2 * HIGH_WATER && self.events.len() > 1 {
+        while self.events.len() > MAX_KEPT_EVENTS || size > 2 * HIGH_WATER && self.events.len() > 1
+        {
             let Some(event) = self.events.pop_front() else { return };
             size -= event.text.len();
             self.first += 1;
@@ -215,7 +216,7 @@ impl Stream {
     }
 
     /// Wakes this one no more until it looks again, which it is about to do.
-    pub(super) fn hush(&mut self, waker: &Waker) {
+    pub(super) fn clear_waker(&mut self, waker: &Waker) {
         self.waker.take_if(|own| own.will_wake(waker));
     }
 
@@ -230,23 +231,23 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn aside(text: &'static str) -> Event {
-        Event { role: FrameRole::Intermediate, text: Bytes::from_static(text.as_bytes()) }
+    fn aside(text: &'static str) -> StreamEvent {
+        StreamEvent { role: FrameRole::Intermediate, text: Bytes::from_static(text.as_bytes()) }
     }
 
-    fn answer(text: &'static str) -> Event {
-        Event { role: FrameRole::Response(None), text: Bytes::from_static(text.as_bytes()) }
+    fn answer(text: &'static str) -> StreamEvent {
+        StreamEvent { role: FrameRole::Response(None), text: Bytes::from_static(text.as_bytes()) }
     }
 
-    fn read(stream: &mut Stream, reader: Reader) -> Vec<String> {
+    fn read(stream: &mut ResponseStream, reader: ReaderId) -> Vec<String> {
         let mut found = Vec::new();
         loop {
             match stream.poll(reader, &Context::from_waker(Waker::noop())) {
-                Poll::Ready(Next::Event(number, event)) => {
+                Poll::Ready(NextEvent::Event(number, event)) => {
                     found.push(format!("{number}:{}", String::from_utf8_lossy(&event.text)));
                 }
-                Poll::Ready(Next::Over) => found.push("over".into()),
-                Poll::Ready(Next::Released(_)) => found.push("released".into()),
+                Poll::Ready(NextEvent::Over) => found.push("over".into()),
+                Poll::Ready(NextEvent::Released(_)) => found.push("released".into()),
                 Poll::Pending => found.push("pending".into()),
             }
             if found.last().is_some_and(|last| !last.contains(':')) {
@@ -257,7 +258,7 @@ mod tests {
 
     #[test]
     fn events_come_in_order_and_the_answer_is_the_last() {
-        let mut stream = Stream::passing();
+        let mut stream = ResponseStream::transient();
         let reader = stream.attach(None);
         stream.push(aside("a"));
         assert_eq!(read(&mut stream, reader), ["1:a", "pending"]);
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_comes_back_gets_what_it_missed_and_the_old_one_is_sent_away() {
-        let mut stream = Stream::kept();
+        let mut stream = ResponseStream::resumable();
         let first = stream.attach(None);
         ["a", "b", "c"].into_iter().for_each(|text| stream.push(aside(text)));
         assert_eq!(read(&mut stream, first), ["1:a", "2:b", "3:c", "pending"]);
@@ -287,14 +288,14 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_bounded() {
-        let mut stream = Stream::kept();
+        let mut stream = ResponseStream::resumable();
         for _ in 0..5000 {
             stream.push(aside("0123456789"));
         }
-        assert!(stream.events.len() <= MOST_KEPT && stream.unread == stream.size());
+        assert!(stream.events.len() <= MAX_KEPT_EVENTS && stream.unread == stream.size());
         let big = Bytes::from(vec![b'x'; HIGH_WATER]);
         for _ in 0..10 {
-            stream.push(Event { role: FrameRole::Intermediate, text: big.clone() });
+            stream.push(StreamEvent { role: FrameRole::Intermediate, text: big.clone() });
         }
         assert!(stream.size() <= 2 * HIGH_WATER && !stream.has_room());
     }

@@ -17,9 +17,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// How often the files are looked at, at most.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The largest file that is read, in bytes.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// What is spoken inside, the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -27,30 +27,30 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub struct Certificates {
     certificate: PathBuf,
     key: PathBuf,
-    current: Mutex<Current>,
+    current: Mutex<LoadedCertificates>,
 }
 
-struct Current {
+struct LoadedCertificates {
     config: Arc<ServerConfig>,
     /// How the files looked when they were last read.
-    stamp: Stamp,
+    stamp: FileStamps,
     /// When they were last looked at.
-    looked: Instant,
+    last_check: Instant,
 }
 
 /// Why a certificate cannot be used; its text names the file.
 #[derive(Debug)]
-pub struct BadCertificate(String);
+pub struct CertificateError(String);
 
 impl Certificates {
     /// Reads both files, in the PEM form: the certificate with those that vouch for it behind it, and the key.
     ///
     /// # Errors
     /// When a file cannot be read, holds something else, or the key is of another certificate.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, BadCertificate> {
-        let stamp = Stamp::of(certificate, key);
-        let config = read(certificate, key)?;
-        let current = Current { config, stamp, looked: Instant::now() };
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
+        let stamp = FileStamps::of(certificate, key);
+        let config = load_config(certificate, key)?;
+        let current = LoadedCertificates { config, stamp, last_check: Instant::now() };
         Ok(Arc::new(Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -62,18 +62,18 @@ impl Certificates {
     ///
     /// # Errors
     /// When they cannot be used. Then what was read before stays in use.
-    pub fn reload(&self) -> Result<bool, BadCertificate> {
-        let stamp = Stamp::of(&self.certificate, &self.key);
+    pub fn reload(&self) -> Result<bool, CertificateError> {
+        let stamp = FileStamps::of(&self.certificate, &self.key);
         {
             let mut current = self.current();
-            current.looked = Instant::now();
+            current.last_check = Instant::now();
             if current.stamp == stamp {
                 return Ok(false);
             }
             // Also where the files turn out to be bad: they are read again when they change again.
             current.stamp = stamp;
         }
-        let config = read(&self.certificate, &self.key)?;
+        let config = load_config(&self.certificate, &self.key)?;
         self.current().config = config;
         tracing::info!(target: "creole::http", "the certificate was read again");
         Ok(true)
@@ -84,7 +84,7 @@ impl Certificates {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        if self.is_time_to_look() {
+        if self.is_check_due() {
             let certificates = Arc::clone(self);
             let reloaded = tokio::task::spawn_blocking(move || certificates.reload()).await;
             if let Ok(Err(error)) = reloaded {
@@ -96,16 +96,16 @@ impl Certificates {
     }
 
     /// Whether the last look is long enough ago; then this one is it.
-    fn is_time_to_look(&self) -> bool {
+    fn is_check_due(&self) -> bool {
         let mut current = self.current();
-        let due = current.looked.elapsed() >= LOOK;
+        let due = current.last_check.elapsed() >= CHECK_INTERVAL;
         if due {
-            current.looked = Instant::now();
+            current.last_check = Instant::now();
         }
         due
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn current(&self) -> MutexGuard<'_, LoadedCertificates> {
         // Every change is one assignment, so a panic leaves nothing half-done.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,9 +119,9 @@ impl fmt::Debug for Certificates {
 
 /// How two files look from outside; other bytes in them make another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+struct FileStamps([Option<(SystemTime, u64, u64)>; 2]);
 
-impl Stamp {
+impl FileStamps {
     fn of(certificate: &Path, key: &Path) -> Self {
         Self([certificate, key].map(|path| {
             let seen = fs::metadata(path).ok()?;
@@ -141,9 +141,9 @@ fn identity(_: &Metadata) -> u64 {
     0
 }
 
-fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertificate> {
-    let wrong = |path: &Path, what: &str| BadCertificate(format!("{}: {what}", path.display()));
-    let text = contents(certificate)?;
+fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+    let wrong = |path: &Path, what: &str| CertificateError(format!("{}: {what}", path.display()));
+    let text = read_limited(certificate)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(certificate, &format!("not a certificate in PEM form: {error}")))?;
@@ -153,12 +153,12 @@ fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertific
             "there is no certificate in it; it begins with `-----BEGIN CERTIFICATE-----`",
         ));
     }
-    let secret = PrivateKeyDer::from_pem_slice(&contents(key)?).map_err(|_| {
+    let secret = PrivateKeyDer::from_pem_slice(&read_limited(key)?).map_err(|_| {
         wrong(key, "there is no private key in it; it begins with `-----BEGIN PRIVATE KEY-----`")
     })?;
     let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| BadCertificate(format!("TLS cannot be used: {error}")))?
+        .map_err(|error| CertificateError(format!("TLS cannot be used: {error}")))?
         .with_no_client_auth()
         .with_single_cert(chain, secret)
         .map_err(|error| {
@@ -168,20 +168,20 @@ fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, BadCertific
     Ok(Arc::new(config))
 }
 
-fn contents(path: &Path) -> Result<Vec<u8>, BadCertificate> {
-    let unreadable = |error: io::Error| BadCertificate(format!("{}: {error}", path.display()));
+fn read_limited(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let unreadable = |error: io::Error| CertificateError(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
     File::open(path)
         .map_err(unreadable)?
-        .take(LARGEST)
+        .take(MAX_FILE_BYTES)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     Ok(bytes)
 }
 
-impl std::error::Error for BadCertificate {}
+impl std::error::Error for CertificateError {}
 
-impl fmt::Display for BadCertificate {
+impl fmt::Display for CertificateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }

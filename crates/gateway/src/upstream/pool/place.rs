@@ -48,7 +48,7 @@ mod tests {
     use creole::proto::model::Implementation;
     use creole::proto::revision::{Era, Revision};
     use creole::proto::wire::Raw;
-    use creole::transport::Memory;
+    use creole::transport::MemoryConnection;
     use serde_json::{Value, json};
 
     use super::super::super::dial::{self, Dialer};
@@ -57,7 +57,7 @@ mod tests {
     use super::super::{Asks, Key, Owner, Pool};
 
     /// A server that shakes hands.
-    async fn serve(mut client: Memory) {
+    async fn serve(mut client: MemoryConnection) {
         while let Some(bytes) = client.receive().await {
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let message: Value = serde_json::from_slice(line).unwrap();

@@ -20,23 +20,23 @@ use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::super::answer::Refusal;
 use super::super::body;
-use super::super::conversation::Conversation;
-use super::super::exchange::Exchange;
-use super::super::old_sse;
-use super::super::reply::{self, Body};
-use super::super::request::{Head as RequestHead, Headers};
-use super::super::sessions::Holder;
-use super::super::stream::Stream;
-use super::{Endpoint, SESSION_HEADER, Settings, joined};
+use super::super::handler::ErrorResponse;
+use super::super::legacy_sse;
+use super::super::machine_host::MachineHost;
+use super::super::request::{RequestHead, RequestHeaders};
+use super::super::response::{self, McpBody};
+use super::super::sessions::QuotaHolder;
+use super::super::stateless_exchange::StatelessExchange;
+use super::super::stream::ResponseStream;
+use super::{EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header};
 use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::telemetry;
 
 /// A POST whose body was read.
-struct Post<'a> {
-    headers: &'a Headers,
+struct PostRequest<'a> {
+    headers: &'a RequestHeaders,
     accepted: AcceptedMedia,
     principal: Arc<str>,
     client: Option<IpAddr>,
@@ -47,69 +47,76 @@ struct Post<'a> {
 ///
 /// What has to wait does so in a future of its own. The one that reads the body is a part of every connection and
 /// is moved with every request, so it holds nothing that only some of them need.
-enum Step<'a> {
-    Done(Response<Body>),
-    Later(BoxFuture<'a, Response<Body>>),
+enum PostResponse<'a> {
+    Done(Response<McpBody>),
+    Later(BoxFuture<'a, Response<McpBody>>),
 }
 
-impl Endpoint {
+impl McpEndpoint {
     pub(super) async fn post<B>(
         &self,
         head: &RequestHead,
         body: B,
         principal: Arc<str>,
         is_old: bool,
-    ) -> Response<Body>
+    ) -> Response<McpBody>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let headers = &head.headers;
         if !is_json_content_type(headers.get(CONTENT_TYPE.as_str())) {
-            return reply::refusal(415, "the body must be application/json in UTF-8");
+            return response::error_response(415, "the body must be application/json in UTF-8");
         }
         if !is_identity(headers) {
-            return reply::encoded();
+            return response::unsupported_encoding();
         }
-        let mut accepted = parse_accept(joined(headers, ACCEPT.as_str()).as_deref());
+        let mut accepted = parse_accept(joined_header(headers, ACCEPT.as_str()).as_deref());
         if !accepted.json && !accepted.events {
-            return reply::refusal(406, "answers are application/json or text/event-stream");
+            return response::error_response(
+                406,
+                "answers are application/json or text/event-stream",
+            );
         }
         accepted.events &= self.dialect().event_streams;
-        let Settings { body: limits, budget, .. } = &self.shared.settings;
-        let hold = || budget.reserve_for(Holder::new(&principal, head.client));
-        let (body, held) = match body::read_held(body, limits, hold).await {
+        let EndpointSettings { body: limits, budget, .. } = &self.shared.settings;
+        let hold = || budget.reserve_for(QuotaHolder::new(&principal, head.client));
+        let (body, held) = match body::read_reserved(body, limits, hold).await {
             Ok(read) => read,
-            Err(unread) => return Refusal::from(unread).into_response(),
+            Err(unread) => return ErrorResponse::from(unread).into_response(),
         };
         if self.shared.service.logs_payloads() {
             telemetry::log_payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.scan);
-        let post = Post { headers, accepted, principal, client: head.client, scanned };
+        let post = PostRequest { headers, accepted, principal, client: head.client, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();
-            let message = old_sse::message(self, head, &post.principal, &body, scanned);
+            let message = legacy_sse::handle_message(self, head, &post.principal, &body, scanned);
             return Box::pin(message).await;
         }
         // Calls begin with the waker of whoever waits for their answer.
-        let mut response = match poll_fn(|context| Poll::Ready(self.message(&post, context))).await
-        {
-            Step::Done(response) => response,
-            Step::Later(response) => response.await,
-        };
-        if !self.dialect().error_statuses && is_refused_message(&response) {
+        let mut response =
+            match poll_fn(|context| Poll::Ready(self.handle_message(&post, context))).await {
+                PostResponse::Done(response) => response,
+                PostResponse::Later(response) => response.await,
+            };
+        if !self.dialect().error_statuses && is_error_message(&response) {
             *response.status_mut() = StatusCode::OK;
         }
         match held {
             // What was asked for is needed for as long as it is answered.
-            Some(held) => reply::holding(response, held),
+            Some(held) => response::with_reservation(response, held),
             None => response,
         }
     }
 
-    fn message<'a>(&'a self, post: &'a Post<'a>, context: &mut Context<'_>) -> Step<'a> {
+    fn handle_message<'a>(
+        &'a self,
+        post: &'a PostRequest<'a>,
+        context: &mut Context<'_>,
+    ) -> PostResponse<'a> {
         let dialect = &self.shared.service.profile().dialect;
-        let header = |name| joined(post.headers, name);
+        let header = |name| joined_header(post.headers, name);
         let (version, method, name) =
             (header(PROTOCOL_VERSION_HEADER), header(METHOD_HEADER), header(NAME_HEADER));
         let head = McpHeaders {
@@ -118,70 +125,78 @@ impl Endpoint {
             name: name.as_deref(),
             has_session: post.headers.contains(SESSION_ID_HEADER),
         };
-        let Ok(frame) = &post.scanned else { return Step::Later(Box::pin(self.unread(post))) };
+        let Ok(frame) = &post.scanned else {
+            return PostResponse::Later(Box::pin(self.unreadable_response(post)));
+        };
         match classify_post(frame, &head, dialect) {
-            Err(fault) => Step::Done(self.refuse(None, &fault, dialect.base_rules(), 400)),
-            Ok(Belongs::Stateless) => self.checked(post, frame, &head, context),
-            Ok(Belongs::Sessionless) => self.alone(post, dialect.base_rules(), context),
-            Ok(Belongs::Initialize) => Step::Later(Box::pin(self.open(post))),
+            Err(fault) => {
+                PostResponse::Done(self.fault_response(None, &fault, dialect.base_rules(), 400))
+            }
+            Ok(Belongs::Stateless) => self.handle_stateless(post, frame, &head, context),
+            Ok(Belongs::Sessionless) => self.run_stateless(post, dialect.base_rules(), context),
+            Ok(Belongs::Initialize) => PostResponse::Later(Box::pin(self.initialize_session(post))),
             Ok(Belongs::Session)
-                if !post.headers.contains(SESSION_ID_HEADER) && wants_answer(frame) =>
+                if !post.headers.contains(SESSION_ID_HEADER) && expects_response(frame) =>
             {
                 // Who has not opened a session is told so in the words of the dialect.
-                self.alone(post, self.dialect().base_rules(), context)
+                self.run_stateless(post, self.dialect().base_rules(), context)
             }
-            Ok(Belongs::Session) => Step::Later(Box::pin(self.in_session(post, frame))),
+            Ok(Belongs::Session) => {
+                PostResponse::Later(Box::pin(self.handle_in_session(post, frame)))
+            }
         }
     }
 
     /// What cannot be read is refused in the words of the session's revision, if there is a session.
-    async fn unread(&self, post: &Post<'_>) -> Response<Body> {
+    async fn unreadable_response(&self, post: &PostRequest<'_>) -> Response<McpBody> {
         let scanned = post.scanned.as_ref();
-        match self.session(post.headers, &post.principal, post.client).await {
+        match self.find_session(post.headers, &post.principal, post.client).await {
             Ok(session) => session.post(scanned, post.accepted.events).await,
             Err(_) => {
                 let rules = self.dialect().base_rules();
-                let alone = |context: &mut Context<'_>| self.alone(post, rules, context);
+                let alone = |context: &mut Context<'_>| self.run_stateless(post, rules, context);
                 match poll_fn(|context| Poll::Ready(alone(context))).await {
-                    Step::Done(response) => response,
-                    Step::Later(response) => response.await,
+                    PostResponse::Done(response) => response,
+                    PostResponse::Later(response) => response.await,
                 }
             }
         }
     }
 
     /// A request that stands alone has headers that repeat what it says.
-    fn checked<'a>(
+    fn handle_stateless<'a>(
         &self,
-        post: &Post<'_>,
+        post: &PostRequest<'_>,
         frame: &Frame<'_>,
         head: &McpHeaders<'_>,
         context: &mut Context<'_>,
-    ) -> Step<'a> {
+    ) -> PostResponse<'a> {
         let rules = Revision::newest(Era::Stateless).rules();
-        let Frame::One(fields) = frame else { return Step::Done(reply::empty(400)) };
+        let Frame::One(fields) = frame else {
+            return PostResponse::Done(response::empty_response(400));
+        };
         let dialect = &self.shared.service.profile().dialect;
         let checked = check_stateless_request(fields, head, dialect)
-            .and_then(|method| self.check_mirrors(method, fields, post.headers));
+            .and_then(|method| self.check_mirrored_headers(method, fields, post.headers));
         match checked {
-            Ok(()) => self.alone(post, rules, context),
+            Ok(()) => self.run_stateless(post, rules, context),
             Err(fault) => {
                 // What is missing in `_meta` is told with 400, other parameters with 200.
                 let status = match fault.kind {
                     FaultKind::InvalidParams => 400,
                     kind => response_status(Some(kind), rules),
                 };
-                Step::Done(self.refuse(Some(fields), &fault, rules, status))
+                PostResponse::Done(self.fault_response(Some(fields), &fault, rules, status))
             }
         }
     }
 
     /// Checks the headers that a tool's schema asks for.
-    fn check_mirrors(
+    fn check_mirrored_headers(
         &self,
         method: Option<Mcp>,
         fields: &Fields<'_>,
-        headers: &Headers,
+        headers: &RequestHeaders,
     ) -> Result<(), Fault> {
         if method != Some(Mcp::CallTool) {
             return Ok(());
@@ -193,84 +208,92 @@ impl Endpoint {
         let arguments =
             fields.param_members.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
-            mirror.check(arguments, joined(headers, &mirror.header).as_deref())?;
+            mirror.check(arguments, joined_header(headers, &mirror.header).as_deref())?;
         }
         Ok(())
     }
 
     /// Serves a message that needs nothing but itself.
-    fn alone<'a>(
+    fn run_stateless<'a>(
         &self,
-        post: &Post<'_>,
+        post: &PostRequest<'_>,
         rules: &'static Rules,
         context: &mut Context<'_>,
-    ) -> Step<'a> {
+    ) -> PostResponse<'a> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
         let origin = match rules.era {
             Era::Stateless => Origin::sessionless(principal),
             Era::Handshake => Origin::new(principal),
         };
-        let conversation = Conversation::new(service, origin, Stream::passing());
+        let conversation = MachineHost::new(service, origin, ResponseStream::transient());
         let started = conversation.receive_first(post.scanned.as_ref());
-        let begun = Exchange::begin(conversation, started, || self.hub(), context);
-        let Some(mut exchange) = begun else { return Step::Done(reply::empty(202)) };
-        match exchange.now(rules) {
-            Some(response) => Step::Done(response),
-            None => Step::Later(Box::pin(exchange.answer(post.accepted.events, rules))),
+        let begun = StatelessExchange::begin(conversation, started, || self.changes(), context);
+        let Some(mut exchange) = begun else {
+            return PostResponse::Done(response::empty_response(202));
+        };
+        match exchange.ready_response(rules) {
+            Some(response) => PostResponse::Done(response),
+            None => {
+                PostResponse::Later(Box::pin(exchange.into_response(post.accepted.events, rules)))
+            }
         }
     }
 
     /// Opens a session with the answer to `initialize`.
-    async fn open(&self, post: &Post<'_>) -> Response<Body> {
+    async fn initialize_session(&self, post: &PostRequest<'_>) -> Response<McpBody> {
         let session = match self.open_session(Arc::clone(&post.principal), post.client, false) {
             Ok(session) => session,
-            Err(refused) => return self.refused(refused),
+            Err(refused) => return self.session_error_response(refused),
         };
         let mut response = session.post(post.scanned.as_ref(), post.accepted.events).await;
-        if session.conversation().is_opened() {
-            if let Err(refused) = self.keep_session(&session).await {
-                return self.refused(refused);
+        if session.host().is_opened() {
+            if let Err(refused) = self.store_session(&session).await {
+                return self.session_error_response(refused);
             }
             if let Ok(id) = HeaderValue::from_str(session.id()) {
                 response.headers_mut().insert(SESSION_HEADER, id);
             }
-            return self.saved(&session, response).await;
+            return self.save_before_response(&session, response).await;
         }
         response
     }
 
-    async fn in_session(&self, post: &Post<'_>, frame: &Frame<'_>) -> Response<Body> {
-        let session = match self.session(post.headers, &post.principal, post.client).await {
+    async fn handle_in_session(
+        &self,
+        post: &PostRequest<'_>,
+        frame: &Frame<'_>,
+    ) -> Response<McpBody> {
+        let session = match self.find_session(post.headers, &post.principal, post.client).await {
             Ok(session) => session,
-            Err(refused) => return self.refused(refused),
+            Err(refused) => return self.session_error_response(refused),
         };
         if let Frame::One(fields) = frame
             && fields.method.is_none()
             && (fields.result.is_some() || fields.error.is_some())
-            && !session.conversation().awaits(fields)
+            && !session.host().is_expected_response(fields)
         {
             let fault = Fault::new(FaultKind::InvalidRequest, "this answers no open question");
-            return self.refuse(None, &fault, session.conversation().rules(), 400);
+            return self.fault_response(None, &fault, session.host().rules(), 400);
         }
         let response = session.post(post.scanned.as_ref(), post.accepted.events).await;
-        self.saved(&session, response).await
+        self.save_before_response(&session, response).await
     }
 }
 
 /// Whether the body is what it seems to be, and nothing has to be unpacked.
-fn is_identity(headers: &Headers) -> bool {
+fn is_identity(headers: &RequestHeaders) -> bool {
     let is_plain = |coding: &[u8]| {
         let coding = coding.trim_ascii();
         coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
     };
     headers
-        .all(CONTENT_ENCODING.as_str())
+        .get_all(CONTENT_ENCODING.as_str())
         .all(|value| value.split(|byte| *byte == b',').all(is_plain))
 }
 
 /// Whether somebody waits for an answer to any of it.
-fn wants_answer(frame: &Frame<'_>) -> bool {
+fn expects_response(frame: &Frame<'_>) -> bool {
     let is_answer = |fields: &Fields<'_>| fields.result.is_some() != fields.error.is_some();
     // What is no message at all is told so.
     let is_request = |fields: &Fields<'_>| match fields.method {
@@ -284,6 +307,6 @@ fn wants_answer(frame: &Frame<'_>) -> bool {
 }
 
 /// Whether the answer is a message that says what is wrong with another.
-fn is_refused_message(response: &Response<Body>) -> bool {
-    response.status() == StatusCode::BAD_REQUEST && reply::is_json(response)
+fn is_error_message(response: &Response<McpBody>) -> bool {
+    response.status() == StatusCode::BAD_REQUEST && response::is_json(response)
 }

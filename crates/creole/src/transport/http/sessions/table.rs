@@ -17,16 +17,16 @@ use crate::auth::{LOCAL_PRINCIPAL, network_prefix};
 const GRACE: Duration = Duration::from_secs(120);
 
 /// How many ids of sessions that are gone or in use a queue may hold beyond those that it is for.
-const STALE: usize = 64;
+const MAX_STALE: usize = 64;
 
 /// Whom a session counts for: its principal, or where callers are not asked who they are, the network it was opened from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Holder {
+pub(in super::super) enum QuotaHolder {
     Principal(Arc<str>),
     Network([u8; 16]),
 }
 
-impl Holder {
+impl QuotaHolder {
     /// Whom a session of this principal counts for that is opened from this address.
     pub(in super::super) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
         match **principal == *LOCAL_PRINCIPAL {
@@ -38,35 +38,40 @@ impl Holder {
 
 /// There is no room for another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct SessionsFull;
 
 /// A session that is in the table, and one that had to go for it.
-pub(super) type Inserted = (Arc<Session>, Option<Arc<Session>>);
+pub(super) type InsertedSession = (Arc<Session>, Option<Arc<Session>>);
 
 /// The sessions that are open.
-pub(super) struct Table {
-    most: usize,
+pub(super) struct SessionTable {
+    max: usize,
     sessions: HashMap<Arc<str>, Arc<Session>>,
-    shares: HashMap<Holder, Share>,
+    shares: HashMap<QuotaHolder, HolderSessions>,
     /// The sessions that were not used when this was last looked through, the oldest first.
-    unused: Unused,
+    unused: UnusedQueue,
 }
 
 /// What one caller has.
 #[derive(Default)]
-struct Share {
+struct HolderSessions {
     count: usize,
-    unused: Unused,
+    unused: UnusedQueue,
 }
 
 /// Ids of sessions in the order in which these were opened; some are of sessions that were used or ended since.
 #[derive(Default)]
-struct Unused(VecDeque<Arc<str>>);
+struct UnusedQueue(VecDeque<Arc<str>>);
 
-impl Table {
+impl SessionTable {
     /// A table for at most so many sessions.
     pub(super) fn new(most: usize) -> Self {
-        Self { most, sessions: HashMap::new(), shares: HashMap::new(), unused: Unused::default() }
+        Self {
+            max: most,
+            sessions: HashMap::new(),
+            shares: HashMap::new(),
+            unused: UnusedQueue::default(),
+        }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Arc<Session>> {
@@ -82,12 +87,15 @@ impl Table {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.sessions.len() >= self.most
+        self.sessions.len() >= self.max
     }
 
     /// Adds a session, unless one of this id is there already: the first one counts. Gives back the one that is there,
     /// and one that had to go for it: that has to be closed.
-    pub(super) fn insert(&mut self, session: Arc<Session>) -> Result<Inserted, Full> {
+    pub(super) fn insert(
+        &mut self,
+        session: Arc<Session>,
+    ) -> Result<InsertedSession, SessionsFull> {
         if let Some(first) = self.get(session.id()) {
             return Ok((Arc::clone(first), None));
         }
@@ -114,25 +122,27 @@ impl Table {
     }
 
     /// Whether there would be room for a session of this holder. May say so in vain.
-    pub(super) fn may_have_room(&mut self, holder: &Holder) -> bool {
-        !self.is_full() || self.is_outdone(holder).is_some() || self.forgotten(holder).is_some()
+    pub(super) fn may_have_room(&mut self, holder: &QuotaHolder) -> bool {
+        !self.is_full()
+            || self.find_larger_holder(holder).is_some()
+            || self.find_abandoned(holder).is_some()
     }
 
     /// Ends a session for one of this holder, if there is no room otherwise.
-    fn make_room(&mut self, holder: &Holder) -> Result<Option<Arc<Session>>, Full> {
+    fn make_room(&mut self, holder: &QuotaHolder) -> Result<Option<Arc<Session>>, SessionsFull> {
         if !self.is_full() {
             return Ok(None);
         }
-        let victim = match self.is_outdone(holder) {
+        let victim = match self.find_larger_holder(holder) {
             Some(heaviest) => self.least_used(&heaviest),
-            None => self.forgotten(holder),
+            None => self.find_abandoned(holder),
         };
         let gone = victim.and_then(|id| self.remove(&id));
-        gone.map(Some).ok_or(Full)
+        gone.map(Some).ok_or(SessionsFull)
     }
 
     /// The holder of the most sessions, if it still has no fewer after one of them went to this holder.
-    fn is_outdone(&self, holder: &Holder) -> Option<Holder> {
+    fn find_larger_holder(&self, holder: &QuotaHolder) -> Option<QuotaHolder> {
         let own = self.shares.get(holder).map_or(0, |share| share.count);
         let (heaviest, share) = self.shares.iter().max_by_key(|(_, share)| share.count)?;
         (share.count >= own + 2).then(|| heaviest.clone())
@@ -140,7 +150,7 @@ impl Table {
 
     /// The session of this holder that is missed least: one that was never used, or else the one that nobody used for
     /// longest, busy ones last.
-    fn least_used(&mut self, holder: &Holder) -> Option<Arc<str>> {
+    fn least_used(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
         let share = self.shares.get_mut(holder)?;
         if let Some(oldest) = share.unused.oldest(&self.sessions) {
             return Some(Arc::clone(oldest.id()));
@@ -151,7 +161,7 @@ impl Table {
     }
 
     /// The oldest session that was never used although there was time enough: one of this holder, or else of anybody.
-    fn forgotten(&mut self, holder: &Holder) -> Option<Arc<str>> {
+    fn find_abandoned(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
         let own = self.shares.get_mut(holder).and_then(|share| share.unused.oldest(&self.sessions));
         let is_old = |session: &&Arc<Session>| session.unused_since() + GRACE <= Instant::now();
         let oldest = own.filter(is_old);
@@ -161,21 +171,21 @@ impl Table {
 }
 
 /// Sessions by their ids.
-type Known = HashMap<Arc<str>, Arc<Session>>;
+type SessionsById = HashMap<Arc<str>, Arc<Session>>;
 
-impl Unused {
+impl UnusedQueue {
     /// Adds one to what holds ids for so many sessions at most.
-    fn push(&mut self, id: &Arc<str>, count: usize, known: &Known) {
-        if self.0.len() > 2 * count + STALE {
-            self.0.retain(|id| is_unused(id, known).is_some());
+    fn push(&mut self, id: &Arc<str>, count: usize, known: &SessionsById) {
+        if self.0.len() > 2 * count + MAX_STALE {
+            self.0.retain(|id| find_unused(id, known).is_some());
         }
         self.0.push_back(Arc::clone(id));
     }
 
     /// The oldest one that was never used.
-    fn oldest<'a>(&mut self, known: &'a Known) -> Option<&'a Arc<Session>> {
+    fn oldest<'a>(&mut self, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
         while let Some(id) = self.0.front() {
-            if let Some(session) = is_unused(id, known) {
+            if let Some(session) = find_unused(id, known) {
                 return Some(session);
             }
             self.0.pop_front();
@@ -185,6 +195,6 @@ impl Unused {
 }
 
 /// The session, if it is open, nobody is connected to it and nobody used it.
-fn is_unused<'a>(id: &str, known: &'a Known) -> Option<&'a Arc<Session>> {
+fn find_unused<'a>(id: &str, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
     known.get(id).filter(|session| !session.was_used())
 }

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 
-use super::super::Limits;
+use super::super::HttpLimits;
 use super::super::body::BodyLimits;
 use super::support::{Echo, PATIENCE, one, post, start, start_with, status, to_end};
 use crate::budget::Budget;
@@ -16,7 +16,7 @@ const HEAD: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
 
 #[tokio::test]
 async fn the_largest_body_is_read_and_one_byte_more_is_refused_unread() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let answer = server.ask(post(&"x".repeat(MEBIBYTE))).await;
     assert_eq!(status(&answer), 200);
     // Not one byte of the body is sent: the answer comes all the same, and then the end.
@@ -29,7 +29,7 @@ async fn the_largest_body_is_read_and_one_byte_more_is_refused_unread() {
 
 #[tokio::test]
 async fn a_client_that_sends_on_reads_the_refusal_nevertheless() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut stream = server.connect().await;
     let head = format!("{HEAD}Content-Length: {}\r\n\r\n", 10 * MEBIBYTE);
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -41,7 +41,7 @@ async fn a_client_that_sends_on_reads_the_refusal_nevertheless() {
 
 #[tokio::test]
 async fn chunks_are_counted_as_they_come() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     let head = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
     let answer = server.ask(format!("{head}{}0\r\n\r\n", chunk.repeat(16))).await;
@@ -54,7 +54,7 @@ async fn chunks_are_counted_as_they_come() {
 
 #[tokio::test]
 async fn a_client_that_waits_for_permission_gets_it_or_the_refusal() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let expect = format!("{HEAD}Expect: 100-continue\r\n");
     let mut stream = server.connect().await;
     stream.write_all(format!("{expect}Content-Length: 2\r\n\r\n").as_bytes()).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_client_that_waits_for_permission_gets_it_or_the_refusal() {
 async fn a_body_that_comes_too_slowly_is_given_up() {
     let brisk = Duration::from_millis(100);
     let limits = BodyLimits { total: brisk * 50, grace: brisk, ..BodyLimits::default() };
-    let server = start_with(Limits::default(), Echo { limits, ..Echo::default() }, None).await;
+    let server = start_with(HttpLimits::default(), Echo { limits, ..Echo::default() }, None).await;
     let answer = server.exchange(format!("{HEAD}Content-Length: 1000\r\n\r\nabc")).await;
     assert_eq!(status(&answer), 408, "{answer}");
     assert_eq!(server.echo.seen(), [""; 0]);
@@ -81,7 +81,7 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
 async fn however_fast_it_comes_a_body_has_only_so_much_time() {
     let total = Duration::from_millis(200);
     let limits = BodyLimits { total, rate: 1, grace: total, ..BodyLimits::default() };
-    let server = start_with(Limits::default(), Echo { limits, ..Echo::default() }, None).await;
+    let server = start_with(HttpLimits::default(), Echo { limits, ..Echo::default() }, None).await;
     let mut stream = server.connect().await;
     stream.write_all(format!("{HEAD}Content-Length: 1000\r\n\r\n").as_bytes()).await.unwrap();
     stream.write_all(&[b'x'; 999]).await.unwrap();
@@ -92,7 +92,7 @@ async fn however_fast_it_comes_a_body_has_only_so_much_time() {
 #[tokio::test]
 async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory() {
     let echo = Echo { budget: Budget::new(0), ..Echo::default() };
-    let server = start_with(Limits::default(), echo, None).await;
+    let server = start_with(HttpLimits::default(), echo, None).await;
     // With a short queue all of it is sent only if the server reads it.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(16 * 1024).unwrap();
@@ -108,7 +108,7 @@ async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory(
 async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_come_again() {
     let budget = Budget::new(MEBIBYTE);
     let echo = Echo { budget: budget.clone(), ..Echo::default() };
-    let server = start_with(Limits::default(), echo, None).await;
+    let server = start_with(HttpLimits::default(), echo, None).await;
     let large = post(&"x".repeat(500_000));
     let (most, last) = large.split_at(large.len() - 1);
     let mut slow = server.connect().await;

@@ -6,12 +6,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use super::super::{Limits, Stage};
+use super::super::{DrainStage, HttpLimits};
 use super::support::{PATIENCE, one, post, start, status, to_end, with};
 
 #[tokio::test]
 async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut running = server.connect().await;
     running.write_all(with("X-Do: wait\r\n", "call").as_bytes()).await.unwrap();
     let mut probe = server.connect().await;
@@ -37,12 +37,12 @@ async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
     let answer = to_end(&mut running).await;
     assert_eq!(status(&answer), 200, "{answer}");
     timeout(PATIENCE, server.ended).await.unwrap().unwrap();
-    assert_eq!(server.drain.stage(), Stage::Ended);
+    assert_eq!(server.drain.stage(), DrainStage::Ended);
 }
 
 #[tokio::test]
 async fn idle_connections_do_not_hold_up_the_end() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut used = server.connect().await;
     used.write_all(post("x").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut used).await), 200);
@@ -55,7 +55,7 @@ async fn idle_connections_do_not_hold_up_the_end() {
 
 #[tokio::test]
 async fn calls_that_take_too_long_are_cut() {
-    let limits = Limits { drain_timeout: Duration::from_millis(300), ..Limits::default() };
+    let limits = HttpLimits { drain_timeout: Duration::from_millis(300), ..HttpLimits::default() };
     let server = start(limits).await;
     let mut running = server.connect().await;
     running.write_all(with("X-Do: wait\r\n", "call").as_bytes()).await.unwrap();
@@ -69,7 +69,7 @@ async fn calls_that_take_too_long_are_cut() {
 
 #[tokio::test]
 async fn a_second_request_to_end_ends_at_once() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut running = server.connect().await;
     running.write_all(with("X-Do: stream\r\n", "call").as_bytes()).await.unwrap();
     while server.echo.seen().is_empty() {
@@ -80,7 +80,7 @@ async fn a_second_request_to_end_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_under_load() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let clients: Vec<_> = (0..20).map(|_| tokio::spawn(hammer(server.address))).collect();
     while server.echo.seen().len() < 200 {
         sleep(Duration::from_millis(5)).await;

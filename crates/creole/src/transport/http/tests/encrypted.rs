@@ -15,9 +15,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::super::Limits;
+use super::super::HttpLimits;
 use super::super::tls::Certificates;
-use super::support::{Echo, PATIENCE, Running, start_with, status, to_end, with};
+use super::support::{Echo, PATIENCE, TestHttpServer, start_with, status, to_end, with};
 
 /// Makes a certificate and writes it with its key; gives it back.
 fn write_certificate(folder: &Path) -> CertificateDer<'static> {
@@ -28,12 +28,12 @@ fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-fn load(folder: &Path) -> Result<Arc<Certificates>, super::super::tls::BadCertificate> {
+fn load(folder: &Path) -> Result<Arc<Certificates>, super::super::tls::CertificateError> {
     Certificates::load(&folder.join("certificate.pem"), &folder.join("key.pem"))
 }
 
 async fn connect(
-    server: &Running,
+    server: &TestHttpServer,
     trusted: &CertificateDer<'static>,
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&[u8]],
@@ -51,7 +51,7 @@ async fn connect(
     timeout(PATIENCE, connector.connect(name, server.connect().await)).await.expect("it answers")
 }
 
-async fn start(certificates: &Arc<Certificates>, limits: Limits) -> Running {
+async fn start(certificates: &Arc<Certificates>, limits: HttpLimits) -> TestHttpServer {
     start_with(limits, Echo::default(), Some(Arc::clone(certificates))).await
 }
 
@@ -59,7 +59,7 @@ async fn start(certificates: &Arc<Certificates>, limits: Limits) -> Running {
 async fn requests_are_answered_inside_of_both_versions_of_tls() {
     let folder = tempfile::tempdir().unwrap();
     let certificate = write_certificate(folder.path());
-    let server = start(&load(folder.path()).unwrap(), Limits::default()).await;
+    let server = start(&load(folder.path()).unwrap(), HttpLimits::default()).await;
     for version in [&TLS12, &TLS13] {
         let mut stream = connect(&server, &certificate, &[version], &[b"http/1.1"]).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
@@ -80,7 +80,7 @@ async fn requests_are_answered_inside_of_both_versions_of_tls() {
 async fn an_answer_that_lasts_is_written_inside_of_tls_too() {
     let folder = tempfile::tempdir().unwrap();
     let certificate = write_certificate(folder.path());
-    let server = start(&load(folder.path()).unwrap(), Limits::default()).await;
+    let server = start(&load(folder.path()).unwrap(), HttpLimits::default()).await;
     let mut stream = connect(&server, &certificate, &[&TLS13], &[b"http/1.1"]).await.unwrap();
     stream.write_all(with("X-Do: last\r\n", "listen").as_bytes()).await.unwrap();
     let sender = server.echo.begun().await;
@@ -104,7 +104,7 @@ async fn an_answer_that_lasts_is_written_inside_of_tls_too() {
 async fn a_client_that_does_not_shake_hands_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     write_certificate(folder.path());
-    let limits = Limits { header_timeout: Duration::from_millis(200), ..Limits::default() };
+    let limits = HttpLimits { header_timeout: Duration::from_millis(200), ..HttpLimits::default() };
     let server = start(&load(folder.path()).unwrap(), limits).await;
     assert_eq!(to_end(&mut server.connect().await).await, "");
     let plain = server.exchange(with("", "not encrypted")).await;
@@ -118,7 +118,7 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let first = write_certificate(folder.path());
     let certificates = load(folder.path()).unwrap();
-    let server = start(&certificates, Limits::default()).await;
+    let server = start(&certificates, HttpLimits::default()).await;
     assert!(connect(&server, &first, &[&TLS13], &[]).await.is_ok());
     assert!(!certificates.reload().unwrap(), "nothing has changed");
 
@@ -143,7 +143,7 @@ async fn a_changed_file_is_noticed_without_being_told() {
     let folder = tempfile::tempdir().unwrap();
     write_certificate(folder.path());
     let certificates = load(folder.path()).unwrap();
-    let server = start(&certificates, Limits::default()).await;
+    let server = start(&certificates, HttpLimits::default()).await;
     let second = write_certificate(folder.path());
     let noticed = async {
         while connect(&server, &second, &[&TLS13], &[]).await.is_err() {

@@ -1,13 +1,13 @@
 //! Requests that two readers could read differently are refused, and nothing behind them is executed.
 
-use super::super::Limits;
+use super::super::HttpLimits;
 use super::support::{post, start, status, with};
 
 const HOST: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
 
 #[tokio::test]
 async fn what_could_be_read_in_two_ways_is_refused_and_the_connection_closed() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let smuggled = post("smuggled");
     let cases = [
         format!("{HOST}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -49,7 +49,7 @@ async fn what_could_be_read_in_two_ways_is_refused_and_the_connection_closed() {
 
 #[tokio::test]
 async fn a_chunked_body_with_a_flaw_is_refused_and_what_follows_is_not_executed() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let long = format!("3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(1 << 20));
     for body in ["3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "x\r\n\r\n", "-1\r\n\r\n", &long]
     {
@@ -64,7 +64,7 @@ async fn a_chunked_body_with_a_flaw_is_refused_and_what_follows_is_not_executed(
 
 #[tokio::test]
 async fn a_flaw_in_the_second_request_leaves_the_first_alone() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let bad = format!("{HOST}Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd");
     let answer = server.exchange(format!("{}{bad}{}", post("first"), post("third"))).await;
     assert_eq!(status(&answer), 200);
@@ -75,7 +75,7 @@ async fn a_flaw_in_the_second_request_leaves_the_first_alone() {
 
 #[tokio::test]
 async fn plain_requests_share_a_connection() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let chunked = format!("{HOST}Transfer-Encoding: chunked\r\n\r\n3\r\ntwo\r\n0\r\n\r\n");
     let last = with("Connection: close\r\n", "three");
     let answer = server.exchange(format!("{}{chunked}\r\n{last}", post("one"))).await;
@@ -86,7 +86,7 @@ async fn plain_requests_share_a_connection() {
 
 #[tokio::test]
 async fn heads_and_targets_have_their_size() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let fields = |count: usize| (0..count).map(|n| format!("X-{n}: y\r\n")).collect::<String>();
     let value = |length: usize| format!("X: {}\r\n", "v".repeat(length));
     let cases = [
@@ -114,7 +114,7 @@ async fn heads_and_targets_have_their_size() {
 
 #[tokio::test]
 async fn a_request_that_breaks_the_endpoint_is_answered_and_the_next_one_too() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let answer = server.ask(with("X-Do: panic\r\n", "boom")).await;
     assert_eq!(status(&answer), 500, "{answer}");
     assert_eq!(status(&server.ask(post("fine")).await), 200);
@@ -123,7 +123,7 @@ async fn a_request_that_breaks_the_endpoint_is_answered_and_the_next_one_too() {
 
 #[tokio::test]
 async fn clients_that_leave_in_the_middle_do_no_harm() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let whole = post("whole");
     for cut in [1, 10, 40, whole.len() - 1] {
         let mut stream = server.connect().await;

@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex};
 use http::Method;
 
 use super::super::{
-    Admission, Drain, Gate, Head, Limits, Listener, Network, OriginGuard, Peer, Route, Router,
+    Admission, Authenticate, Drain, HttpLimits, Listener, Network, OriginGuard, PeerAddress,
+    RequestHead, Route, Router,
 };
-use super::support::{Echo, Running, post, start, status, with};
+use super::support::{Echo, TestHttpServer, post, start, status, with};
 use crate::auth::Principal;
 
-async fn ask(server: &Running, line: &str, headers: &str) -> String {
+async fn ask(server: &TestHttpServer, line: &str, headers: &str) -> String {
     server.exchange(format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n")).await
 }
 
 #[tokio::test]
 async fn a_foreign_host_is_refused_on_every_path() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let port = server.address.port();
     for path in ["/mcp", "/other", "/health", "/ready", "/nowhere"] {
         for host in [
@@ -44,7 +45,7 @@ async fn a_foreign_host_is_refused_on_every_path() {
 
 #[tokio::test]
 async fn a_target_that_names_another_host_is_refused_and_the_same_is_not() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let host = "Host: localhost\r\n";
     for (target, expected) in [
         ("http://localhost/mcp", 200),
@@ -62,7 +63,7 @@ async fn a_target_that_names_another_host_is_refused_and_the_same_is_not() {
 
 #[tokio::test]
 async fn a_foreign_page_is_refused_on_every_path_and_learns_nothing() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for path in ["/mcp", "/other", "/health", "/ready", "/nowhere"] {
         for origin in [
             "http://evil.example",
@@ -89,7 +90,7 @@ async fn a_foreign_page_is_refused_on_every_path_and_learns_nothing() {
 
 #[tokio::test]
 async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let origin = "Host: localhost:6274\r\nOrigin: http://localhost:6274\r\n";
     let asked = format!(
         "{origin}Access-Control-Request-Method: POST\r\n\
@@ -119,7 +120,7 @@ async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
 
 #[tokio::test]
 async fn only_the_path_itself_leads_to_the_endpoint() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for path in [
         "//mcp",
         "/mcp/",
@@ -145,7 +146,7 @@ async fn only_the_path_itself_leads_to_the_endpoint() {
 
 #[tokio::test]
 async fn the_order_of_checks_is_host_origin_path_method_caller() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let cases = [
         ("PUT /nowhere", "Host: evil\r\nOrigin: http://evil\r\n", 403),
         ("PUT /nowhere", "Host: localhost\r\nOrigin: http://evil\r\n", 403),
@@ -175,7 +176,7 @@ async fn the_order_of_checks_is_host_origin_path_method_caller() {
 
 #[tokio::test]
 async fn a_caller_who_is_turned_away_may_try_again_on_the_same_connection() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let refused = "POST /other HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi";
     let granted = "POST /other HTTP/1.1\r\nHost: localhost\r\nAuthorization: yes\r\n\
                    Connection: close\r\nContent-Length: 2\r\n\r\nhi";
@@ -189,8 +190,8 @@ async fn a_caller_who_is_turned_away_may_try_again_on_the_same_connection() {
 #[derive(Default)]
 struct Noting(Mutex<Vec<IpAddr>>);
 
-impl Gate for Noting {
-    fn admit<'a>(&'a self, head: &'a mut Head, peer: Peer) -> Admission<'a> {
+impl Authenticate for Noting {
+    fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
         assert_eq!(head.client, Some(peer.0.ip()));
         self.0.lock().unwrap().push(peer.0.ip());
         Admission::Now(Ok(Principal::local()))
@@ -201,16 +202,17 @@ impl Gate for Noting {
 async fn behind_a_trusted_proxy_the_client_is_whom_it_tells_and_otherwise_whoever_connects() {
     let request = with("X-Forwarded-For: 203.0.113.9, 198.51.100.7\r\n", "who");
     for (trusted, expected) in [("127.0.0.0/8", "198.51.100.7"), ("10.0.0.0/8", "127.0.0.1")] {
-        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Limits::default()).await.unwrap();
+        let listener =
+            Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
         let (address, drain, gate) =
             (listener.address().unwrap(), Drain::new(), Arc::new(Noting::default()));
         let network: Network = trusted.parse().unwrap();
-        let route = Route::new("/mcp", &[Method::POST], Echo::default()).gate(gate.clone());
+        let route = Route::new("/mcp", &[Method::POST], Echo::default()).authenticate(gate.clone());
         let router = Router::new(OriginGuard::loopback(), drain.clone())
             .proxies([network].into_iter().collect())
             .route(route);
         let ended = tokio::spawn(listener.serve(router));
-        let server = Running { address, echo: Echo::default(), drain, ended };
+        let server = TestHttpServer { address, echo: Echo::default(), drain, ended };
         assert_eq!(status(&server.ask(&request).await), 200);
         // hyper reads this one.
         let last = request.replace("HTTP/1.1", "HTTP/1.0");

@@ -5,11 +5,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::super::Limits;
-use super::support::{PATIENCE, Running, post, start, status, to_end, with};
+use super::super::HttpLimits;
+use super::support::{PATIENCE, TestHttpServer, post, start, status, to_end, with};
 
 /// Sends all of this, and the end.
-async fn sent(server: &Running, bytes: &str) -> TcpStream {
+async fn sent(server: &TestHttpServer, bytes: &str) -> TcpStream {
     let mut stream = server.connect().await;
     stream.write_all(bytes.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -33,7 +33,7 @@ fn last(answer: &str) -> &str {
 
 #[tokio::test]
 async fn every_request_is_answered_although_its_client_has_closed_its_side() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let get = |rest: &str| format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{rest}\r\n");
     let requests = [
         get("Connection: close\r\n"),
@@ -57,7 +57,7 @@ async fn every_request_is_answered_although_its_client_has_closed_its_side() {
 
 #[tokio::test]
 async fn an_answer_that_takes_its_time_comes_to_a_client_that_closed_its_side() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for request in [
         with("X-Do: wait\r\n", "waits"),
         with("X-Do: wait\r\nConnection: close\r\n", "waits"),
@@ -80,7 +80,7 @@ async fn an_answer_that_takes_its_time_comes_to_a_client_that_closed_its_side() 
 
 #[tokio::test]
 async fn a_client_of_http_1_0_gets_no_interim_answer() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let request = with("X-Do: wait\r\n", "waits").replace("HTTP/1.1", "HTTP/1.0");
     let mut stream = sent(&server, &request).await;
     while server.echo.seen().is_empty() {
@@ -94,7 +94,7 @@ async fn a_client_of_http_1_0_gets_no_interim_answer() {
 
 #[tokio::test]
 async fn a_stream_goes_on_for_a_client_that_closed_its_side() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for request in [with("X-Do: last\r\n", "listen"), chunked("X-Do: last\r\n", "listen")] {
         let mut stream = sent(&server, &request).await;
         let sender = server.echo.begun().await;
@@ -113,7 +113,7 @@ async fn a_stream_goes_on_for_a_client_that_closed_its_side() {
 
 #[tokio::test]
 async fn a_client_that_is_gone_is_noticed_whatever_it_waits_for() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for request in [with("X-Do: wait\r\n", "waits"), chunked("X-Do: wait\r\n", "waits")] {
         let mut stream = server.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_client_that_is_gone_is_noticed_whatever_it_waits_for() {
 
 #[tokio::test]
 async fn a_body_that_ends_early_is_refused() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     for whole in [post("hello"), chunked("", "hello")] {
         let request = &whole[..whole.len() - 1];
         let answer = to_end(&mut sent(&server, request).await).await;

@@ -12,13 +12,13 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{sleep, timeout};
 
-use super::super::outgoing::Outgoing;
-use super::super::{Answer, Limits};
-use super::support::{Echo, PATIENCE, Running, start};
+use super::super::outgoing::OutgoingBody;
+use super::super::{HttpHandler, HttpLimits};
+use super::support::{Echo, PATIENCE, TestHttpServer, start};
 
-type Sent = Outgoing<<Echo as Answer>::Body>;
+type EchoRequestBody = OutgoingBody<<Echo as HttpHandler>::Body>;
 
-async fn client(server: &Running) -> SendRequest<Sent> {
+async fn client(server: &TestHttpServer) -> SendRequest<EchoRequestBody> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.initial_stream_window_size(16_384).initial_connection_window_size(1 << 20);
     let io = TokioIo::new(server.connect().await);
@@ -27,12 +27,15 @@ async fn client(server: &Running) -> SendRequest<Sent> {
     sender
 }
 
-fn request(uri: &str, todo: &str, body: &str) -> Request<Sent> {
-    let body = Sent::from(Bytes::from(body.to_owned()));
+fn request(uri: &str, todo: &str, body: &str) -> Request<EchoRequestBody> {
+    let body = EchoRequestBody::from(Bytes::from(body.to_owned()));
     Request::post(uri).header("x-do", todo).body(body).unwrap()
 }
 
-async fn ask(client: &mut SendRequest<Sent>, request: Request<Sent>) -> Response<Incoming> {
+async fn ask(
+    client: &mut SendRequest<EchoRequestBody>,
+    request: Request<EchoRequestBody>,
+) -> Response<Incoming> {
     timeout(PATIENCE, client.send_request(request)).await.expect("it answers").unwrap()
 }
 
@@ -51,7 +54,7 @@ async fn drained(mut body: Incoming) -> (usize, bool) {
 
 #[tokio::test]
 async fn requests_are_answered_and_guarded_as_ever() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut client = client(&server).await;
     for (uri, expected) in [
         ("http://localhost/mcp", 200),
@@ -79,7 +82,7 @@ async fn requests_are_answered_and_guarded_as_ever() {
 
 #[tokio::test]
 async fn a_stream_that_is_not_read_is_reset_alone() {
-    let limits = Limits { write_timeout: Duration::from_millis(300), ..Limits::default() };
+    let limits = HttpLimits { write_timeout: Duration::from_millis(300), ..HttpLimits::default() };
     let server = start(limits).await;
     let mut client = client(&server).await;
     let mut stalled = Vec::new();
@@ -98,7 +101,7 @@ async fn a_stream_that_is_not_read_is_reset_alone() {
 
 #[tokio::test]
 async fn calls_finish_when_the_server_ends() {
-    let server = start(Limits::default()).await;
+    let server = start(HttpLimits::default()).await;
     let mut client = client(&server).await;
     let call = client.send_request(request("http://localhost/mcp", "wait", "call"));
     let call = tokio::spawn(call);
@@ -115,7 +118,7 @@ async fn calls_finish_when_the_server_ends() {
 
 #[tokio::test]
 async fn a_connection_without_requests_is_closed() {
-    let limits = Limits { idle_timeout: Duration::from_millis(300), ..Limits::default() };
+    let limits = HttpLimits { idle_timeout: Duration::from_millis(300), ..HttpLimits::default() };
     let server = start(limits).await;
     let mut client = client(&server).await;
     let response = ask(&mut client, request("http://localhost/mcp", "", "x")).await;

@@ -18,10 +18,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::super::body::{self, BodyLimits};
-use super::super::handover::Lasts;
+use super::super::detach::Streaming;
 use super::super::{
-    Admission, Answer, Drain, Gate, Head, Incoming, Limits, Listener, OriginGuard, Peer, Refusal,
-    Route, Router, tls::Certificates,
+    Admission, Authenticate, Drain, ErrorResponse, HttpHandler, HttpLimits, IncomingBody, Listener,
+    OriginGuard, PeerAddress, RequestHead, Route, Router, tls::Certificates,
 };
 use crate::auth::Principal;
 use crate::budget::Budget;
@@ -44,27 +44,27 @@ pub(in crate::transport::http) struct Echo {
     pub(in crate::transport::http) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
 
-impl Answer for Echo {
-    type Body = Pieces;
+impl HttpHandler for Echo {
+    type Body = PieceBody;
 
-    async fn answer(
+    async fn handle(
         &self,
-        head: &mut Head,
-        body: Incoming,
+        head: &mut RequestHead,
+        body: IncomingBody,
         _: Option<Principal>,
-    ) -> Response<Pieces> {
+    ) -> Response<PieceBody> {
         let todo = head.headers.get("x-do").map(|value| String::from_utf8(value.to_vec()).unwrap());
         let hold = || self.budget.reserve_for(());
-        let (bytes, _held) = match body::read_held(body, &self.limits, hold).await {
+        let (bytes, _held) = match body::read_reserved(body, &self.limits, hold).await {
             Ok(read) => read,
-            Err(unread) => return Refusal::from(unread).into_response(),
+            Err(unread) => return ErrorResponse::from(unread).into_response(),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let note = if text.is_empty() { head.method.to_string() } else { text };
         self.seen.lock().unwrap().push(note);
         match todo.as_deref() {
             Some("wait") => {
-                let mut waiting = Waiting(Some(Arc::clone(&self.gone)));
+                let mut waiting = AbandonSignal(Some(Arc::clone(&self.gone)));
                 self.release.notified().await;
                 waiting.0 = None;
             }
@@ -80,9 +80,9 @@ impl Answer for Echo {
 }
 
 /// Tells that a request was given up, unless it was answered.
-struct Waiting(Option<Arc<Notify>>);
+struct AbandonSignal(Option<Arc<Notify>>);
 
-impl Drop for Waiting {
+impl Drop for AbandonSignal {
     fn drop(&mut self) {
         if let Some(gone) = self.0.take() {
             gone.notify_one();
@@ -96,10 +96,10 @@ impl Echo {
     }
 
     /// The parts of an answer that a test gives.
-    fn last(&self) -> Pieces {
+    fn last(&self) -> PieceBody {
         let (sender, parts) = mpsc::channel(1);
         self.lasting.lock().unwrap().push(sender);
-        Pieces(parts)
+        PieceBody(parts)
     }
 
     /// Waits for an answer that lasts; gives what its parts are sent by.
@@ -116,18 +116,18 @@ impl Echo {
     }
 }
 
-fn lasting(body: Pieces) -> Response<Pieces> {
+fn lasting(body: PieceBody) -> Response<PieceBody> {
     let mut response = Response::new(body);
     let events = http::HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(http::header::CONTENT_TYPE, events);
-    response.extensions_mut().insert(Lasts);
+    response.extensions_mut().insert(Streaming);
     response
 }
 
 /// A body in parts.
-pub(in crate::transport::http) struct Pieces(mpsc::Receiver<Bytes>);
+pub(in crate::transport::http) struct PieceBody(mpsc::Receiver<Bytes>);
 
-impl From<Bytes> for Pieces {
+impl From<Bytes> for PieceBody {
     fn from(bytes: Bytes) -> Self {
         let (sender, parts) = mpsc::channel(1);
         if !bytes.is_empty() {
@@ -138,15 +138,15 @@ impl From<Bytes> for Pieces {
 }
 
 /// Kilobytes without end.
-fn endless() -> Pieces {
+fn endless() -> PieceBody {
     let (sender, parts) = mpsc::channel(1);
     tokio::spawn(
         async move { while sender.send(Bytes::from_static(&[b'.'; 1024])).await.is_ok() {} },
     );
-    Pieces(parts)
+    PieceBody(parts)
 }
 
-impl Body for Pieces {
+impl Body for PieceBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -165,34 +165,34 @@ impl Body for Pieces {
 /// Lets `Authorization: yes` pass.
 struct Yes;
 
-impl Gate for Yes {
-    fn admit<'a>(&'a self, head: &'a mut Head, _: Peer) -> Admission<'a> {
+impl Authenticate for Yes {
+    fn admit<'a>(&'a self, head: &'a mut RequestHead, _: PeerAddress) -> Admission<'a> {
         Admission::Later(Box::pin(async move {
             match head.headers.get(AUTHORIZATION.as_str()) {
                 Some(b"yes") => Ok(Principal::local()),
-                _ => Err(Refusal::new(StatusCode::UNAUTHORIZED, "say yes")),
+                _ => Err(ErrorResponse::new(StatusCode::UNAUTHORIZED, "say yes")),
             }
         }))
     }
 }
 
 /// A server that runs.
-pub(in crate::transport::http) struct Running {
+pub(in crate::transport::http) struct TestHttpServer {
     pub(in crate::transport::http) address: SocketAddr,
     pub(in crate::transport::http) echo: Echo,
     pub(in crate::transport::http) drain: Drain,
     pub(in crate::transport::http) ended: JoinHandle<()>,
 }
 
-pub(in crate::transport::http) async fn start(limits: Limits) -> Running {
+pub(in crate::transport::http) async fn start(limits: HttpLimits) -> TestHttpServer {
     start_with(limits, Echo::default(), None).await
 }
 
 pub(in crate::transport::http) async fn start_with(
-    limits: Limits,
+    limits: HttpLimits,
     echo: Echo,
     certificates: Option<Arc<Certificates>>,
-) -> Running {
+) -> TestHttpServer {
     let mut listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
     if let Some(certificates) = certificates {
         listener = listener.tls(certificates);
@@ -202,12 +202,12 @@ pub(in crate::transport::http) async fn start_with(
     let methods = [Method::POST, Method::GET];
     let router = Router::new(OriginGuard::loopback(), drain.clone())
         .route(Route::new("/mcp", &methods, echo.clone()))
-        .route(Route::new("/other", &methods, echo.clone()).gate(Arc::new(Yes)));
+        .route(Route::new("/other", &methods, echo.clone()).authenticate(Arc::new(Yes)));
     let ended = tokio::spawn(listener.serve(router));
-    Running { address, echo, drain, ended }
+    TestHttpServer { address, echo, drain, ended }
 }
 
-impl Running {
+impl TestHttpServer {
     pub(in crate::transport::http) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }

@@ -5,26 +5,31 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
-use super::super::Limits;
+use super::super::HttpLimits;
 use super::support::{PATIENCE, one, post, start, status, to_end, with};
 
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(600);
 
-fn unhurried() -> Limits {
-    Limits { header_timeout: LONG, idle_timeout: LONG, write_timeout: LONG, ..Limits::default() }
+fn unhurried() -> HttpLimits {
+    HttpLimits {
+        header_timeout: LONG,
+        idle_timeout: LONG,
+        write_timeout: LONG,
+        ..HttpLimits::default()
+    }
 }
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_is_closed() {
-    let server = start(Limits { header_timeout: SHORT, ..unhurried() }).await;
+    let server = start(HttpLimits { header_timeout: SHORT, ..unhurried() }).await;
     assert_eq!(to_end(&mut server.connect().await).await, "");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn heads_that_trickle_are_closed_while_others_are_served() {
-    let server = start(Limits { header_timeout: SHORT, ..unhurried() }).await;
+    let server = start(HttpLimits { header_timeout: SHORT, ..unhurried() }).await;
     let mut slow = Vec::new();
     for _ in 0..50 {
         let mut stream = server.connect().await;
@@ -54,7 +59,7 @@ async fn heads_that_trickle_are_closed_while_others_are_served() {
 
 #[tokio::test]
 async fn a_second_head_that_trickles_is_closed_too() {
-    let server = start(Limits { header_timeout: SHORT, ..unhurried() }).await;
+    let server = start(HttpLimits { header_timeout: SHORT, ..unhurried() }).await;
     let mut stream = server.connect().await;
     stream.write_all(post("first").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
@@ -65,7 +70,7 @@ async fn a_second_head_that_trickles_is_closed_too() {
 
 #[tokio::test]
 async fn a_connection_may_rest_between_requests_but_not_for_ever() {
-    let limits = Limits { header_timeout: SHORT, idle_timeout: SHORT * 6, ..unhurried() };
+    let limits = HttpLimits { header_timeout: SHORT, idle_timeout: SHORT * 6, ..unhurried() };
     let server = start(limits).await;
     let mut stream = server.connect().await;
     stream.write_all(post("first").as_bytes()).await.unwrap();
@@ -80,7 +85,7 @@ async fn a_connection_may_rest_between_requests_but_not_for_ever() {
 
 #[tokio::test]
 async fn a_call_that_takes_long_is_neither_slow_nor_idle() {
-    let limits = Limits { header_timeout: SHORT, idle_timeout: SHORT, ..unhurried() };
+    let limits = HttpLimits { header_timeout: SHORT, idle_timeout: SHORT, ..unhurried() };
     let server = start(limits).await;
     let mut stream = server.connect().await;
     stream.write_all(with("X-Do: wait\r\n", "long").as_bytes()).await.unwrap();
@@ -92,7 +97,7 @@ async fn a_call_that_takes_long_is_neither_slow_nor_idle() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
-    let server = start(Limits { write_timeout: SHORT * 3, ..unhurried() }).await;
+    let server = start(HttpLimits { write_timeout: SHORT * 3, ..unhurried() }).await;
     for todo in ["large", "stream"] {
         let mut stalled = server.connect().await;
         let request = with(&format!("X-Do: {todo}\r\n"), "x");
@@ -119,7 +124,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
 
 #[tokio::test]
 async fn beyond_the_cap_connections_wait_for_a_place() {
-    let server = start(Limits { connections: 2, ..unhurried() }).await;
+    let server = start(HttpLimits { connections: 2, ..unhurried() }).await;
     let first = server.connect().await;
     let _second = server.connect().await;
     let mut third = server.connect().await;
