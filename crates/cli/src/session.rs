@@ -16,7 +16,7 @@ use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::guess;
+use creole_gateway::upstream::detect_dialect;
 use tokio::runtime::Builder;
 use tokio::signal;
 use tokio::task::JoinHandle;
@@ -195,7 +195,7 @@ async fn connect_to(
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();
     let connected = builder(peer, told, prefers)?.connect(way.clone()).await;
-    let guessed = connected.as_ref().err().and_then(guess).filter(|_| !is_told);
+    let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_told);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::talk(&format!(
         "creole: `{}` does not speak by the specification, but like `{}`",

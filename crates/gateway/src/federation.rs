@@ -1,9 +1,9 @@
 //! Several servers behind one: each is reached by itself, and none makes the others wait for long.
 
-mod starting;
+mod start_order;
 
 #[cfg(test)]
-pub(crate) use starting::at_once;
+pub(crate) use start_order::max_concurrent_starts;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use creole::{ItemSource, Registry, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::upstream::{Settings, Upstream, UpstreamStatus};
+use crate::upstream::{Upstream, UpstreamSettings, UpstreamStatus};
 
 /// How often the layers around everything are asked whether they let something else be listed.
-const LOOK: Duration = Duration::from_secs(2);
+const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long lists wait for upstreams that are slow to start, unless the configuration says otherwise.
 pub const LIST_WAIT: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ pub(crate) const EMPTY_WAIT: Duration = Duration::from_secs(8);
 /// The servers behind one.
 #[derive(Clone)]
 pub struct Federation {
-    behind: Arc<OnceLock<Behind>>,
+    members: Arc<OnceLock<FederationMembers>>,
     list_wait: ListWait,
 }
 
@@ -39,40 +39,40 @@ pub struct Federation {
 #[derive(Clone, Copy)]
 struct ListWait {
     /// For clients that are told when the rest arrives.
-    hearing: Duration,
+    notified_clients: Duration,
     /// For clients that cannot be told.
-    others: Duration,
+    other_clients: Duration,
 }
 
 impl Default for Federation {
     fn default() -> Self {
-        Self { behind: Arc::default(), list_wait: ListWait::of(LIST_WAIT) }
+        Self { members: Arc::default(), list_wait: ListWait::of(LIST_WAIT) }
     }
 }
 
 impl ListWait {
     /// At most so long. A client that hears of the rest waits a moment, because some look at a list only once.
     fn of(others: Duration) -> Self {
-        Self { hearing: others / 4, others }
+        Self { notified_clients: others / 4, other_clients: others }
     }
 
     fn for_client(self, context: &Context) -> Duration {
         let hears = context.caller().rules.unsolicited_changes && context.session_name().is_some();
-        if hears { self.hearing } else { self.others }
+        if hears { self.notified_clients } else { self.other_clients }
     }
 }
 
-struct Behind {
+struct FederationMembers {
     registry: WeakRegistry,
     upstreams: Vec<Arc<Upstream>>,
     /// Whether the server in front has something itself.
-    has_own: bool,
+    has_own_items: bool,
 }
 
 impl Federation {
     /// The layer that has calls wait until the servers behind are there; it belongs outside of all others.
     pub fn layer(&self) -> impl Middleware + use<> {
-        Awaken { federation: self.clone() }
+        StartupLayer { federation: self.clone() }
     }
 
     /// The same federation, whose lists wait at most so long for upstreams that are slow to start. A client that is
@@ -84,44 +84,51 @@ impl Federation {
     }
 
     /// Reaches the servers, in the order in which their items are to be listed. Within a tokio runtime, once.
-    pub fn begin(&self, servers: Vec<Settings>, registry: &Registry, has_own: bool) {
+    pub fn start_upstreams(
+        &self,
+        servers: Vec<UpstreamSettings>,
+        registry: &Registry,
+        has_own: bool,
+    ) {
         let is_alone = servers.len() == 1 && !has_own;
-        self.behind.get_or_init(|| {
-            tokio::spawn(look(registry.downgrade(), Arc::downgrade(&self.behind)));
-            let start = |settings| Upstream::at(registry.add_source(), settings, is_alone);
+        self.members.get_or_init(|| {
+            tokio::spawn(watch_chain_changes(registry.downgrade(), Arc::downgrade(&self.members)));
+            let start = |settings| Upstream::new(registry.add_source(), settings, is_alone);
             let upstreams: Vec<_> = servers.into_iter().map(start).collect();
-            starting::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
-            Behind { registry: registry.downgrade(), upstreams, has_own }
+            start_order::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
+            FederationMembers { registry: registry.downgrade(), upstreams, has_own_items: has_own }
         });
     }
 
     /// Reaches the servers for a successor of this server. Those that are as they were stay, with all their
     /// conversations, and move over when the successor takes the place.
-    pub fn succeed(
+    pub fn prepare_replacement(
         &self,
-        servers: Vec<Settings>,
+        servers: Vec<UpstreamSettings>,
         registry: &Registry,
         has_own: bool,
-    ) -> Succession {
+    ) -> FederationReplacement {
         let is_alone = servers.len() == 1 && !has_own;
         let (mut upstreams, mut staying) = (Vec::new(), Vec::new());
         for settings in servers {
             // Places are given in the order in which items are to be listed.
             let place = registry.add_source();
-            let known = self.upstreams().iter().find(|known| known.is_as(&settings, is_alone));
+            let known =
+                self.upstreams().iter().find(|known| known.is_equivalent(&settings, is_alone));
             upstreams.push(match known {
                 Some(known) => {
                     staying.push((Arc::clone(known), place));
                     Arc::clone(known)
                 }
-                None => Upstream::at(place, settings, is_alone),
+                None => Upstream::new(place, settings, is_alone),
             });
         }
-        starting::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
+        start_order::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
         let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
         let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
-        let behind = Behind { registry: registry.downgrade(), upstreams, has_own };
-        Succession { behind, staying, leaving }
+        let behind =
+            FederationMembers { registry: registry.downgrade(), upstreams, has_own_items: has_own };
+        FederationReplacement { members: behind, retained: staying, removed: leaving }
     }
 
     /// Ends the conversations with the servers in peace; programs are stopped.
@@ -130,9 +137,9 @@ impl Federation {
     }
 
     /// Waits until each upstream was reached or failed, and for none longer than its time to start.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         for upstream in self.upstreams() {
-            upstream.settled().await;
+            upstream.wait_until_settled().await;
         }
     }
 
@@ -143,27 +150,27 @@ impl Federation {
 
     /// The servers.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
-        self.behind.get().map_or(&[], |behind| &behind.upstreams)
+        self.members.get().map_or(&[], |behind| &behind.upstreams)
     }
 
     /// Waits for what the call is about, as far as that is not here yet. Tells why the only server is not there to
     /// whoever opens a conversation.
-    async fn prepare(&self, call: &Call) -> Result<(), Fault> {
+    async fn wait_for_call(&self, call: &Call) -> Result<(), Fault> {
         let operation = &call.operation;
         let is_known = || self.registry().is_some_and(|registry| registry.has_target(operation));
         match operation {
             Operation::Discover => {
-                self.gather(&call.context).await;
-                return self.introduce(&call.context).await;
+                self.wait_for_all(&call.context).await;
+                return self.check_only_upstream(&call.context).await;
             }
             // A further page may have been begun in another process.
-            Operation::List(..) | Operation::Listen(_) => self.gather(&call.context).await,
+            Operation::List(..) | Operation::Listen(_) => self.wait_for_all(&call.context).await,
             // Not all resources are listed, so one that is not may well be that of a server that is there.
             Operation::ReadResource { .. } | Operation::Subscribe { .. } if !is_known() => {
-                self.gather(&call.context).await;
+                self.wait_for_all(&call.context).await;
             }
             Operation::CallTool { .. } | Operation::GetPrompt { .. } | Operation::Complete(_) => {
-                let mut waiting = self.waiting(&call.context);
+                let mut waiting = self.spawn_startup_waits(&call.context);
                 while !is_known() && waiting.join_next().await.is_some() {}
             }
             // Tasks and skills are here, or nowhere.
@@ -174,9 +181,9 @@ impl Federation {
 
     /// Waits until every server was reached or could not be, but not long: what those that are slow to start list is
     /// announced when it comes. Where nothing is there at all, something is worth a longer wait.
-    async fn gather(&self, context: &Context) {
-        let since = |upstream: &Arc<Upstream>| upstream.awake_since();
-        let mut waiting = self.waiting(context);
+    async fn wait_for_all(&self, context: &Context) {
+        let since = |upstream: &Arc<Upstream>| upstream.starting_since();
+        let mut waiting = self.spawn_startup_waits(context);
         let starting = self.upstreams().iter().filter(|upstream| upstream.is_starting());
         let last = starting.filter_map(since).max().unwrap_or_else(Instant::now);
         let wait = self.list_wait.for_client(context);
@@ -185,104 +192,105 @@ impl Federation {
         loop {
             tokio::select! {
                 tried = waiting.join_next() => if tried.is_none() { break },
-                () = &mut grace, if self.has_something() => break,
+                () = &mut grace, if self.has_items() => break,
                 // The only upstream is waited for as long as it may take to start.
-                () = &mut longest, if !self.is_alone() => break,
+                () = &mut longest, if !self.is_single_upstream() => break,
             }
         }
-        self.absent().for_each(|upstream| upstream.miss());
+        self.starting_upstreams().for_each(|upstream| upstream.mark_missed());
     }
 
     /// Lets a conversation be opened, unless there is nothing behind it.
-    async fn introduce(&self, context: &Context) -> Result<(), Fault> {
+    async fn check_only_upstream(&self, context: &Context) -> Result<(), Fault> {
         match self.upstreams() {
-            [only] if only.is_alone() => only.ready(context).await,
+            [only] if only.is_single() => only.wait_until_ready(context).await,
             _ => {
-                self.absent().for_each(|upstream| upstream.offer_lists());
+                self.starting_upstreams().for_each(|upstream| upstream.offer_lists());
                 Ok(())
             }
         }
     }
 
     /// Those that may still be reached for the first time; each ends when it was tried or has no time left.
-    fn waiting(&self, context: &Context) -> JoinSet<()> {
+    fn spawn_startup_waits(&self, context: &Context) -> JoinSet<()> {
         let mut waiting = JoinSet::new();
         for upstream in self.upstreams().iter().filter(|upstream| upstream.is_starting()) {
             let (upstream, context) = (Arc::clone(upstream), context.clone());
             // Whether it was reached is seen by its status.
-            waiting.spawn(async move { _ = upstream.ready(&context).await });
+            waiting.spawn(async move { _ = upstream.wait_until_ready(&context).await });
         }
         waiting
     }
 
-    fn absent(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+    fn starting_upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.upstreams().iter().filter(|upstream| !upstream.is_ready())
     }
 
     /// Whether there is something to show.
-    fn has_something(&self) -> bool {
-        let has_own = self.behind.get().is_some_and(|behind| behind.has_own);
+    fn has_items(&self) -> bool {
+        let has_own = self.members.get().is_some_and(|behind| behind.has_own_items);
         has_own || self.upstreams().iter().any(|upstream| upstream.is_ready())
     }
 
     fn registry(&self) -> Option<Registry> {
-        self.behind.get()?.registry.upgrade()
+        self.members.get()?.registry.upgrade()
     }
 
     /// Has lists fetched again that became too old, and which nobody would tell us of.
-    async fn refresh(&self, kind: ListKind, context: &Context) {
+    async fn refresh_stale_lists(&self, kind: ListKind, context: &Context) {
         let mut fetching = JoinSet::new();
         // Who has a list of its own does not see the shared one.
-        let is_seen = |it: &&Arc<Upstream>| it.is_stale(kind) && it.shares_lists(context);
+        let is_seen = |it: &&Arc<Upstream>| it.is_list_stale(kind) && it.shares_lists(context);
         for upstream in self.upstreams().iter().filter(is_seen) {
             let upstream = Arc::clone(upstream);
-            fetching.spawn(async move { upstream.refresh(kind).await });
+            fetching.spawn(async move { upstream.refresh_list(kind).await });
         }
         fetching.join_all().await;
     }
 
     /// Says how long a list may be kept: as long as each that it is made of. What is behind may be another caller's, so
     /// it is for this caller alone.
-    fn date(&self, page: &mut Page) {
-        let left = self.upstreams().iter().filter_map(|upstream| upstream.left(page.kind)).min();
-        let left = match self.absent().next() {
+    fn set_cache_hints(&self, page: &mut Page) {
+        let left =
+            self.upstreams().iter().filter_map(|upstream| upstream.list_ttl(page.kind)).min();
+        let left = match self.starting_upstreams().next() {
             None => left,
             Some(_) => Some(Duration::ZERO),
         };
         let Some(left) = left.and_then(|left| u64::try_from(left.as_millis()).ok()) else { return };
-        let has_own = self.behind.get().is_some_and(|behind| behind.has_own);
+        let has_own = self.members.get().is_some_and(|behind| behind.has_own_items);
         let ttl_ms = if has_own { left.min(page.cache.ttl_ms) } else { left };
         page.cache = CacheHints { ttl_ms, public: false };
     }
 
     /// Whether there is one upstream and nothing else.
-    fn is_alone(&self) -> bool {
-        matches!(self.upstreams(), [only] if only.is_alone())
+    fn is_single_upstream(&self) -> bool {
+        matches!(self.upstreams(), [only] if only.is_single())
     }
 
     /// Why the only server has never shown this list, if it was asked. Where there are others, theirs are shown.
-    fn failed_list(&self, kind: ListKind) -> Option<Fault> {
+    fn only_upstream_list_failure(&self, kind: ListKind) -> Option<Fault> {
         match self.upstreams() {
-            [only] if only.is_alone() => only.failed_list(kind),
+            [only] if only.is_single() => only.list_failure(kind),
             _ => None,
         }
     }
 
     /// Looks what the servers list for this caller, where nobody has yet.
-    async fn look_for(&self, kind: ListKind, context: &Context) {
+    async fn fetch_session_lists(&self, kind: ListKind, context: &Context) {
         let mut looking = JoinSet::new();
-        for upstream in self.upstreams().iter().filter(|it| it.is_unseen(kind, context)) {
+        for upstream in self.upstreams().iter().filter(|it| it.needs_list_fetch(kind, context)) {
             let (upstream, context) = (Arc::clone(upstream), context.clone());
-            looking.spawn(async move { upstream.look_for(kind, &context).await });
+            looking.spawn(async move { upstream.fetch_list_for(kind, &context).await });
         }
         looking.join_all().await;
     }
 }
 
 /// Asks the layers around everything whether they let something else be listed, while somebody needs the servers.
-async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Behind>>) {
+async fn watch_chain_changes(registry: WeakRegistry, needed: Weak<OnceLock<FederationMembers>>) {
     while needed.strong_count() > 0 {
-        sleep(LOOK).await;
+        sleep(CHAIN_CHECK_INTERVAL).await;
         let Some(registry) = registry.upgrade() else { return };
         // One that broke down is asked again.
         _ = tokio::task::spawn_blocking(move || registry.reapply_layers_if_changed()).await;
@@ -290,42 +298,42 @@ async fn look(registry: WeakRegistry, needed: Weak<OnceLock<Behind>>) {
 }
 
 /// The servers behind a successor, before it has taken the place.
-pub struct Succession {
-    behind: Behind,
-    staying: Vec<(Arc<Upstream>, ItemSource)>,
-    leaving: Vec<Arc<Upstream>>,
+pub struct FederationReplacement {
+    members: FederationMembers,
+    retained: Vec<(Arc<Upstream>, ItemSource)>,
+    removed: Vec<Arc<Upstream>>,
 }
 
-impl Succession {
+impl FederationReplacement {
     /// Waits until every server was reached or could not be.
-    pub async fn ready(&self) {
+    pub async fn wait_until_ready(&self) {
         let mut waiting = JoinSet::new();
-        for upstream in &self.behind.upstreams {
+        for upstream in &self.members.upstreams {
             let upstream = Arc::clone(upstream);
-            waiting.spawn(async move { upstream.tried().await });
+            waiting.spawn(async move { upstream.wait_until_tried().await });
         }
         waiting.join_all().await;
     }
 
     /// Moves those that stay, just before the successor takes the place, and makes the federation that of the
     /// successor. Those that are no longer needed are to be [closed](Leaving::close) when the last call has ended.
-    pub fn settle(self, federation: &Federation) -> Leaving {
-        for (upstream, place) in self.staying {
+    pub fn swap(self, federation: &Federation) -> RemovedUpstreams {
+        for (upstream, place) in self.retained {
             upstream.move_to(place);
         }
-        let registry = self.behind.registry.clone();
-        tokio::spawn(look(registry, Arc::downgrade(&federation.behind)));
-        federation.behind.get_or_init(|| self.behind);
+        let registry = self.members.registry.clone();
+        tokio::spawn(watch_chain_changes(registry, Arc::downgrade(&federation.members)));
+        federation.members.get_or_init(|| self.members);
         // Clients do not look again by themselves.
-        federation.absent().for_each(|upstream| upstream.miss());
-        Leaving(self.leaving)
+        federation.starting_upstreams().for_each(|upstream| upstream.mark_missed());
+        RemovedUpstreams(self.removed)
     }
 }
 
 /// Servers that are no longer behind.
-pub struct Leaving(Vec<Arc<Upstream>>);
+pub struct RemovedUpstreams(Vec<Arc<Upstream>>);
 
-impl Leaving {
+impl RemovedUpstreams {
     /// Ends the conversations with them in peace.
     pub async fn close(self) {
         close(&self.0).await;
@@ -341,29 +349,31 @@ async fn close(upstreams: &[Arc<Upstream>]) {
     closing.join_all().await;
 }
 
-struct Awaken {
+struct StartupLayer {
     federation: Federation,
 }
 
-impl Middleware for Awaken {
+impl Middleware for StartupLayer {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
-            return self.pass(call, next);
+            return self.forward_when_ready(call, next);
         }
         // Those that wait for their only caller have it now, whatever it wants.
-        self.federation.absent().for_each(|upstream| upstream.awaken(&call.context));
+        self.federation
+            .starting_upstreams()
+            .for_each(|upstream| upstream.start_for_caller(&call.context));
         Box::pin(async move {
-            match self.federation.prepare(&call).await {
-                Ok(()) => self.pass(call, next).await,
+            match self.federation.wait_for_call(&call).await {
+                Ok(()) => self.forward_when_ready(call, next).await,
                 Err(fault) => fault.into(),
             }
         })
     }
 }
 
-impl Awaken {
+impl StartupLayer {
     /// Passes a call on when the servers behind are there. Most calls wait for nothing here.
-    fn pass<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn forward_when_ready<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let federation = &self.federation;
         match call.operation {
             Operation::List(kind, ref cursor) => {
@@ -371,15 +381,15 @@ impl Awaken {
                 let is_first = cursor.is_none();
                 Box::pin(async move {
                     if is_first {
-                        federation.refresh(kind, &call.context).await;
-                        federation.look_for(kind, &call.context).await;
+                        federation.refresh_stale_lists(kind, &call.context).await;
+                        federation.fetch_session_lists(kind, &call.context).await;
                     }
                     let mut outcome = next.call(call).await;
                     if let Outcome::Complete(Payload::Page(page)) = &mut outcome {
-                        if let Some(fault) = federation.failed_list(kind) {
+                        if let Some(fault) = federation.only_upstream_list_failure(kind) {
                             return fault.for_caller().into();
                         }
-                        federation.date(page);
+                        federation.set_cache_hints(page);
                     }
                     outcome
                 })

@@ -8,7 +8,7 @@ use creole_gateway::Plan;
 use creole_gateway::config::words::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{self, Affinity, Settings, Speak, UpstreamState};
+use creole_gateway::upstream::{self, Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
 use tokio::runtime::Builder;
 
 use super::serve::{ended_with, runtime};
@@ -20,11 +20,11 @@ use crate::{guardian, log, output, target};
 /// Speaks until the client is gone.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
-    guardian::watch(std::iter::once(&mut settings.way), None);
+    guardian::watch(std::iter::once(&mut settings.address), None);
     log::start(log_of(args));
     catch_panic::install_hook(args.debug);
     if io::stdin().is_terminal() {
-        let name = settings.way.name();
+        let name = settings.address.name();
         output::talk(&format!(
             "creole: speaks for {name} on stdin and stdout and waits for a client to start it"
         ));
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let federation = Federation::default();
         let server = Server::new("creole").debug(args.debug).with(federation.layer());
         let service = server.start();
-        federation.begin(vec![settings], &service.registry(), false);
+        federation.start_upstreams(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
         let state = federation.status().into_iter().next().map(|upstream| upstream.state);
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
 }
 
 /// The server that is meant, and how it is treated.
-fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
+fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
     let (place, _) = target::place(args.url.as_slice(), &args.target, "`--preset NAME`")?;
     let (way, dialect) = match place {
         Place::Way(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
@@ -56,14 +56,24 @@ fn settings(args: &ConnectArgs) -> Result<Settings, Failure> {
             let name = &inside.name;
             let unknown =
                 |error| Failure::Serve(format!("this program cannot find itself: {error}"));
-            (upstream::preset(name, name).map_err(unknown)?, Some(plan.server.dialect))
+            (upstream::preset_address(name, name).map_err(unknown)?, Some(plan.server.dialect))
         }
     };
-    let (guesses, usual) = (dialect.is_none(), Settings::new(way));
+    let (guesses, usual) = (dialect.is_none(), UpstreamSettings::new(way));
     let dialect = dialect.unwrap_or_else(|| usual.dialect.clone());
-    let speak = args.target.revision.map_or(Speak::Detect, |it| Speak::Revision(it.rules()));
+    let speak = args
+        .target
+        .revision
+        .map_or(RevisionChoice::Detect, |it| RevisionChoice::Revision(it.rules()));
     let affinity = Affinity::Single;
-    Ok(Settings { affinity, transparent: true, guesses, dialect, speak, ..usual })
+    Ok(UpstreamSettings {
+        affinity,
+        transparent: true,
+        detects_dialect: guesses,
+        dialect,
+        revisions: speak,
+        ..usual
+    })
 }
 
 /// The log that the command line asks for.

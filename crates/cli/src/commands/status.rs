@@ -41,7 +41,7 @@ fn of_configuration(wanted: &target::Inside<'_>) -> Result<Vec<Row>, Failure> {
     let rows = runtime.block_on(async {
         // Nobody calls, so no upstream waits for its only caller.
         let served = Served::new(&plan, &ServeArgs::default(), Affinity::Principal).await?;
-        progress::shown(served.federation.settled()).await;
+        progress::shown(served.federation.wait_until_settled()).await;
         let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
         served.close().await;
         Ok(rows)

@@ -92,7 +92,7 @@ pub(super) struct Upstreams {
 
 impl Upstreams {
     pub(super) async fn settle(&self) {
-        self.federation.settled().await;
+        self.federation.wait_until_settled().await;
     }
 
     pub(super) fn rows(&self) -> Vec<Row> {

@@ -11,8 +11,8 @@ use creole::proto::revision::Era;
 use creole::proto::wire::{Raw, hex, unquote};
 use creole::seal;
 
-use super::pool::{Asks, Key, Lease, Owner};
-use super::{Upstream, terms};
+use super::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
+use super::{Upstream, upstream_request};
 
 /// Which callers share a conversation with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,35 +34,39 @@ pub enum Affinity {
 
 impl Upstream {
     /// The gateway's own conversation: for lists and notifications.
-    pub(super) async fn main(&self) -> Result<Connection, Fault> {
-        let capabilities = self.asks.get().cloned().unwrap_or_default();
-        let client = |slot| self.only_client(slot);
-        Box::pin(self.pool.connect(self.main_key(), &capabilities, client)).await
+    pub(super) async fn gateway_connection(&self) -> Result<Connection, Fault> {
+        let capabilities = self.gateway_capabilities.get().cloned().unwrap_or_default();
+        let client = |slot| self.gateway_session_client(slot);
+        Box::pin(self.pool.open_session(self.gateway_session_key(), &capabilities, client)).await
     }
 
-    fn main_key(&self) -> Key {
-        let asks = self.asks.get().map(|asks| Asks::of(asks)).unwrap_or_default();
-        let era = self.main_era();
-        Key { owner: Owner::Gateway, era, asks, exclusive: false, lane: 0 }
+    fn gateway_session_key(&self) -> SessionKey {
+        let asks = self
+            .gateway_capabilities
+            .get()
+            .map(|asks| DeclaredInputs::of(asks))
+            .unwrap_or_default();
+        let era = self.gateway_session_era();
+        SessionKey { owner: SessionOwner::Gateway, era, inputs: asks, exclusive: false, lane: 0 }
     }
 
     /// The era that is wanted for the gateway's own conversation: that of its only caller, else the newest.
-    fn main_era(&self) -> Era {
+    fn gateway_session_era(&self) -> Era {
         self.only_era.get().copied().unwrap_or(Era::Stateless)
     }
 
     /// The gateway's own conversation of this era: the main one, if that is of it.
-    fn shared_key(&self, era: Era) -> Key {
-        let main = self.main_key();
-        match main.era == era || self.dialer.era_for(main.era) == era {
+    fn gateway_session_key_in(&self, era: Era) -> SessionKey {
+        let main = self.gateway_session_key();
+        match main.era == era || self.connector.era_for(main.era) == era {
             true => main,
-            false => Key { era, ..main },
+            false => SessionKey { era, ..main },
         }
     }
 
     /// The era that a caller is served in, as far as that is known: its own, unless the server lacks it.
-    pub(super) fn era_of(&self, context: &Context) -> Era {
-        self.dialer.era_for(context.caller().rules.era)
+    pub(super) fn serving_era(&self, context: &Context) -> Era {
+        self.connector.era_for(context.caller().rules.era)
     }
 
     /// The conversation of a call, and the era that it is of. Whether the server speaks the caller's era may turn out
@@ -71,45 +75,45 @@ impl Upstream {
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
-    ) -> Result<Lease, Fault> {
-        let era = self.era_of(&call.context);
-        let lease = self.lease_in(call, capabilities, era).await?;
+    ) -> Result<UpstreamLease, Fault> {
+        let era = self.serving_era(&call.context);
+        let lease = self.lease_in_era(call, capabilities, era).await?;
         let spoken = lease.connection.greeting().rules.era;
         if spoken == era {
             return Ok(lease);
         }
-        self.dialer.lacks(era);
-        if self.key(call, capabilities, era).0 != self.main_key() {
-            lease.spoil();
+        self.connector.note_missing_era(era);
+        if self.call_session_key(call, capabilities, era).0 != self.gateway_session_key() {
+            lease.retire_connection();
         }
         drop(lease);
-        Box::pin(self.lease_in(call, capabilities, spoken)).await
+        Box::pin(self.lease_in_era(call, capabilities, spoken)).await
     }
 
-    async fn lease_in(
+    async fn lease_in_era(
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
         era: Era,
-    ) -> Result<Lease, Fault> {
-        let (key, asks) = self.key(call, capabilities, era);
+    ) -> Result<UpstreamLease, Fault> {
+        let (key, asks) = self.call_session_key(call, capabilities, era);
         let conversation = call.context.session_name().cloned();
-        self.pool.lease(key, &asks, conversation, &self.parking).await
+        self.pool.lease(key, &asks, conversation, &self.parked_calls).await
     }
 
     /// Sends log messages that belong to no call to the caller's own session from now on. A session that several callers
     /// share may say something of another caller.
-    pub(super) fn hear_logs(&self, lease: &Lease, context: &Context) {
+    pub(super) fn route_logs(&self, lease: &UpstreamLease, context: &Context) {
         let is_own = self.settings.affinity == Affinity::Single || !lease.is_shared();
         if is_own && lease.connection.greeting().server_info.capabilities.logging {
-            lease.joined.hear_logs(context);
+            lease.active_call.route_logs(context);
         }
     }
 
     /// Refuses a call that gives its session a name that is none.
-    pub(super) fn check_session(&self, context: &Context) -> Result<(), Fault> {
+    pub(super) fn check_session_name(&self, context: &Context) -> Result<(), Fault> {
         match self.settings.affinity {
-            Affinity::Session => named(context).map(drop),
+            Affinity::Session => requested_session_name(context).map(drop),
             _ => Ok(()),
         }
     }
@@ -117,140 +121,156 @@ impl Upstream {
     /// Which callers share a conversation with this one.
     pub(super) fn affinity(&self, context: &Context) -> Affinity {
         match self.settings.affinity {
-            Affinity::Session if session(context).is_none() => Affinity::Request,
+            Affinity::Session if session_name(context).is_none() => Affinity::Request,
             affinity => affinity,
         }
     }
 
     /// The conversation that a call belongs into, and what may be asked there.
-    pub(super) fn key(
+    pub(super) fn call_session_key(
         &self,
         call: &Call,
         capabilities: &Arc<ClientCapabilities>,
         era: Era,
-    ) -> (Key, Arc<ClientCapabilities>) {
-        self.key_for(&call.context, call.operation.may_require_input(), capabilities, era)
+    ) -> (SessionKey, Arc<ClientCapabilities>) {
+        self.session_key_for(&call.context, call.operation.may_require_input(), capabilities, era)
     }
 
     /// The session that the calls of a caller use: of those that may ask something, where it has two.
-    pub(super) fn session_key(
+    pub(super) fn caller_session_key(
         &self,
         context: &Context,
         capabilities: &Arc<ClientCapabilities>,
-    ) -> (Key, Arc<ClientCapabilities>) {
-        self.key_for(context, true, capabilities, Era::Handshake)
+    ) -> (SessionKey, Arc<ClientCapabilities>) {
+        self.session_key_for(context, true, capabilities, Era::Handshake)
     }
 
-    fn key_for(
+    fn session_key_for(
         &self,
         context: &Context,
         may_ask: bool,
         capabilities: &Arc<ClientCapabilities>,
         era: Era,
-    ) -> (Key, Arc<ClientCapabilities>) {
-        let nothing = || Arc::clone(&self.nothing);
-        let main = || (self.shared_key(era), self.asks.get().cloned().unwrap_or_else(nothing));
+    ) -> (SessionKey, Arc<ClientCapabilities>) {
+        let nothing = || Arc::clone(&self.no_capabilities);
+        let main = || {
+            (
+                self.gateway_session_key_in(era),
+                self.gateway_capabilities.get().cloned().unwrap_or_else(nothing),
+            )
+        };
         let affinity = self.affinity(context);
         if era == Era::Stateless || affinity == Affinity::Shared {
             return main();
         }
-        let principal = || Owner::Principal(context.principal().into());
-        let named = |name| Owner::Conversation { principal: context.principal().into(), name };
+        let principal = || SessionOwner::Principal(context.principal().into());
+        let named =
+            |name| SessionOwner::ClientSession { principal: context.principal().into(), name };
         let own = || match affinity {
-            Affinity::Session => session(context).map_or_else(principal, named),
+            Affinity::Session => session_name(context).map_or_else(principal, named),
             _ => principal(),
         };
         let asks = self.settings.interactive && may_ask && capabilities.accepts_input_requests();
         // Who cannot be asked may still know extensions, for which some servers have tools.
         let told = match asks {
             true => Some(Arc::clone(capabilities)),
-            false => terms::extensions(capabilities),
+            false => upstream_request::extensions_only(capabilities),
         };
         let is_single = affinity == Affinity::Single;
-        let is_main = |told| Asks::of(told) == self.main_key().asks;
+        let is_main = |told| DeclaredInputs::of(told) == self.gateway_session_key().inputs;
         if is_single && told.as_deref().is_none_or(is_main) {
             return main();
         }
         if affinity == Affinity::Request {
-            let asks = told.as_deref().map(Asks::of).unwrap_or_default();
-            let key = Key { owner: principal(), era, asks, exclusive: true, lane: 0 };
+            let asks = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
+            let key =
+                SessionKey { owner: principal(), era, inputs: asks, exclusive: true, lane: 0 };
             return (key, told.unwrap_or_else(nothing));
         }
         if !asks {
-            let asks = told.as_deref().map(Asks::of).unwrap_or_default();
-            let key = Key { owner: own(), era, asks, exclusive: false, lane: 0 };
+            let asks = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
+            let key = SessionKey { owner: own(), era, inputs: asks, exclusive: false, lane: 0 };
             return (key, told.unwrap_or_else(nothing));
         }
         let (owner, exclusive) = match context.session_name() {
             Some(name) => (named(Arc::clone(name)), false),
             None => {
-                let own = if capabilities.roots { rooted(own(), context) } else { own() };
-                (own, !self.dialer.attributes_questions())
+                let own = if capabilities.roots { owner_of_roots(own(), context) } else { own() };
+                (own, !self.connector.attributes_input_requests())
             }
         };
-        let asks = Asks::of(capabilities);
-        (Key { owner, era, asks, exclusive, lane: 0 }, Arc::clone(capabilities))
+        let asks = DeclaredInputs::of(capabilities);
+        (SessionKey { owner, era, inputs: asks, exclusive, lane: 0 }, Arc::clone(capabilities))
     }
 }
 
 /// The owner of a conversation whose server may be told folders: they are those of one client. Of the clients of one
 /// principal that stand alone, nothing but their self-descriptions tells them apart.
-fn rooted(owner: Owner, context: &Context) -> Owner {
+fn owner_of_roots(owner: SessionOwner, context: &Context) -> SessionOwner {
     match owner {
-        Owner::Principal(principal) => {
+        SessionOwner::Principal(principal) => {
             let client = context.caller().client.as_ref().map_or("", Raw::as_str);
             let digest = hex(&seal::digest(client.as_bytes())[..16]);
-            Owner::Conversation { principal, name: format!("{CLIENT}{digest}").into() }
+            SessionOwner::ClientSession {
+                principal,
+                name: format!("{CLIENT_PREFIX}{digest}").into(),
+            }
         }
         other => other,
     }
 }
 
 /// The member of `_meta` by which a call that stands alone names the session that it belongs to.
-const SESSION: &str = "creole/session";
+const SESSION_META_KEY: &str = "creole/session";
 
 /// The longest name of a session.
-const LONGEST_NAME: usize = 128;
+const MAX_SESSION_NAME: usize = 128;
 
 /// The session of its client that a call belongs to. The specification has servers of its stateless era give out
 /// identifiers of their own for what they keep between calls; here the client gives one to a server that has none.
-fn session(context: &Context) -> Option<Arc<str>> {
-    let own = || named(context).ok().flatten().map(|name| format!("{NAMED}{name}").into());
+fn session_name(context: &Context) -> Option<Arc<str>> {
+    let own = || {
+        requested_session_name(context)
+            .ok()
+            .flatten()
+            .map(|name| format!("{NAMED_PREFIX}{name}").into())
+    };
     context.session_name().cloned().or_else(own)
 }
 
 /// The name of a session that a call gives.
-fn named(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
+fn requested_session_name(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
     let beyond = context.caller().extra.as_ref();
     let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::as_object);
-    let Some(given) = meta.and_then(|meta| meta.get(SESSION)) else { return Ok(None) };
-    let is_name = |name: &Cow<'_, str>| (1..=LONGEST_NAME).contains(&name.len());
+    let Some(given) = meta.and_then(|meta| meta.get(SESSION_META_KEY)) else { return Ok(None) };
+    let is_name = |name: &Cow<'_, str>| (1..=MAX_SESSION_NAME).contains(&name.len());
     let name = unquote(given).filter(is_name).ok_or_else(|| {
-        let detail = format!("`_meta.{SESSION}` must be a text of 1 to {LONGEST_NAME} bytes");
+        let detail =
+            format!("`_meta.{SESSION_META_KEY}` must be a text of 1 to {MAX_SESSION_NAME} bytes");
         Fault::new(FaultKind::InvalidParams, detail)
     })?;
     Ok(Some(name))
 }
 
 /// The prefix of the names of sessions that calls give.
-const NAMED: &str = "named ";
+const NAMED_PREFIX: &str = "named ";
 
 /// The prefix of the names of sessions that belong to one client whose requests stand alone.
-const CLIENT: &str = "client ";
+const CLIENT_PREFIX: &str = "client ";
 
 /// Whether a session of this name belongs to a principal and to no connection or session of a client.
 pub(super) fn has_no_connection(name: &str) -> bool {
-    name.starts_with(NAMED) || name.starts_with(CLIENT)
+    name.starts_with(NAMED_PREFIX) || name.starts_with(CLIENT_PREFIX)
 }
 
 /// Has a session send the messages that its caller wants to hear; more harm nobody.
-pub(super) async fn set_level(lease: &Lease, context: &Context) {
+pub(super) async fn set_level(lease: &UpstreamLease, context: &Context) {
     let greeting = lease.connection.greeting();
     let Some(wanted) = context.caller().log else { return };
     let sets = greeting.rules.session_log_level && greeting.server_info.capabilities.logging;
     // A session's own default is what its client would hear without us.
     let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
-    if sets && !is_usual && lease.lowers_level(wanted) {
+    if sets && !is_usual && lease.claim_lower_level(wanted) {
         // A server that refuses goes on as it is.
         _ = Box::pin(lease.connection.set_level(wanted)).await;
     }

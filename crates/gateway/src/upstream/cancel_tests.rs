@@ -50,13 +50,14 @@ async fn serve(mut client: MemoryConnection) {
 async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() {
     let (sender, mut heard) = mpsc::unbounded_channel();
     *HEARD.lock().unwrap() = Some(sender);
-    dial::inside::add("cancel_reason", serve);
+    connector::in_process::register("cancel_reason", serve);
     let service: Service = Server::new("gateway").start();
     let way = Address::Child(Program::new("cancel_reason", "none"));
-    let mut settings = Settings::new(way);
-    settings.speak = Speak::Revision(Revision::from_name("2025-06-18").unwrap().rules());
+    let mut settings = UpstreamSettings::new(way);
+    settings.revisions =
+        RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
-    upstream.tried().await;
+    upstream.wait_until_tried().await;
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
     let caller = Caller { capabilities: Arc::new(capabilities), ..somebody() };
     let operation = Operation::CallTool { name: "wait".to_owned(), arguments: None };

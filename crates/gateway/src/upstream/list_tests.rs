@@ -85,22 +85,22 @@ async fn recovering_list(client: MemoryConnection) {
     serve(client, |method| with_resources(method, answer)).await;
 }
 
-fn settings(name: &str) -> Settings {
-    Settings::new(Address::Child(Program::new(name, "none")))
+fn settings(name: &str) -> UpstreamSettings {
+    UpstreamSettings::new(Address::Child(Program::new(name, "none")))
 }
 
 /// A gateway with nothing but these upstreams.
-fn gateway(federation: &Federation, servers: Vec<Settings>) -> Service {
+fn gateway(federation: &Federation, servers: Vec<UpstreamSettings>) -> Service {
     let service = Server::new("gateway").with(federation.layer()).start();
-    federation.begin(servers, &service.registry(), false);
+    federation.start_upstreams(servers, &service.registry(), false);
     service
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
-    dial::inside::add("lists_without", without_method);
-    dial::inside::add("lists_broken", broken_list);
-    dial::inside::add("lists_silent", silent_list);
+    connector::in_process::register("lists_without", without_method);
+    connector::in_process::register("lists_broken", broken_list);
+    connector::in_process::register("lists_silent", silent_list);
     for (name, told) in [
         ("lists_without", "Method not found"),
         ("lists_broken", "the database is down"),
@@ -133,7 +133,7 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_list_is_fetched_again_with_backoff_and_announced_when_it_comes() {
-    dial::inside::add("lists_recovering", recovering_list);
+    connector::in_process::register("lists_recovering", recovering_list);
     let federation = Federation::default();
     let service = gateway(&federation, vec![settings("lists_recovering")]);
     assert_eq!(listed(&service, ListKind::Tools).await, ["work"]);
@@ -149,14 +149,16 @@ async fn a_failed_list_is_fetched_again_with_backoff_and_announced_when_it_comes
 
 #[tokio::test(start_paused = true)]
 async fn the_failed_list_of_one_upstream_leaves_those_of_others_as_they_are() {
-    dial::inside::add("lists_bad", broken_list);
-    dial::inside::add("lists_good", |client| async {
+    connector::in_process::register("lists_bad", broken_list);
+    connector::in_process::register("lists_good", |client| async {
         let good = || Some(Ok(json!({"resources": [{"uri": "file:///g", "name": "g"}]})));
         serve(client, |method| with_resources(method, good)).await;
     });
     let federation = Federation::default();
-    let prefixed =
-        |name: &str| Settings { naming: Naming { prefix: format!("{name}__") }, ..settings(name) };
+    let prefixed = |name: &str| UpstreamSettings {
+        naming: Naming { prefix: format!("{name}__") },
+        ..settings(name)
+    };
     let service = gateway(&federation, vec![prefixed("lists_bad"), prefixed("lists_good")]);
     assert_eq!(listed(&service, ListKind::Tools).await, ["lists_bad__work", "lists_good__work"]);
     assert_eq!(listed(&service, ListKind::Resources).await, ["file:///g"]);

@@ -5,59 +5,59 @@
 //! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
 //! by [`creole::input`], which then calls again.
 
+mod active_calls;
 mod affinity;
-#[cfg(test)]
-mod answer_tests;
-mod arrival;
-mod callers;
+mod caller_session;
 #[cfg(test)]
 mod cancel_tests;
-mod catalogue;
+mod connector;
+mod declined_input;
+mod detect_dialect;
 #[cfg(test)]
-mod crowd_tests;
-mod dial;
-mod failures;
-mod follow;
-mod fresh;
-mod guess;
-mod keeper;
-mod kept;
-mod left_out;
+mod era_change_tests;
+mod excluded_items;
+mod forward;
+#[cfg(test)]
+mod input_response_tests;
+mod list_age;
+mod list_failures;
+mod list_fetch;
+mod list_sync;
 #[cfg(test)]
 mod list_tests;
-mod names;
+mod lists;
 #[cfg(test)]
-mod neighbour_tests;
-mod outside;
-mod own_session;
+mod many_parked_calls_tests;
+mod naming;
+mod notifications;
 mod park;
-mod passing;
-mod planned;
 mod pool;
 mod relay;
-mod repeat;
-#[cfg(test)]
-mod rollback_tests;
+mod request_state;
+mod retry_policy;
 #[cfg(test)]
 mod roots_tests;
+mod session_input;
+mod session_subscriptions;
 #[cfg(test)]
 mod session_tests;
+mod settings_from_plan;
+#[cfg(test)]
+mod slow_upstream_tests;
+mod startup;
 mod status;
+mod subscriptions;
 mod takeover;
 mod tasks;
-mod terms;
-mod unmet;
-mod unsubscribing;
-mod views;
-mod watch;
-mod watched_session;
+mod unsubscribe_queue;
+mod upstream_request;
 
 pub use affinity::Affinity;
+pub use connector::RevisionChoice;
 pub use creole::client::Address;
-pub use dial::Speak;
-pub use guess::guess;
-pub use names::{Naming, Unusable};
-pub use planned::preset;
+pub use detect_dialect::detect_dialect;
+pub use naming::{NameError, Naming};
+pub use settings_from_plan::preset_address;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use std::sync::atomic::AtomicBool;
@@ -80,34 +80,34 @@ use tokio::time::Instant;
 
 use crate::chain::Chain;
 use crate::plan::upstream::UpstreamPlan;
-use catalogue::Callable;
-use dial::Dialer;
-use failures::ListFailures;
-use fresh::Freshness;
-use keeper::Status;
-use left_out::LeftOut;
-use park::Parking;
-use pool::Pool;
-use status::Facts;
-use unsubscribing::Unsubscribing;
-use views::Views;
-use watch::Watching;
-use watched_session::WatchedSessions;
+use connector::UpstreamConnector;
+use excluded_items::ExcludedItems;
+use list_age::ListAges;
+use list_failures::ListFailures;
+use list_fetch::ToolIndex;
+use list_sync::StartupStatus;
+use lists::UpstreamLists;
+use park::ParkedCalls;
+use pool::UpstreamPool;
+use session_subscriptions::SessionSubscriptions;
+use status::StatusRecord;
+use subscriptions::ResourceSubscriptions;
+use unsubscribe_queue::UnsubscribeQueue;
 
 /// How long a resource is still watched after the last who did: many come back at once.
-const LINGER: Duration = Duration::from_secs(5);
+const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
 
 /// How a server is treated.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct UpstreamSettings {
     /// Where it is.
-    pub way: Address,
+    pub address: Address,
     /// What it is offered to speak.
-    pub speak: Speak,
+    pub revisions: RevisionChoice,
     /// How it deviates from that.
     pub dialect: Dialect,
     /// Whether it is spoken to in another dialect, where it turns out to speak that.
-    pub guesses: bool,
+    pub detects_dialect: bool,
     /// How its items are named here.
     pub naming: Naming,
     /// Which callers share a conversation.
@@ -117,112 +117,112 @@ pub struct Settings {
     /// Whether callers can be asked by it.
     pub interactive: bool,
     /// How long others wait for it when everything starts.
-    pub startup: Duration,
+    pub startup_timeout: Duration,
     /// How long it may be silent about a call, and how long a call may take at all.
     pub limits: ClientLimits,
     /// How long a caller may take to come back with answers.
-    pub patience: Duration,
+    pub input_timeout: Duration,
     /// The most calls that wait for answers at once.
-    pub waiting: usize,
+    pub max_parked_calls: usize,
     /// The most conversations of callers at once; one of several callers has at most half of them.
-    pub sessions: usize,
+    pub max_sessions: usize,
     /// The layers around its calls.
     pub chain: Chain,
     /// What the configuration says of it, if it does.
     pub plan: Option<UpstreamPlan>,
     /// The processes that share the state, where there may be several: callers may come back to any of them.
-    pub peers: Option<Replicas>,
+    pub replicas: Option<Replicas>,
 }
 
-impl Settings {
+impl UpstreamSettings {
     /// A server there, treated as most are.
     pub fn new(way: Address) -> Self {
         Self {
-            way,
-            speak: Speak::default(),
+            address: way,
+            revisions: RevisionChoice::default(),
             dialect: builtin("spec").expect("the dialect `spec` ships inside"),
-            guesses: false,
-            naming: Naming::PLAIN,
+            detects_dialect: false,
+            naming: Naming::UNPREFIXED,
             affinity: Affinity::default(),
             transparent: false,
             interactive: true,
-            startup: Duration::from_secs(30),
+            startup_timeout: Duration::from_secs(30),
             limits: ClientLimits::default(),
-            patience: Duration::from_secs(600),
-            waiting: 1024,
-            sessions: 64,
+            input_timeout: Duration::from_secs(600),
+            max_parked_calls: 1024,
+            max_sessions: 64,
             chain: Chain::default(),
             plan: None,
-            peers: None,
+            replicas: None,
         }
     }
 
     /// The most conversations of one caller at once: no caller takes those of all others.
-    fn share(&self) -> usize {
+    fn max_sessions_per_caller(&self) -> usize {
         match self.affinity {
-            Affinity::Single => self.sessions,
-            _ => self.sessions.div_ceil(2),
+            Affinity::Single => self.max_sessions,
+            _ => self.max_sessions.div_ceil(2),
         }
     }
 
     /// Whether it is treated the same. What no configuration names is named on the command line, which stays.
-    fn is_same(&self, other: &Self) -> bool {
-        let treated = |it: &Self| (it.affinity, it.patience, it.transparent);
+    fn is_equivalent(&self, other: &Self) -> bool {
+        let treated = |it: &Self| (it.affinity, it.input_timeout, it.transparent);
         self.plan == other.plan
             && treated(self) == treated(other)
-            && self.way.name() == other.way.name()
+            && self.address.name() == other.address.name()
     }
 }
 
 /// Another server.
 pub struct Upstream {
     this: Weak<Self>,
-    settings: Settings,
-    dialer: Arc<Dialer>,
-    pool: Arc<Pool>,
-    parking: Arc<Parking>,
-    watching: Watching,
+    settings: UpstreamSettings,
+    connector: Arc<UpstreamConnector>,
+    pool: Arc<UpstreamPool>,
+    parked_calls: Arc<ParkedCalls>,
+    subscriptions: ResourceSubscriptions,
     /// What is watched in sessions of callers, and by whom.
-    watched: WatchedSessions,
-    unsubscribing: Unsubscribing,
+    session_subscriptions: SessionSubscriptions,
+    unsubscribe_queue: UnsubscribeQueue,
     source: RwLock<ItemSource>,
-    status: signal::Sender<Status>,
+    status: signal::Sender<StartupStatus>,
     /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
-    asks: OnceLock<Arc<ClientCapabilities>>,
+    gateway_capabilities: OnceLock<Arc<ClientCapabilities>>,
     /// The era of the only caller, once it came.
     only_era: OnceLock<Era>,
     /// The session of the only caller, once it came.
     only_session: OnceLock<ClientSession>,
     /// What somebody can do who cannot be asked anything.
-    nothing: Arc<ClientCapabilities>,
+    no_capabilities: Arc<ClientCapabilities>,
     /// Since when it is being reached; nothing while it waits for its only caller, or for others to start.
-    awake: signal::Sender<Option<Instant>>,
+    start_time: signal::Sender<Option<Instant>>,
     /// Whether somebody looked at lists before it was there.
-    missed: AtomicBool,
-    callable: RwLock<Arc<Callable>>,
-    fresh: Freshness,
+    lists_missed: AtomicBool,
+    tool_index: RwLock<Arc<ToolIndex>>,
+    list_ages: ListAges,
     /// The shared lists, and those of callers that have a session of their own.
-    views: Views,
-    left_out: LeftOut,
+    lists: UpstreamLists,
+    excluded_items: ExcludedItems,
     /// The lists whose last fetch failed.
-    failures: ListFailures,
-    facts: Facts,
+    list_failures: ListFailures,
+    status_record: StatusRecord,
     /// Whether the server decides by itself which calls become tasks.
-    decides: AtomicBool,
+    decides_tasks: AtomicBool,
     /// Whether the server tells when its lists change.
-    is_told: AtomicBool,
+    announces_changes: AtomicBool,
     /// Told when the server turned out to be of another era, and its conversations were left.
-    changed: signal::Sender<()>,
+    era_changed: signal::Sender<()>,
     /// Held while lists are fetched because of their age.
-    refreshing: AsyncMutex<()>,
+    refresh_lock: AsyncMutex<()>,
     /// Whether other servers have items here too, so that instructions have to say whose they are.
-    is_alone: bool,
+    is_single: bool,
 }
 
 impl Upstream {
     /// Another server, whose items are listed in the registry as soon as it is reached.
-    pub fn start(settings: Settings, registry: &Registry, is_alone: bool) -> Arc<Self> {
-        let upstream = Self::at(registry.add_source(), settings, is_alone);
+    pub fn start(settings: UpstreamSettings, registry: &Registry, is_alone: bool) -> Arc<Self> {
+        let upstream = Self::new(registry.add_source(), settings, is_alone);
         if upstream.is_queued() {
             upstream.start_now();
         }
@@ -230,8 +230,8 @@ impl Upstream {
     }
 
     /// Another server, whose items are listed at this place of a registry as soon as it is started and reached.
-    pub(crate) fn at(source: ItemSource, settings: Settings, is_alone: bool) -> Arc<Self> {
-        source.set_name(settings.way.name());
+    pub(crate) fn new(source: ItemSource, settings: UpstreamSettings, is_alone: bool) -> Arc<Self> {
+        source.set_name(settings.address.name());
         let identity = Implementation {
             name: "creole".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -242,49 +242,58 @@ impl Upstream {
             identity: Raw::from_value(&identity),
             limits: settings.limits,
         });
-        let mut dialer = Dialer::new(settings.way.clone(), settings.speak, profile);
-        dialer.guesses = settings.guesses;
+        let mut dialer =
+            UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);
+        dialer.detects_dialect = settings.detects_dialect;
         let dialer = Arc::new(dialer);
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
-            pool: Pool::new(Arc::clone(&dialer), settings.sessions, settings.share()),
-            dialer,
-            parking: Parking::new(settings.patience, settings.waiting, settings.peers.clone()),
-            watching: Watching::default(),
-            watched: WatchedSessions::default(),
-            unsubscribing: Unsubscribing::default(),
+            pool: UpstreamPool::new(
+                Arc::clone(&dialer),
+                settings.max_sessions,
+                settings.max_sessions_per_caller(),
+            ),
+            connector: dialer,
+            parked_calls: ParkedCalls::new(
+                settings.input_timeout,
+                settings.max_parked_calls,
+                settings.replicas.clone(),
+            ),
+            subscriptions: ResourceSubscriptions::default(),
+            session_subscriptions: SessionSubscriptions::default(),
+            unsubscribe_queue: UnsubscribeQueue::default(),
             source: RwLock::new(source),
-            status: signal::channel(Status::Starting).0,
-            asks: OnceLock::new(),
+            status: signal::channel(StartupStatus::Starting).0,
+            gateway_capabilities: OnceLock::new(),
             only_era: OnceLock::new(),
             only_session: OnceLock::new(),
-            nothing: Arc::default(),
-            awake: signal::channel(None).0,
-            missed: AtomicBool::new(false),
-            callable: RwLock::default(),
-            fresh: Freshness::default(),
-            views: Views::default(),
-            left_out: LeftOut::default(),
-            failures: ListFailures::default(),
-            facts: Facts::default(),
-            decides: AtomicBool::new(false),
-            is_told: AtomicBool::new(false),
-            changed: signal::channel(()).0,
-            refreshing: AsyncMutex::default(),
-            is_alone,
+            no_capabilities: Arc::default(),
+            start_time: signal::channel(None).0,
+            lists_missed: AtomicBool::new(false),
+            tool_index: RwLock::default(),
+            list_ages: ListAges::default(),
+            lists: UpstreamLists::default(),
+            excluded_items: ExcludedItems::default(),
+            list_failures: ListFailures::default(),
+            status_record: StatusRecord::default(),
+            decides_tasks: AtomicBool::new(false),
+            announces_changes: AtomicBool::new(false),
+            era_changed: signal::channel(()).0,
+            refresh_lock: AsyncMutex::default(),
+            is_single: is_alone,
             settings,
         });
-        tokio::spawn(keeper::keep(Arc::downgrade(&upstream)));
+        tokio::spawn(list_sync::run_list_sync(Arc::downgrade(&upstream)));
         upstream
     }
 
     /// What the server is called in messages.
     pub fn name(&self) -> &str {
-        self.settings.way.name()
+        self.settings.address.name()
     }
 
     /// The patterns of the layers around it that matched none of its items so far, in words.
-    pub fn unmatched(&self) -> Vec<String> {
+    pub fn unmatched_patterns(&self) -> Vec<String> {
         self.settings.chain.unmatched()
     }
 
@@ -300,8 +309,8 @@ impl Upstream {
     }
 
     /// Whether nothing would be different if it were started anew on these terms.
-    pub(crate) fn is_as(&self, settings: &Settings, is_alone: bool) -> bool {
-        self.is_alone == is_alone && self.settings.is_same(settings)
+    pub(crate) fn is_equivalent(&self, settings: &UpstreamSettings, is_alone: bool) -> bool {
+        self.is_single == is_alone && self.settings.is_equivalent(settings)
     }
 
     fn source(&self) -> RwLockReadGuard<'_, ItemSource> {
@@ -325,43 +334,43 @@ impl Upstream {
 
     fn instructions(&self, given: &Option<String>) -> Option<String> {
         let text = given.as_deref().filter(|text| !text.trim().is_empty())?;
-        Some(match self.is_alone {
+        Some(match self.is_single {
             true => text.to_owned(),
             false => format!("{}: {text}", self.name()),
         })
     }
 
-    fn set_callable(&self, callable: Callable) {
-        *self.callable.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(callable);
+    fn set_tool_index(&self, callable: ToolIndex) {
+        *self.tool_index.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(callable);
     }
 
-    fn callable(&self) -> Arc<Callable> {
-        Arc::clone(&self.callable.read().unwrap_or_else(PoisonError::into_inner))
+    fn tool_index(&self) -> Arc<ToolIndex> {
+        Arc::clone(&self.tool_index.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Endpoint for Upstream {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move { told(self.answer(&call).await) })
+        Box::pin(async move { without_trace(self.answer_call(&call).await) })
     }
 
     fn call_owned(self: Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move { told(self.answer(&call).await) })
+        Box::pin(async move { without_trace(self.answer_call(&call).await) })
     }
 
     fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
-        self.unwatch(uri, connection);
+        self.release_subscription(uri, connection);
     }
 }
 
 /// An outcome as callers are told it. What a program wrote at its end is for whoever runs it, and may tell secrets.
-fn told(mut outcome: Outcome) -> Outcome {
+fn without_trace(mut outcome: Outcome) -> Outcome {
     if let Outcome::Fail(fault) = &mut outcome {
         fault.trace = None;
     }
     outcome
 }
 
-fn broken(what: &str) -> Fault {
+fn internal_fault(what: &str) -> Fault {
     Fault::new(FaultKind::Internal, what)
 }

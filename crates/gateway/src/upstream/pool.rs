@@ -3,11 +3,11 @@
 //! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
 //! asks there, is nobody else's.
 
+mod connection_cell;
 mod key;
-mod place;
 mod slots;
 
-pub(super) use key::{Asks, Key, Owner};
+pub(super) use key::{DeclaredInputs, SessionKey, SessionOwner};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,35 +23,35 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::callers::{Callers, Joined};
-use super::dial::Dialer;
-use super::outside::OnlyClient;
-use super::park::{self, Parking};
-use place::Place;
-use slots::{Full, Slots};
+use super::active_calls::{ActiveCallHandle, ActiveCalls};
+use super::connector::UpstreamConnector;
+use super::park::{self, ParkedCalls};
+use super::session_input::SessionClient;
+use connection_cell::ConnectionCell;
+use slots::{PoolFull, UpstreamSlots};
 
 /// How long a conversation may rest before it is closed.
-const IDLE: Duration = Duration::from_secs(300);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a call may wait for a conversation that serves one call at a time.
-const TURN: Duration = Duration::from_secs(60);
+const EXCLUSIVE_WAIT: Duration = Duration::from_secs(60);
 
 /// Conversations of one caller that serve one call at a time each.
-const LANES: usize = park::MOST_OF_ONE;
+const MAX_LANES: usize = park::MAX_PARKED_PER_CALLER;
 
 /// How long a server may take to say what it says as soon as a conversation is open.
-const SETTLING: Duration = Duration::from_secs(2);
+const INITIAL_REQUESTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Announcements of servers that may wait to be taken.
-const CHANGES: usize = 256;
+const CHANGE_QUEUE: usize = 256;
 
 /// How long all conversations may take to end.
-const FAREWELL: Duration = Duration::from_secs(20);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The conversations with one server.
-pub(super) struct Pool {
-    dialer: Arc<Dialer>,
-    slots: Mutex<Slots>,
+pub(super) struct UpstreamPool {
+    connector: Arc<UpstreamConnector>,
+    slots: Mutex<UpstreamSlots>,
     /// What servers announce in callers' sessions.
     changes: broadcast::Sender<SessionChange>,
     is_closed: AtomicBool,
@@ -60,66 +60,75 @@ pub(super) struct Pool {
 /// Something that changed in the session of one key.
 #[derive(Clone, Debug)]
 pub(super) struct SessionChange {
-    pub(super) key: Key,
+    pub(super) key: SessionKey,
     /// Nothing when the session ended.
     pub(super) change: Option<Change>,
 }
 
 /// Keeps a session open while no call runs in it.
-pub(super) struct Hold(#[expect(dead_code, reason = "a slot in use does not rest")] Arc<Slot>);
+pub(super) struct SessionHold(
+    #[expect(dead_code, reason = "a slot in use does not rest")] Arc<UpstreamSlot>,
+);
 
 /// The place of one conversation.
-pub(super) struct Slot {
+pub(super) struct UpstreamSlot {
     /// Nothing for a session that is not in the pool.
-    key: Option<Key>,
+    key: Option<SessionKey>,
     /// The conversation, while there is one; opened by the first who needs it.
-    place: Place,
-    callers: Callers,
-    turn: Arc<Semaphore>,
-    used: Mutex<Instant>,
+    cell: ConnectionCell,
+    active_calls: ActiveCalls,
+    exclusive: Arc<Semaphore>,
+    last_used: Mutex<Instant>,
     /// The least important messages that the server was told to send in this conversation.
-    level: Mutex<Option<Level>>,
+    log_level: Mutex<Option<Level>>,
     /// Whether the only call in it waits for answers of its caller.
     is_parked: AtomicBool,
 }
 
 /// A conversation that one call uses.
-pub(super) struct Lease {
+pub(super) struct UpstreamLease {
     pub(super) connection: Connection,
-    pub(super) joined: Joined,
+    pub(super) active_call: ActiveCallHandle,
     /// Which of its caller's conversations it is.
     pub(super) lane: usize,
-    turn: Option<OwnedSemaphorePermit>,
-    slot: Arc<Slot>,
+    permit: Option<OwnedSemaphorePermit>,
+    pool_slot: Arc<UpstreamSlot>,
     /// Whether the conversation was opened for it.
     is_new: bool,
 }
 
-impl Lease {
+impl UpstreamLease {
     /// A conversation that is there for one call and known to nobody else.
-    pub(super) fn alone(connection: Connection, joined: Joined) -> Self {
-        Self { connection, joined, lane: 0, turn: None, slot: Slot::new(None), is_new: false }
+    pub(super) fn unpooled(connection: Connection, joined: ActiveCallHandle) -> Self {
+        Self {
+            connection,
+            active_call: joined,
+            lane: 0,
+            permit: None,
+            pool_slot: UpstreamSlot::new(None),
+            is_new: false,
+        }
     }
 
     /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
     /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
-    pub(super) async fn settle(&self) {
-        if self.repeat_roots() || (self.is_new && self.turn.is_some()) {
-            self.heed().await;
+    pub(super) async fn wait_for_initial_requests(&self) {
+        if self.renotify_roots() || (self.is_new && self.permit.is_some()) {
+            self.wait_until_processed().await;
         }
     }
 
     /// Whether the server may ask something before it is called: in a new session, or because it asked for roots before
     /// and nobody answered.
-    pub(super) fn asks_before_calls(&self) -> bool {
+    pub(super) fn may_request_input_first(&self) -> bool {
         let has_session = self.connection.greeting().rules.era == Era::Handshake;
-        self.repeat_roots() || (self.is_new && has_session)
+        self.renotify_roots() || (self.is_new && has_session)
     }
 
     /// Tells a server that asked for roots and got no answer that they changed, so that it asks again. Returns whether
     /// there was one.
-    fn repeat_roots(&self) -> bool {
-        let is_missed = self.joined.take_missed_roots();
+    fn renotify_roots(&self) -> bool {
+        let is_missed = self.active_call.take_missed_roots();
         if is_missed {
             self.connection.roots_changed();
         }
@@ -127,48 +136,48 @@ impl Lease {
     }
 
     /// Waits until a server has dealt with what it was told before.
-    pub(super) async fn heed(&self) {
+    pub(super) async fn wait_until_processed(&self) {
         // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
-        _ = timeout(SETTLING, self.connection.ping()).await;
+        _ = timeout(INITIAL_REQUESTS_TIMEOUT, self.connection.ping()).await;
     }
 
     /// Whether it is the session of this session of a client, and of no other.
-    pub(super) fn is_of(&self, client: &Arc<str>) -> bool {
-        let owner = self.slot.key.as_ref().map(|key| &key.owner);
-        matches!(owner, Some(Owner::Conversation { name, .. }) if name == client)
+    pub(super) fn belongs_to(&self, client: &Arc<str>) -> bool {
+        let owner = self.pool_slot.key.as_ref().map(|key| &key.owner);
+        matches!(owner, Some(SessionOwner::ClientSession { name, .. }) if name == client)
     }
 
     /// Its place.
-    pub(super) fn slot(&self) -> Weak<Slot> {
-        Arc::downgrade(&self.slot)
+    pub(super) fn weak_slot(&self) -> Weak<UpstreamSlot> {
+        Arc::downgrade(&self.pool_slot)
     }
 
     /// Whether it is the gateway's own session, which callers may share.
     pub(super) fn is_shared(&self) -> bool {
-        self.slot.key.as_ref().is_some_and(|key| key.owner == Owner::Gateway)
+        self.pool_slot.key.as_ref().is_some_and(|key| key.owner == SessionOwner::Gateway)
     }
 
     /// The key of the session, if it was opened for this call.
-    pub(super) fn new_key(&self) -> Option<&Key> {
-        self.slot.key.as_ref().filter(|_| self.is_new)
+    pub(super) fn opened_key(&self) -> Option<&SessionKey> {
+        self.pool_slot.key.as_ref().filter(|_| self.is_new)
     }
 
     /// Makes this the last call in the conversation.
-    pub(super) fn spoil(&self) {
-        self.slot.place.take();
+    pub(super) fn retire_connection(&self) {
+        self.pool_slot.cell.take();
     }
 
     /// Notes whether the call waits for answers of its caller.
     pub(super) fn set_parked(&self, parked: bool) {
         // The conversation of one call at a time waits only if that call does.
-        if self.turn.is_some() {
-            self.slot.is_parked.store(parked, Ordering::Release);
+        if self.permit.is_some() {
+            self.pool_slot.is_parked.store(parked, Ordering::Release);
         }
     }
 
     /// Whether the server has to be told to send messages of this level too; it is taken for told then.
-    pub(super) fn lowers_level(&self, wanted: Level) -> bool {
-        let mut level = self.slot.level.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn claim_lower_level(&self, wanted: Level) -> bool {
+        let mut level = self.pool_slot.log_level.lock().unwrap_or_else(PoisonError::into_inner);
         let lowers = level.is_none_or(|level| wanted < level);
         if lowers {
             *level = Some(wanted);
@@ -177,96 +186,97 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for UpstreamLease {
     fn drop(&mut self) {
         self.set_parked(false);
-        self.slot.touch();
+        self.pool_slot.touch();
     }
 }
 
-impl Slot {
-    fn new(key: Option<Key>) -> Arc<Self> {
+impl UpstreamSlot {
+    fn new(key: Option<SessionKey>) -> Arc<Self> {
         Arc::new(Self {
             key,
-            place: Place::default(),
-            callers: Callers::default(),
-            turn: Arc::new(Semaphore::new(1)),
-            used: Mutex::new(Instant::now()),
-            level: Mutex::default(),
+            cell: ConnectionCell::default(),
+            active_calls: ActiveCalls::default(),
+            exclusive: Arc::new(Semaphore::new(1)),
+            last_used: Mutex::new(Instant::now()),
+            log_level: Mutex::default(),
             is_parked: AtomicBool::new(false),
         })
     }
 
     /// Tells the server that the roots of its client changed.
-    pub(super) fn roots_changed(&self) {
-        if let Some(connection) = self.opened() {
+    pub(super) fn notify_roots_changed(&self) {
+        if let Some(connection) = self.connection_if_open() {
             connection.roots_changed();
         }
     }
 
     fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Whether no call runs in it.
-    fn rests(self: &Arc<Self>) -> bool {
+    fn is_idle(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1
     }
 
-    fn rests_since(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle_since(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves a conversation whose server went on asking after its call was given up.
-    fn forsake_if_astray(&self) {
-        if self.callers.take_astray() {
-            self.place.take();
+    fn retire_if_stray(&self) {
+        if self.active_calls.take_stray_requests() {
+            self.cell.take();
         }
     }
 
     /// The conversation, if it is open.
-    fn opened(&self) -> Option<Connection> {
-        self.place.opened()
+    fn connection_if_open(&self) -> Option<Connection> {
+        self.cell.open_connection()
     }
 
     /// The conversation, opened if it is not.
     async fn open(
         &self,
-        dialer: &Dialer,
-        (owner, era): (&Owner, Era),
+        dialer: &UpstreamConnector,
+        (owner, era): (&SessionOwner, Era),
         capabilities: &Arc<ClientCapabilities>,
         changes: &broadcast::Sender<SessionChange>,
     ) -> Result<Connection, Fault> {
-        let _filling = self.place.filling().await;
-        if let Some(connection) = self.opened() {
+        let _filling = self.cell.lock_for_filling().await;
+        if let Some(connection) = self.connection_if_open() {
             return Ok(connection);
         }
-        if let Some(closed) = self.place.take().and_then(|gone| gone.close_reason())
+        if let Some(closed) = self.cell.take().and_then(|gone| gone.close_reason())
             && !closed.session_lost
         {
-            dialer.failed(&closed.fault, owner);
+            dialer.record_failure(&closed.fault, owner);
         }
-        self.callers.begin();
-        let connection = dialer.open(&self.callers.offer(capabilities), owner, era).await?;
-        if let Some(key) = self.key.clone().filter(|_| *owner != Owner::Gateway) {
-            tokio::spawn(tell_changes(connection.notifications(), key, changes.clone()));
+        self.active_calls.reset();
+        let connection =
+            dialer.open(&self.active_calls.client_offer(capabilities), owner, era).await?;
+        if let Some(key) = self.key.clone().filter(|_| *owner != SessionOwner::Gateway) {
+            tokio::spawn(forward_changes(connection.notifications(), key, changes.clone()));
         }
-        self.place.fill(connection.clone());
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.cell.fill(connection.clone());
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(connection)
     }
 }
 
-impl Pool {
+impl UpstreamPool {
     /// Room for so many conversations of callers, and for so many of them of one principal.
-    pub(super) fn new(dialer: Arc<Dialer>, most: usize, share: usize) -> Arc<Self> {
+    pub(super) fn new(dialer: Arc<UpstreamConnector>, most: usize, share: usize) -> Arc<Self> {
         let pool = Arc::new(Self {
-            dialer,
-            slots: Mutex::new(Slots::new(most, share)),
-            changes: broadcast::Sender::new(CHANGES),
+            connector: dialer,
+            slots: Mutex::new(UpstreamSlots::new(most, share)),
+            changes: broadcast::Sender::new(CHANGE_QUEUE),
             is_closed: AtomicBool::new(false),
         });
-        tokio::spawn(sweep(Arc::downgrade(&pool)));
+        tokio::spawn(sweep_idle(Arc::downgrade(&pool)));
         pool
     }
 
@@ -274,96 +284,110 @@ impl Pool {
     /// their caller, the oldest of them has to make room.
     pub(super) async fn lease(
         &self,
-        key: Key,
+        key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
         conversation: Option<Arc<str>>,
-        parking: &Parking,
-    ) -> Result<Lease, Fault> {
+        parking: &ParkedCalls,
+    ) -> Result<UpstreamLease, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
         let (slot, turn, lane) = match key.exclusive {
-            false => (self.slot(key)?, None, 0),
+            false => (self.slot_for(key)?, None, 0),
             true => {
-                let (slot, turn, lane) = Box::pin(self.exclusive(key, parking)).await?;
+                let (slot, turn, lane) = Box::pin(self.lease_exclusive(key, parking)).await?;
                 (slot, Some(turn), lane)
             }
         };
         if turn.is_some() {
-            slot.forsake_if_astray();
+            slot.retire_if_stray();
         }
         // Joined before the conversation is opened: some servers ask as soon as it is.
-        let joined = slot.callers.join(conversation);
-        let (connection, is_new) = self.open(&slot, (&owner, era), capabilities).await?;
-        Ok(Lease { connection, joined, lane, turn, slot, is_new })
+        let joined = slot.active_calls.add_call(conversation);
+        let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
+        Ok(UpstreamLease {
+            connection,
+            active_call: joined,
+            lane,
+            permit: turn,
+            pool_slot: slot,
+            is_new,
+        })
     }
 
     /// A session that is opened for no call. What its server asks is asked of this client, if there is one.
-    pub(super) async fn connect(
+    pub(super) async fn open_session(
         &self,
-        key: Key,
+        key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
-        client: impl FnOnce(Weak<Slot>) -> Option<OnlyClient>,
+        client: impl FnOnce(Weak<UpstreamSlot>) -> Option<SessionClient>,
     ) -> Result<Connection, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
-        let slot = self.slot(key)?;
+        let slot = self.slot_for(key)?;
         // Before it is opened: some servers ask as soon as it is.
-        if slot.callers.client().is_none()
+        if slot.active_calls.client().is_none()
             && let Some(client) = client(Arc::downgrade(&slot))
         {
-            slot.callers.set_client(client);
+            slot.active_calls.set_client(client);
         }
-        Ok(self.open(&slot, (&owner, era), capabilities).await?.0)
+        Ok(self.open_slot(&slot, (&owner, era), capabilities).await?.0)
     }
 
     /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
     /// they belong to, and what says nothing is for the call whose turn it is.
-    pub(super) async fn lease_again(
+    pub(super) async fn lease_for_task(
         &self,
-        key: Key,
+        key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
         conversation: Option<Arc<str>>,
-    ) -> Result<Lease, Fault> {
+    ) -> Result<UpstreamLease, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
         let (lane, exclusive) = (key.lane, key.exclusive);
-        let slot = self.slot(key)?;
+        let slot = self.slot_for(key)?;
         let joined = match exclusive {
-            true => Callers::default().join(conversation),
-            false => slot.callers.join(conversation),
+            true => ActiveCalls::default().add_call(conversation),
+            false => slot.active_calls.add_call(conversation),
         };
-        let (connection, is_new) = self.open(&slot, (&owner, era), capabilities).await?;
-        Ok(Lease { connection, joined, lane, turn: None, slot, is_new })
+        let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
+        Ok(UpstreamLease {
+            connection,
+            active_call: joined,
+            lane,
+            permit: None,
+            pool_slot: slot,
+            is_new,
+        })
     }
 
     /// The conversation of a slot, and whether it has just been opened.
-    async fn open(
+    async fn open_slot(
         &self,
-        slot: &Slot,
-        whose: (&Owner, Era),
+        slot: &UpstreamSlot,
+        whose: (&SessionOwner, Era),
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Connection, bool), Fault> {
-        if let Some(connection) = slot.opened() {
+        if let Some(connection) = slot.connection_if_open() {
             return Ok((connection, false));
         }
-        let opening = slot.open(&self.dialer, whose, capabilities, &self.changes);
+        let opening = slot.open(&self.connector, whose, capabilities, &self.changes);
         Ok((Box::pin(opening).await?, true))
     }
 
     /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
     /// found again; a further one while calls wait for their answers in the others.
-    async fn exclusive(
+    async fn lease_exclusive(
         &self,
-        key: Key,
-        parking: &Parking,
-    ) -> Result<(Arc<Slot>, OwnedSemaphorePermit, usize), Fault> {
+        key: SessionKey,
+        parking: &ParkedCalls,
+    ) -> Result<(Arc<UpstreamSlot>, OwnedSemaphorePermit, usize), Fault> {
         for _ in 0..2 {
             // The one that is waited for if none is free: one whose call does not wait for its caller.
             let mut running = None;
-            for lane in 0..LANES {
-                let slot = match self.slot(Key { lane, ..key.clone() }) {
+            for lane in 0..MAX_LANES {
+                let slot = match self.slot_for(SessionKey { lane, ..key.clone() }) {
                     // There is no room for a further one: those that there are have to do.
                     Err(_) if lane > 0 => break,
                     slot => slot?,
                 };
-                if let Ok(turn) = Arc::clone(&slot.turn).try_acquire_owned() {
+                if let Ok(turn) = Arc::clone(&slot.exclusive).try_acquire_owned() {
                     return Ok((slot, turn, lane));
                 }
                 if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
@@ -371,21 +395,21 @@ impl Pool {
                 }
             }
             if let Some((slot, lane)) = running {
-                let turn = self.turn(&slot).await?;
+                let turn = self.wait_exclusive(&slot).await?;
                 return Ok((slot, turn, lane));
             }
             let Some(principal) = key.owner.principal() else { break };
-            if !parking.make_room(principal).await {
+            if !parking.evict_oldest(principal).await {
                 break;
             }
         }
-        Err(park::too_many())
+        Err(park::too_many_parked_calls())
     }
 
-    async fn turn(&self, slot: &Slot) -> Result<OwnedSemaphorePermit, Fault> {
-        let turn = timeout(TURN, Arc::clone(&slot.turn).acquire_owned()).await;
+    async fn wait_exclusive(&self, slot: &UpstreamSlot) -> Result<OwnedSemaphorePermit, Fault> {
+        let turn = timeout(EXCLUSIVE_WAIT, Arc::clone(&slot.exclusive).acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or_else(|| {
-            let name = self.dialer.name();
+            let name = self.connector.name();
             let detail = format!(
                 "{name} serves one call at a time that may ask something, and another one has not ended"
             );
@@ -393,14 +417,14 @@ impl Pool {
         })
     }
 
-    fn slot(&self, key: Key) -> Result<Arc<Slot>, Fault> {
-        self.lock().place(key).map_err(|full| {
-            let name = self.dialer.name();
+    fn slot_for(&self, key: SessionKey) -> Result<Arc<UpstreamSlot>, Fault> {
+        self.lock().get_or_insert(key).map_err(|full| {
+            let name = self.connector.name();
             let detail = match full {
-                Full::All(most) => {
+                PoolFull::All(most) => {
                     format!("{most} conversations with {name} are in use, the most allowed")
                 }
-                Full::Share(most) => {
+                PoolFull::PerOwner(most) => {
                     format!("{most} conversations with {name} are in use by this caller, its share")
                 }
             };
@@ -414,15 +438,15 @@ impl Pool {
     }
 
     /// The session of this key, if it is open.
-    pub(super) fn opened(&self, key: &Key) -> Option<Connection> {
+    pub(super) fn connection_if_open(&self, key: &SessionKey) -> Option<Connection> {
         let slot = self.lock().find(key)?;
         slot.touch();
-        slot.opened()
+        slot.connection_if_open()
     }
 
     /// Keeps the session of this key open while no call runs in it.
-    pub(super) fn hold(&self, key: &Key) -> Option<Hold> {
-        self.lock().find(key).map(Hold)
+    pub(super) fn hold_session(&self, key: &SessionKey) -> Option<SessionHold> {
+        self.lock().find(key).map(SessionHold)
     }
 
     /// Whether all conversations were closed.
@@ -432,43 +456,45 @@ impl Pool {
 
     /// Leaves the conversations of an era that the server is not of any more; calls that run there go on. Tells whether
     /// there were any.
-    pub(super) fn leave(&self, era: Era) -> bool {
-        let is_of = |slot: &Slot| slot.opened().is_some_and(|it| it.greeting().rules.era == era);
-        self.lock().leave(is_of)
+    pub(super) fn retire_era(&self, era: Era) -> bool {
+        let is_of = |slot: &UpstreamSlot| {
+            slot.connection_if_open().is_some_and(|it| it.greeting().rules.era == era)
+        };
+        self.lock().remove_matching(is_of)
     }
 
     /// Closes all conversations, each as patiently as if it were the only one.
     pub(super) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        let slots = self.lock().take();
+        let slots = self.lock().take_all();
         let mut closing = JoinSet::new();
         for slot in slots {
             closing.spawn(async move {
-                let _filling = slot.place.filling().await;
-                if let Some(connection) = slot.place.take() {
+                let _filling = slot.cell.lock_for_filling().await;
+                if let Some(connection) = slot.cell.take() {
                     connection.close().await;
                 }
             });
         }
         // What does not end by then is ended with this process.
-        _ = timeout(FAREWELL, closing.join_all()).await;
+        _ = timeout(CLOSE_TIMEOUT, closing.join_all()).await;
     }
 
     /// Forgets conversations that rest, except the gateway's own.
-    fn forget_idle(&self) {
+    fn close_idle(&self) {
         let now = Instant::now();
-        self.lock().forget(|slot| slot.rests_since() + IDLE <= now);
+        self.lock().remove_idle(|slot| slot.idle_since() + IDLE_TIMEOUT <= now);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+    fn lock(&self) -> MutexGuard<'_, UpstreamSlots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Tells of what a server announces, as long as the session lasts.
-async fn tell_changes(
+async fn forward_changes(
     mut notices: broadcast::Receiver<ServerNotification>,
-    key: Key,
+    key: SessionKey,
     changes: broadcast::Sender<SessionChange>,
 ) {
     // Nobody who keeps lists is nobody to tell.
@@ -486,11 +512,11 @@ async fn tell_changes(
     }
 }
 
-async fn sweep(pool: Weak<Pool>) {
+async fn sweep_idle(pool: Weak<UpstreamPool>) {
     loop {
-        sleep(IDLE / 10).await;
+        sleep(IDLE_TIMEOUT / 10).await;
         match pool.upgrade() {
-            Some(pool) => pool.forget_idle(),
+            Some(pool) => pool.close_idle(),
             None => return,
         }
     }

@@ -11,63 +11,67 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::callers::{Aside, Asides, Callers};
-use super::outside::{AskedRoots, apply_roots};
-use super::pool::Lease;
-use super::unmet::Unmet;
+use super::active_calls::{ActiveCalls, OutOfBand, OutOfBandQueue};
+use super::declined_input::DeclinedInput;
+use super::pool::UpstreamLease;
+use super::session_input::{RootsRequestGuard, apply_roots};
 
 /// What happens next to a call.
-enum Turn {
+enum RelayEvent {
     Step(CallStep),
-    Aside(Aside),
+    OutOfBand(OutOfBand),
     /// One of the questions is answered.
-    Settled,
+    InputAnswered,
     /// A page that was asked to be visited has done its part.
-    Visited(String),
+    UrlElicitationDone(String),
 }
 
 /// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
 /// Dropping the call cancels it.
-pub(super) async fn follow(
+pub(super) async fn relay_call(
     calling: &mut PendingCall,
-    lease: &mut Lease,
+    lease: &mut UpstreamLease,
     context: &Context,
 ) -> Outcome {
     // Most calls ask nothing and tell nothing: what is needed for that is on the heap.
-    let mut asking: Option<Box<Asking>> = None;
-    let mut unmet = Unmet::default();
+    let mut asking: Option<Box<PendingInput>> = None;
+    let mut unmet = DeclinedInput::default();
     loop {
         let turn = match &mut asking {
-            None => next(calling, &mut lease.joined.asides).await,
-            Some(asking) => Box::pin(asking.next(calling, &mut lease.joined.asides)).await,
+            None => next_call_event(calling, &mut lease.active_call.out_of_band).await,
+            Some(asking) => {
+                Box::pin(asking.next_event(calling, &mut lease.active_call.out_of_band)).await
+            }
         };
         match turn {
-            Turn::Step(CallStep::Event(CallEvent::Event(event)))
-            | Turn::Aside(Aside::Logged(event)) => {
+            RelayEvent::Step(CallStep::Event(CallEvent::Event(event)))
+            | RelayEvent::OutOfBand(OutOfBand::Log(event)) => {
                 Box::pin(context.send_event(event)).await;
             }
-            Turn::Step(CallStep::Event(CallEvent::InputRequested(asked)))
-            | Turn::Aside(Aside::Asked(asked)) => {
-                asking.get_or_insert_default().ask(asked, context, lease, &mut unmet);
+            RelayEvent::Step(CallStep::Event(CallEvent::InputRequested(asked)))
+            | RelayEvent::OutOfBand(OutOfBand::InputRequest(asked)) => {
+                asking.get_or_insert_default().add(asked, context, lease, &mut unmet);
             }
-            Turn::Step(CallStep::Event(CallEvent::InputNotOffered(question))) => {
-                unmet.note(question)
+            RelayEvent::Step(CallStep::Event(CallEvent::InputNotOffered(question))) => {
+                unmet.record(question)
             }
-            Turn::Step(CallStep::Event(CallEvent::InputWithdrawn(question))) => {
+            RelayEvent::Step(CallStep::Event(CallEvent::InputWithdrawn(question))) => {
                 asking.get_or_insert_default().withdraw(question);
             }
-            Turn::Step(CallStep::Done(outcome)) => {
-                lease.joined.answered();
-                return match lease.joined.asides.try_recv() {
-                    None => unmet.judge(outcome, context),
-                    Some(aside) => Box::pin(end(outcome, aside, unmet, lease, context)).await,
+            RelayEvent::Step(CallStep::Done(outcome)) => {
+                lease.active_call.set_answered();
+                return match lease.active_call.out_of_band.try_recv() {
+                    None => unmet.explain(outcome, context),
+                    Some(aside) => {
+                        Box::pin(finish_call(outcome, aside, unmet, lease, context)).await
+                    }
                 };
             }
-            Turn::Step(CallStep::Ended(_)) => {
-                return super::broken("the call ended without an answer").into();
+            RelayEvent::Step(CallStep::Ended(_)) => {
+                return super::internal_fault("the call ended without an answer").into();
             }
-            Turn::Settled => {}
-            Turn::Visited(id) => {
+            RelayEvent::InputAnswered => {}
+            RelayEvent::UrlElicitationDone(id) => {
                 Box::pin(context.send_event(Event::ElicitationCompleted(id))).await
             }
         }
@@ -75,16 +79,19 @@ pub(super) async fn follow(
 }
 
 /// Answers what a server asks before it is called, by asking the caller.
-pub(super) async fn settle(lease: &mut Lease, context: &Context) {
-    lease.heed().await;
+pub(super) async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
+    lease.wait_until_processed().await;
     let mut was_asked = false;
-    while let Some(aside) = lease.joined.asides.try_recv() {
+    while let Some(aside) = lease.active_call.out_of_band.try_recv() {
         match aside {
-            Aside::Logged(event) => context.send_event(event).await,
-            Aside::Asked(asked) => {
+            OutOfBand::Log(event) => context.send_event(event).await,
+            OutOfBand::InputRequest(asked) => {
                 was_asked = true;
-                let Some(asked) = Unmet::default().pass(asked, context) else { continue };
-                answer(asked, lease.joined.callers(), context).await;
+                let Some(asked) = DeclinedInput::default().decline_unsupported(asked, context)
+                else {
+                    continue;
+                };
+                answer_request(asked, lease.active_call.active_calls(), context).await;
             }
         }
     }
@@ -94,97 +101,104 @@ pub(super) async fn settle(lease: &mut Lease, context: &Context) {
 }
 
 /// Asks the caller, and tells the server the answer.
-fn answer(
+fn answer_request(
     asked: ServerInputRequest,
-    callers: Callers,
+    callers: ActiveCalls,
     context: &Context,
 ) -> impl Future<Output = ()> + Send + use<> {
     let (ServerInputRequest { request: question, responder: reply, .. }, context) =
         (asked, context.clone());
-    let roots = AskedRoots::of(&question, callers);
+    let roots = RootsRequestGuard::of(&question, callers);
     async move {
         let answer = context.request_input(question).await;
-        roots.into_iter().for_each(|roots| roots.settle(&reply));
+        roots.into_iter().for_each(|roots| roots.resolve(&reply));
         reply.respond(answer.map_err(InputRequestError::declined));
     }
 }
 
 /// What the call itself says, or else the server aside of it.
-async fn next(calling: &mut PendingCall, asides: &mut Asides) -> Turn {
+async fn next_call_event(calling: &mut PendingCall, asides: &mut OutOfBandQueue) -> RelayEvent {
     tokio::select! {
         biased;
-        step = calling.next() => Turn::Step(step),
-        Some(aside) = asides.recv() => Turn::Aside(aside),
+        step = calling.next() => RelayEvent::Step(step),
+        Some(aside) = asides.recv() => RelayEvent::OutOfBand(aside),
     }
 }
 
 /// Ends a call of which something was said before the answer, and is told before it.
-async fn end(
+async fn finish_call(
     outcome: Outcome,
-    first: Aside,
-    unmet: Unmet,
-    lease: &mut Lease,
+    first: OutOfBand,
+    unmet: DeclinedInput,
+    lease: &mut UpstreamLease,
     context: &Context,
 ) -> Outcome {
     let mut next = Some(first);
-    while let Some(Aside::Logged(event)) = next {
+    while let Some(OutOfBand::Log(event)) = next {
         context.send_event(event).await;
-        next = lease.joined.asides.try_recv();
+        next = lease.active_call.out_of_band.try_recv();
     }
-    unmet.judge(outcome, context)
+    unmet.explain(outcome, context)
 }
 
 /// Questions that the caller is being asked.
 #[derive(Default)]
-struct Asking {
+struct PendingInput {
     running: JoinSet<()>,
-    open: HashMap<InputRequestKey, AbortHandle>,
+    by_key: HashMap<InputRequestKey, AbortHandle>,
     /// The names of pages that were asked to be visited, and who tells that one has done its part.
-    visits: Vec<String>,
-    notices: Option<broadcast::Receiver<ServerNotification>>,
+    url_elicitations: Vec<String>,
+    notifications: Option<broadcast::Receiver<ServerNotification>>,
 }
 
-impl Asking {
+impl PendingInput {
     /// The same as [`next`], while questions wait for answers.
-    async fn next(&mut self, calling: &mut PendingCall, asides: &mut Asides) -> Turn {
-        let Self { running, visits, notices, .. } = self;
+    async fn next_event(
+        &mut self,
+        calling: &mut PendingCall,
+        asides: &mut OutOfBandQueue,
+    ) -> RelayEvent {
+        let Self { running, url_elicitations: visits, notifications: notices, .. } = self;
         tokio::select! {
             biased;
-            turn = next(calling, asides) => turn,
-            Some(_) = running.join_next() => Turn::Settled,
-            id = next_visited(notices) => match visits.iter().position(|asked| *asked == id) {
-                Some(place) => Turn::Visited(visits.swap_remove(place)),
-                None => Turn::Settled,
+            turn = next_call_event(calling, asides) => turn,
+            Some(_) = running.join_next() => RelayEvent::InputAnswered,
+            id = next_completed_elicitation(notices) => match visits.iter().position(|asked| *asked == id) {
+                Some(place) => RelayEvent::UrlElicitationDone(visits.swap_remove(place)),
+                None => RelayEvent::InputAnswered,
             },
         }
     }
 
-    fn ask(
+    fn add(
         &mut self,
         asked: ServerInputRequest,
         context: &Context,
-        lease: &Lease,
-        unmet: &mut Unmet,
+        lease: &UpstreamLease,
+        unmet: &mut DeclinedInput,
     ) {
-        let Some(asked) = unmet.pass(asked, context) else { return };
+        let Some(asked) = unmet.decline_unsupported(asked, context) else { return };
         if let InputRequest::Url { id, .. } = &asked.request {
-            self.notices.get_or_insert_with(|| lease.connection.notifications());
-            self.visits.push(id.clone());
+            self.notifications.get_or_insert_with(|| lease.connection.notifications());
+            self.url_elicitations.push(id.clone());
         }
         let key = asked.responder.key();
-        let handle = self.running.spawn(answer(asked, lease.joined.callers(), context));
-        self.open.insert(key, handle);
+        let handle =
+            self.running.spawn(answer_request(asked, lease.active_call.active_calls(), context));
+        self.by_key.insert(key, handle);
     }
 
     fn withdraw(&mut self, question: InputRequestKey) {
-        if let Some(asking) = self.open.remove(&question) {
+        if let Some(asking) = self.by_key.remove(&question) {
             asking.abort();
         }
     }
 }
 
 /// The name of the next visit that is over.
-async fn next_visited(notices: &mut Option<broadcast::Receiver<ServerNotification>>) -> String {
+async fn next_completed_elicitation(
+    notices: &mut Option<broadcast::Receiver<ServerNotification>>,
+) -> String {
     let Some(notices) = notices else { return std::future::pending().await };
     loop {
         match notices.recv().await {

@@ -149,14 +149,14 @@ impl ClientChannel for Client {
 }
 
 fn gateway(federation: &Federation, name: &str, affinity: Affinity) -> Service {
-    dial::inside::add(name, folders);
-    let settings = Settings {
+    connector::in_process::register(name, folders);
+    let settings = UpstreamSettings {
         affinity,
-        speak: Speak::Revision(Revision::newest(Era::Handshake).rules()),
-        ..Settings::new(Address::Child(Program::new(name, "none")))
+        revisions: RevisionChoice::Revision(Revision::newest(Era::Handshake).rules()),
+        ..UpstreamSettings::new(Address::Child(Program::new(name, "none")))
     };
     let service = Server::new("gateway").with(federation.layer()).start();
-    federation.begin(vec![settings], &service.registry(), false);
+    federation.start_upstreams(vec![settings], &service.registry(), false);
     service
 }
 

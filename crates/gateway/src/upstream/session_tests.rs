@@ -232,16 +232,19 @@ impl<'a> Client<'a> {
     }
 }
 
-fn settings(name: &str) -> Settings {
-    dial::inside::add(name, stateful);
+fn settings(name: &str) -> UpstreamSettings {
+    connector::in_process::register(name, stateful);
     let revision = Revision::newest(Era::Handshake).rules();
-    let speak = Speak::Revision(revision);
-    Settings { speak, ..Settings::new(Address::Child(Program::new(name, "none"))) }
+    let speak = RevisionChoice::Revision(revision);
+    UpstreamSettings {
+        revisions: speak,
+        ..UpstreamSettings::new(Address::Child(Program::new(name, "none")))
+    }
 }
 
-fn gateway(federation: &Federation, settings: Settings) -> Service {
+fn gateway(federation: &Federation, settings: UpstreamSettings) -> Service {
     let service = Server::new("gateway").with(federation.layer()).start();
-    federation.begin(vec![settings], &service.registry(), false);
+    federation.start_upstreams(vec![settings], &service.registry(), false);
     service
 }
 
@@ -282,7 +285,7 @@ async fn a_caller_with_a_capability_or_an_extension_sees_what_the_server_has_for
         for era in [Era::Handshake, Era::Stateless] {
             for affinity in [Affinity::Principal, Affinity::Session, Affinity::Single] {
                 let federation = Federation::default();
-                let settings = Settings { affinity, ..settings("sessions_able") };
+                let settings = UpstreamSettings { affinity, ..settings("sessions_able") };
                 let service = gateway(&federation, settings);
                 let able = Client::new(&service, "ann", era, &capabilities);
                 let plain = Client::new(&service, "ann", era, &json!({}));
@@ -326,7 +329,7 @@ async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
     for (name, layer) in layers {
         let federation = Federation::default();
         let chain = Chain::new(vec![layer]);
-        let service = gateway(&federation, Settings { chain, ..settings(name) });
+        let service = gateway(&federation, UpstreamSettings { chain, ..settings(name) });
         let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
         assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "{name}");
         assert!(ann.call("whoami").await.is_ok(), "{name}");
@@ -339,7 +342,7 @@ async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobody_guesses() {
-    let prefixed = |name: &str, prefix: &str| Settings {
+    let prefixed = |name: &str, prefix: &str| UpstreamSettings {
         naming: Naming { prefix: prefix.to_owned() },
         ..settings(name)
     };
@@ -350,7 +353,7 @@ async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobod
         prefixed("sessions_two", ""),
         prefixed("sessions_three", ""),
     ];
-    federation.begin(servers, &service.registry(), false);
+    federation.start_upstreams(servers, &service.registry(), false);
     let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
     ann.tools().await;
     assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "two may have it");
@@ -373,7 +376,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
         (Era::Handshake, rooted, Affinity::Principal),
     ] {
         let federation = Federation::default();
-        let settings = Settings { affinity, ..settings("sessions_watched") };
+        let settings = UpstreamSettings { affinity, ..settings("sessions_watched") };
         let service = gateway(&federation, settings);
         let ann = Client::new(&service, "ann", era, &capabilities);
         let bob = Client::new(&service, "bob", era, &capabilities);
@@ -390,7 +393,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
             assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
         }
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
-        sleep(2 * LINGER).await;
+        sleep(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "nobody watches any more");
     }
@@ -412,7 +415,7 @@ async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more()
         .for_each(|uri| service.registry().subscription_ended(uri, ann.outlet.connection_id()));
     assert!(tasks() <= before + 1, "{} tasks more", tasks() - before);
     assert_eq!(ann.call("watched").await.unwrap(), "100", "many come back at once");
-    sleep(2 * LINGER).await;
+    sleep(2 * UNSUBSCRIBE_DELAY).await;
     assert_eq!(ann.call("watched").await.unwrap(), "0", "nobody watches any more");
 }
 
@@ -420,7 +423,7 @@ async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more()
 async fn a_subscription_moves_to_the_session_that_a_call_opens() {
     for affinity in [Affinity::Principal, Affinity::Single] {
         let federation = Federation::default();
-        let settings = Settings { affinity, ..settings("sessions_moving") };
+        let settings = UpstreamSettings { affinity, ..settings("sessions_moving") };
         let service = gateway(&federation, settings);
         // Such a caller tells its roots in answers to its calls, so nothing but a call opens its session.
         let ann = Client::new(&service, "ann", Era::Stateless, &json!({"roots": {}}));
@@ -439,7 +442,7 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "in the next session");
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
-        sleep(2 * LINGER).await;
+        sleep(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "nobody watches any more");
     }
@@ -449,7 +452,7 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
 async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_other() {
     for affinity in [Affinity::Principal, Affinity::Single, Affinity::Shared] {
         let federation = Federation::default();
-        let settings = Settings { affinity, ..settings("sessions_logging") };
+        let settings = UpstreamSettings { affinity, ..settings("sessions_logging") };
         let service = gateway(&federation, settings);
         let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
         let bob = Client::new(&service, "bob", Era::Handshake, &json!({}));
@@ -479,8 +482,8 @@ async fn a_message_outside_of_a_call_passes_the_layers_of_the_upstream_and_of_th
     let chain = Chain::new(vec![Arc::new(redact("session"))]);
     let server = Server::new("gateway").with(redact("[0-9]+")).with(federation.layer());
     let service = server.start();
-    let settings = Settings { chain, ..settings("sessions_redacted") };
-    federation.begin(vec![settings], &service.registry(), false);
+    let settings = UpstreamSettings { chain, ..settings("sessions_redacted") };
+    federation.start_upstreams(vec![settings], &service.registry(), false);
     let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
     ann.call("log").await.unwrap();
     timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();

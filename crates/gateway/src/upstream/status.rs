@@ -8,8 +8,8 @@ use creole::proto::fault::Fault;
 use creole::proto::model::{ExcludedItem, ListKind};
 
 use super::Upstream;
-use super::catalogue::LISTS;
-use super::keeper::Status;
+use super::list_fetch::LISTS;
+use super::list_sync::StartupStatus;
 
 /// The state of one upstream at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,26 +80,26 @@ pub struct UpstreamError {
 
 impl From<&Fault> for UpstreamError {
     fn from(fault: &Fault) -> Self {
-        Self { message: message(fault), stderr: fault.trace.clone() }
+        Self { message: fault_message(fault), stderr: fault.trace.clone() }
     }
 }
 
 /// What is known of an upstream besides its lists.
 #[derive(Default)]
-pub(super) struct Facts(Mutex<Known>);
+pub(super) struct StatusRecord(Mutex<StatusData>);
 
 #[derive(Clone, Default)]
-struct Known {
+struct StatusData {
     revision: Option<String>,
     declared: Vec<ListKind>,
     latency: Option<Duration>,
     last_error: Option<UpstreamError>,
 }
 
-impl Facts {
+impl StatusRecord {
     pub(super) fn set_error(&self, fault: &Fault) {
         let error = UpstreamError::from(fault);
-        self.with(|known| {
+        self.update(|known| {
             // While an upstream is not tried again, each attempt repeats why it failed, without its last lines.
             let is_repeated = |last: &UpstreamError| error.message.contains(&last.message);
             if error.stderr.is_some() || !known.last_error.as_ref().is_some_and(is_repeated) {
@@ -109,14 +109,14 @@ impl Facts {
     }
 
     pub(super) fn set_latency(&self, latency: Duration) {
-        self.with(|known| known.latency = Some(latency));
+        self.update(|known| known.latency = Some(latency));
     }
 
     /// Records what the upstream said of itself.
     pub(super) fn set_greeting(&self, greeting: &creole::proto::client::NegotiationResult) {
         let has = greeting.server_info.capabilities;
         let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&has));
-        self.with(|known| {
+        self.update(|known| {
             known.revision = Some(greeting.version.clone());
             known.declared = declared.map(|(kind, _)| *kind).collect();
         });
@@ -127,11 +127,11 @@ impl Facts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).declared.contains(&kind)
     }
 
-    fn with(&self, change: impl FnOnce(&mut Known)) {
+    fn update(&self, change: impl FnOnce(&mut StatusData)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn known(&self) -> Known {
+    fn snapshot(&self) -> StatusData {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -144,30 +144,34 @@ fn excluded_line((kind, item): &(ListKind, ExcludedItem)) -> String {
 impl Upstream {
     /// The state of this upstream now.
     pub fn status(&self) -> UpstreamStatus {
-        let Known { revision, declared, latency, last_error } = self.facts.known();
+        let StatusData { revision, declared, latency, last_error } = self.status_record.snapshot();
         let list = |kind: &ListKind| ListStatus {
             kind: *kind,
-            items: self.views.count(*kind),
-            failure: self.failures.fault(*kind).as_ref().map(message),
+            items: self.lists.count(*kind),
+            failure: self.list_failures.fault(*kind).as_ref().map(fault_message),
         };
         UpstreamStatus {
             name: self.name().to_owned(),
             state: match &*self.status.borrow() {
-                Status::Starting if self.awake_since().is_none() => UpstreamState::Waiting,
-                Status::Starting => UpstreamState::Starting,
-                Status::Ready => UpstreamState::Ready,
-                Status::Failed(fault) => UpstreamState::Failed(self.located(&message(fault))),
+                StartupStatus::Starting if self.starting_since().is_none() => {
+                    UpstreamState::Waiting
+                }
+                StartupStatus::Starting => UpstreamState::Starting,
+                StartupStatus::Ready => UpstreamState::Ready,
+                StartupStatus::Failed(fault) => {
+                    UpstreamState::Failed(self.with_address(&fault_message(fault)))
+                }
             },
-            transport: match self.settings.way {
+            transport: match self.settings.address {
                 Address::Child(_) => "stdio",
                 Address::Http(_) => "http",
             },
             revision,
             lists: declared.iter().map(list).collect(),
-            excluded: self.left_out.all().iter().map(excluded_line).collect(),
+            excluded: self.excluded_items.all().iter().map(excluded_line).collect(),
             latency,
             last_error: last_error.map(|error| UpstreamError {
-                message: self.located(&error.message),
+                message: self.with_address(&error.message),
                 stderr: error.stderr,
             }),
         }
@@ -175,9 +179,9 @@ impl Upstream {
 
     /// What happened, with the host and the port of the upstream: whoever runs the gateway needs them, and callers are
     /// not told.
-    pub(super) fn located(&self, message: &str) -> String {
+    pub(super) fn with_address(&self, message: &str) -> String {
         let name = format!("`{}`", self.name());
-        let place = match &self.settings.way {
+        let place = match &self.settings.address {
             Address::Http(target) => target.url().authority().map(|place| place.as_str()),
             Address::Child(_) => None,
         };
@@ -189,7 +193,7 @@ impl Upstream {
 }
 
 /// A fault in words: some faults of servers have no sentence.
-fn message(fault: &Fault) -> String {
+fn fault_message(fault: &Fault) -> String {
     match (fault.detail.is_empty(), fault.subject.is_empty()) {
         (false, _) => fault.detail.clone(),
         (true, false) => format!("{:?}: {}", fault.kind, fault.subject),

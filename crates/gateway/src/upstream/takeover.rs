@@ -11,37 +11,51 @@ use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;
 
-use super::callers::Callers;
-use super::kept::Parked;
-use super::park::Beginning;
-use super::passing::finish;
-use super::pool::Lease;
-use super::{Upstream, terms};
+use super::active_calls::ActiveCalls;
+use super::forward::finish_outcome;
+use super::park::PreparedCall;
+use super::pool::UpstreamLease;
+use super::request_state::ParkedState;
+use super::{Upstream, upstream_request};
 
 impl Upstream {
     /// What comes of a call whose process is gone; nothing if it cannot be gone on with.
-    pub(super) async fn take_over(&self, parked: &Parked, call: &Call) -> Option<Outcome> {
-        let Address::Http(target) = &self.settings.way else { return None };
+    pub(super) async fn take_over(&self, parked: &ParkedState, call: &Call) -> Option<Outcome> {
+        let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;
-        let trace = self.parking.claim(parked, context.principal()).await?;
+        let trace = self.parked_calls.claim_checkpoint(parked, context.principal()).await?;
         let rules = Revision::from_name(&trace.version)?.rules();
-        let resumed =
-            ResumedServer::new(target.clone(), rules, trace.whereabouts(), trace.messages());
-        let capabilities = terms::capabilities(context);
-        let callers = Callers::default();
+        let resumed = ResumedServer::new(
+            target.clone(),
+            rules,
+            trace.resume_point(),
+            trace.request_messages(),
+        );
+        let capabilities = upstream_request::caller_capabilities(context);
+        let callers = ActiveCalls::default();
         // Joined first: it asks as soon as it goes on.
-        let joined = callers.join(context.session_name().cloned());
-        let offer = callers.offer(&capabilities);
-        let opened = self.dialer.adopt(resumed, rules, trace.number, &offer).await;
+        let joined = callers.add_call(context.session_name().cloned());
+        let offer = callers.client_offer(&capabilities);
+        let opened = self.connector.resume_session(resumed, rules, trace.number, &offer).await;
         let connection = opened.ok()?;
-        let lease = Lease::alone(connection.clone(), joined);
+        let lease = UpstreamLease::unpooled(connection.clone(), joined);
         let operation = call.operation.clone();
-        let request =
-            terms::request(operation, context, &capabilities, TaskPreference::Never, rules);
-        let answered = trace.answers(context);
+        let request = upstream_request::upstream_request(
+            operation,
+            context,
+            &capabilities,
+            TaskPreference::Never,
+            rules,
+        );
+        let answered = trace.caller_responses(context);
         let may_repeat = self.may_repeat(&call.operation);
-        let beginning = Beginning { request, mirrors: Arc::default(), answered, may_repeat };
-        let outcome = self.parking.follow(beginning, lease, context).await;
-        Some(finish(outcome, call, &connection))
+        let beginning = PreparedCall {
+            request,
+            mirrored_headers: Arc::default(),
+            known_responses: answered,
+            may_repeat,
+        };
+        let outcome = self.parked_calls.run(beginning, lease, context).await;
+        Some(finish_outcome(outcome, call, &connection))
     }
 }

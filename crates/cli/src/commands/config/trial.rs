@@ -106,7 +106,7 @@ fn each_an_error(lines: &[String]) -> String {
 /// Serves the server of a plan to nobody, until all that it needs was reached or failed.
 async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     let served = Served::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
-    progress::shown(served.federation.settled()).await;
+    progress::shown(served.federation.wait_until_settled()).await;
     let mut wrong = Vec::new();
     for recipe in plan.offered() {
         wrong.extend(Recipe::check_database(recipe).await);
@@ -114,7 +114,7 @@ async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
     for upstream in served.federation.upstreams().iter().filter(|upstream| upstream.is_ready()) {
         let name = upstream.name();
-        let unmatched = upstream.unmatched().into_iter();
+        let unmatched = upstream.unmatched_patterns().into_iter();
         wrong.extend(unmatched.map(|it| format!("upstream `{name}`: {}", matches_nothing(it))));
     }
     if rows.iter().all(Row::is_ready) {

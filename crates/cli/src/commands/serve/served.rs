@@ -9,9 +9,9 @@ use creole::seal::{Sealer, Secrets};
 use creole::state::{State, StateLimits};
 use creole::{Server, Service, catch_panic};
 use creole_gateway::Plan;
-use creole_gateway::federation::{Federation, Succession};
+use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::plan::upstream::Reached;
-use creole_gateway::upstream::{Affinity, Settings};
+use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
@@ -67,8 +67,8 @@ impl Served {
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
         let mut servers = behind(plan, args, affinity, peers.as_ref())?;
-        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
-        federation.begin(servers, &service.registry(), plan.has_own());
+        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
+        federation.start_upstreams(servers, &service.registry(), plan.has_own());
         let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(Entrance::new);
         Ok(Self { service, state, peers, sealer, federation, affinity, guardian, site, entrance })
     }
@@ -93,9 +93,10 @@ impl Served {
         let site = self.site_of(plan);
         let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let mut servers = behind(plan, args, self.affinity, self.peers.as_ref())?;
-        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.way), guardian);
+        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
-        let behind = self.federation.succeed(servers, successor.registry(), plan.has_own());
+        let behind =
+            self.federation.prepare_replacement(servers, successor.registry(), plan.has_own());
         let served = Self { federation, guardian, site, ..self.clone() };
         Ok(Heir { served, successor, behind })
     }
@@ -114,18 +115,18 @@ impl Served {
 pub(super) struct Heir {
     served: Served,
     successor: Replacement,
-    behind: Succession,
+    behind: FederationReplacement,
 }
 
 impl Heir {
     /// Waits until the servers behind it were reached, or could not be.
     pub(super) async fn ready(&self) {
-        self.behind.ready().await;
+        self.behind.wait_until_ready().await;
     }
 
     /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
     pub(super) fn take_over(self) -> (Served, Vec<&'static str>) {
-        let leaving = self.behind.settle(&self.served.federation);
+        let leaving = self.behind.swap(&self.served.federation);
         let before = self.successor.swap();
         if let (Some(entrance), Some(site)) = (&self.served.entrance, &self.served.site) {
             entrance.lead_to(site);
@@ -181,14 +182,14 @@ fn behind(
     args: &ServeArgs,
     affinity: Affinity,
     peers: Option<&Replicas>,
-) -> Result<Vec<Settings>, Failure> {
+) -> Result<Vec<UpstreamSettings>, Failure> {
     let mut program = match args.command.is_empty() {
         true => None,
         false => Some(target::program(&args.command, &args.environment)?),
     };
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {
-        let mut planned = Settings::planned(upstream)
+        let mut planned = UpstreamSettings::from_plan(upstream)
             .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
         if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;
@@ -197,19 +198,25 @@ fn behind(
         if matches!(upstream.reached, Reached::Preset(_))
             && let Some(way) = program.take()
         {
-            planned.way = way;
-            planned.guesses = true;
+            planned.address = way;
+            planned.detects_dialect = true;
         }
-        planned.patience = plan.server.limits.question_timeout;
-        planned.peers = peers.cloned();
+        planned.input_timeout = plan.server.limits.question_timeout;
+        planned.replicas = peers.cloned();
         servers.push(planned);
     }
     if let Some(way) = program {
         let transparent = args.chosen.is_default();
         let patience = plan.server.limits.question_timeout;
         let peers = peers.cloned();
-        let usual = Settings { guesses: true, ..Settings::new(way) };
-        servers.push(Settings { affinity, transparent, patience, peers, ..usual });
+        let usual = UpstreamSettings { detects_dialect: true, ..UpstreamSettings::new(way) };
+        servers.push(UpstreamSettings {
+            affinity,
+            transparent,
+            input_timeout: patience,
+            replicas: peers,
+            ..usual
+        });
     }
     Ok(servers)
 }

@@ -8,30 +8,30 @@ use creole::proto::revision::Era;
 
 /// Whose a conversation is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::upstream) enum Owner {
+pub(in crate::upstream) enum SessionOwner {
     /// The gateway's own, or everybody's where that was declared to be safe.
     Gateway,
     /// The gateway's own, to see what is listed for a kind of client.
-    Lists,
+    ListsOnly,
     /// Somebody's.
     Principal(Arc<str>),
     /// That of one connection or session of a client.
-    Conversation { principal: Arc<str>, name: Arc<str> },
+    ClientSession { principal: Arc<str>, name: Arc<str> },
 }
 
-impl Owner {
+impl SessionOwner {
     /// Who has it, unless it is the gateway's own.
     pub(super) fn principal(&self) -> Option<&str> {
         match self {
-            Self::Principal(principal) | Self::Conversation { principal, .. } => Some(principal),
-            Self::Gateway | Self::Lists => None,
+            Self::Principal(principal) | Self::ClientSession { principal, .. } => Some(principal),
+            Self::Gateway | Self::ListsOnly => None,
         }
     }
 
     /// Whom its conversations are counted for.
-    pub(super) fn holder(&self) -> Self {
+    pub(super) fn quota_owner(&self) -> Self {
         match self {
-            Self::Conversation { principal, .. } => Self::Principal(Arc::clone(principal)),
+            Self::ClientSession { principal, .. } => Self::Principal(Arc::clone(principal)),
             other => other.clone(),
         }
     }
@@ -39,19 +39,19 @@ impl Owner {
 
 /// What a conversation is for; calls with the same key may share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::upstream) struct Key {
-    pub(in crate::upstream) owner: Owner,
+pub(in crate::upstream) struct SessionKey {
+    pub(in crate::upstream) owner: SessionOwner,
     /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
     pub(in crate::upstream) era: Era,
     /// What the server was told that it may ask for.
-    pub(in crate::upstream) asks: Asks,
+    pub(in crate::upstream) inputs: DeclaredInputs,
     /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
     pub(in crate::upstream) exclusive: bool,
     /// Which of several such conversations it is.
     pub(in crate::upstream) lane: usize,
 }
 
-impl Hash for Key {
+impl Hash for SessionKey {
     /// Callers differ by who they are; the rest, which is mostly alike, is only compared.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.owner.hash(state);
@@ -60,7 +60,7 @@ impl Hash for Key {
 
 /// What a server may ask for, as a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::upstream) struct Asks {
+pub(in crate::upstream) struct DeclaredInputs {
     pub(super) form: bool,
     pub(super) url: bool,
     pub(super) sampling: bool,
@@ -68,7 +68,7 @@ pub(in crate::upstream) struct Asks {
     pub(super) raw: Option<String>,
 }
 
-impl Asks {
+impl DeclaredInputs {
     pub(in crate::upstream) fn of(capabilities: &ClientCapabilities) -> Self {
         Self {
             form: capabilities.elicitation_form,

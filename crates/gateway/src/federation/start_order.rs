@@ -1,0 +1,61 @@
+//! Starts upstreams in the order of the configuration, a few at a time: forty programs that start at once on two cores
+//! are all late.
+
+use std::num::NonZero;
+use std::sync::{Arc, Weak};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::upstream::Upstream;
+
+/// How long an upstream that does not answer keeps the next one from being started.
+const MAX_START_WAIT: Duration = Duration::from_secs(5);
+
+/// How many upstreams start at the same time.
+pub(crate) fn max_concurrent_starts() -> usize {
+    available_parallelism().map_or(2, NonZero::get).saturating_mul(2).clamp(4, 16)
+}
+
+/// Starts upstreams in this order. The first ones are started before this returns, the others each when one of those
+/// before it was reached, could not be, or takes too long. Upstreams that wait for their only caller, or were started
+/// before, are passed over.
+pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
+    let places = Arc::new(Semaphore::new(max_concurrent_starts()));
+    let mut rest = upstreams.into_iter().filter_map(|it| it.upgrade()).filter(|it| it.is_queued());
+    let mut waiting = Vec::new();
+    for upstream in rest.by_ref() {
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => start_one(&upstream, place),
+            Err(_) => {
+                waiting.push(Arc::downgrade(&upstream));
+                break;
+            }
+        }
+    }
+    waiting.extend(rest.map(|upstream| Arc::downgrade(&upstream)));
+    if waiting.is_empty() {
+        return;
+    }
+    tokio::spawn(async move {
+        for upstream in waiting {
+            // The semaphore is never closed.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            if let Some(upstream) = upstream.upgrade() {
+                start_one(&upstream, place);
+            }
+        }
+    });
+}
+
+/// Starts one upstream, which has its place until it is there or takes too long.
+fn start_one(upstream: &Arc<Upstream>, place: tokio::sync::OwnedSemaphorePermit) {
+    upstream.start_now();
+    let upstream = Arc::clone(upstream);
+    tokio::spawn(async move {
+        _ = timeout(MAX_START_WAIT, upstream.wait_until_tried()).await;
+        drop(place);
+    });
+}

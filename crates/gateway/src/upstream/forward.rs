@@ -1,0 +1,368 @@
+//! A call on its way to the server behind: passed on, followed to its end, and told in the caller's words.
+
+use std::sync::Arc;
+
+use creole::call::{Call, Context};
+use creole::client::Connection;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::http::MirroredHeader;
+use creole::proto::model::{ClientCapabilities, Task, TaskPreference, TaskSupport};
+use creole::proto::operation::{Operation, Outcome, Payload};
+use creole::proto::revision::{Era, InputRequestStyle, TaskModel};
+use creole::proto::wire::Raw;
+
+use super::active_calls::ActiveCalls;
+use super::list_fetch::ToolIndex;
+use super::park::{self, PreparedCall, ResumeOutcome};
+use super::pool::{SessionKey, UpstreamLease};
+use super::request_state::{ParkedState, RequestState};
+use super::{
+    Affinity, Upstream, affinity, internal_fault, relay, request_state, tasks, upstream_request,
+};
+
+impl Upstream {
+    /// Answers a call. What is rare waits on the heap: a future of less than a kilobyte is one that the allocator has
+    /// at hand.
+    pub(super) async fn answer_call(&self, call: &Call) -> Outcome {
+        if let Err(fault) = self.check_session_name(&call.context) {
+            return fault.into();
+        }
+        let is_new = call.context.request_state().is_none();
+        match &call.operation {
+            Operation::Subscribe { uri } => Box::pin(self.subscribe(uri, &call.context)).await,
+            _ if is_new => self.forward_with_retry(call, None).await,
+            _ => Box::pin(self.answer_next_round(call)).await,
+        }
+    }
+
+    /// Answers a call that was made before, and left to be made again.
+    async fn answer_next_round(&self, call: &Call) -> Outcome {
+        let kept = call.context.request_state().and_then(RequestState::decode);
+        match &kept {
+            Some(RequestState::Park(parked)) => match self.resume_parked(parked, call).await {
+                ResumeOutcome::Outcome(outcome) => return outcome,
+                ResumeOutcome::ReplicaGone => {
+                    if let Some(outcome) = self.take_over(parked, call).await {
+                        return outcome;
+                    }
+                    if !self.may_repeat(&call.operation) {
+                        return park::lost_call(&call.operation).into();
+                    }
+                }
+            },
+            Some(RequestState::Again) => {
+                if let Some(fault) = url_elicitation_declined(&call.context) {
+                    return fault.into();
+                }
+            }
+            _ => {}
+        }
+        self.forward_with_retry(call, kept.as_ref()).await
+    }
+
+    /// Passes a call on, and once more if the server would not look at it and it is known what to do about that.
+    async fn forward_with_retry(&self, call: &Call, kept: Option<&RequestState>) -> Outcome {
+        for attempt in 0..2 {
+            let untouched = match self.forward(call, kept).await {
+                Ok(Forwarded::Answered(outcome)) => return outcome,
+                Ok(Forwarded::NotProcessed(why)) => why,
+                Err(fault) => return fault.into(),
+            };
+            if let Err(fault) = Box::pin(self.recover(untouched, attempt > 0)).await {
+                return fault.for_caller().into();
+            }
+        }
+        internal_fault("the server forgets its sessions").into()
+    }
+
+    /// Does something about it that a server would not look at a call, if that is possible and was not done before.
+    async fn recover(&self, why: NotProcessed, is_mended: bool) -> Result<(), Fault> {
+        match why {
+            NotProcessed::SessionLost => Ok(()),
+            NotProcessed::EraChanged(fault, _) | NotProcessed::HeadersMismatched(fault, _)
+                if is_mended =>
+            {
+                Err(fault)
+            }
+            NotProcessed::EraChanged(_, was) => {
+                if self.pool.retire_era(was) {
+                    self.era_changed.send_replace(());
+                }
+                Ok(())
+            }
+            NotProcessed::HeadersMismatched(fault, known) => {
+                match self.refresh_tool_index(&known).await {
+                    true => Ok(()),
+                    false => Err(fault),
+                }
+            }
+        }
+    }
+
+    async fn forward(&self, call: &Call, kept: Option<&RequestState>) -> Result<Forwarded, Fault> {
+        if let Some(RequestState::Task { id, lane }) = kept {
+            let followed = self.resume_task(call, id, *lane);
+            return Ok(Forwarded::Answered(Box::pin(followed).await?));
+        }
+        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let (outcome, carried) = self.dispatch(call, &capabilities).await?;
+        let rare = match SlowPath::of(outcome) {
+            Ok(rare) => rare,
+            Err(outcome) => {
+                return Ok(Forwarded::Answered(finish_outcome(outcome, call, &carried.connection)));
+            }
+        };
+        Box::pin(async move {
+            match rare {
+                SlowPath::Failed(fault) => Ok(self.on_failure(fault, call, carried).await),
+                SlowPath::Task(task) => self.follow_new_task(&task, carried, call).await,
+            }
+        })
+        .await
+    }
+
+    /// Makes a call in a conversation that it belongs into, and follows it to its end.
+    async fn dispatch(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<(Outcome, Dispatched), Fault> {
+        let context = &call.context;
+        let mut lease = self.lease(call, capabilities).await?;
+        if self.affinity(context) == Affinity::Request {
+            lease.retire_connection();
+        }
+        self.route_logs(&lease, context);
+        Box::pin(self.prepare_session(&mut lease, context)).await;
+        affinity::set_level(&lease, context).await;
+        if lease.opened_key().is_some() {
+            Box::pin(self.resubscribe_in_new(&lease)).await;
+        }
+        let (connection, lane) = (lease.connection.clone(), lease.lane);
+        // Not before: what the server has may have been learned while the conversation was opened.
+        let known = self.tool_index();
+        let mirrors = mirrored_headers(&call.operation, &known);
+        let tasking = task_mode(&call.operation, &known, context, &connection);
+        let rules = connection.greeting().rules;
+        let operation = call.operation.clone();
+        let request =
+            upstream_request::upstream_request(operation, context, capabilities, tasking, rules);
+        if call.operation.may_require_input() && park::needs_parking(context, &lease, capabilities)
+        {
+            let (answered, may_repeat) =
+                (request_state::known_responses(context), self.may_repeat(&call.operation));
+            let beginning = PreparedCall {
+                request,
+                mirrored_headers: mirrors,
+                known_responses: answered,
+                may_repeat,
+            };
+            let outcome = Box::pin(self.parked_calls.run(beginning, lease, context)).await;
+            return Ok((outcome, Dispatched { connection, lane, tool_index: known }));
+        }
+        let mut calling = connection.start_call_with(request, mirrors);
+        calling.set_cancel_reason(context.cancel_reason());
+        let outcome = relay::relay_call(&mut calling, &mut lease, context).await;
+        Ok((outcome, Dispatched { connection, lane, tool_index: known }))
+    }
+
+    /// Follows the task that the server made of a call.
+    async fn follow_new_task(
+        &self,
+        task: &Task,
+        carried: Dispatched,
+        call: &Call,
+    ) -> Result<Forwarded, Fault> {
+        let era = carried.connection.greeting().rules.era;
+        let is_bound = self.affinity(&call.context) == Affinity::Request && era == Era::Handshake;
+        let conversation = call.context.session_name().cloned();
+        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let lease = match is_bound {
+            true => UpstreamLease::unpooled(
+                carried.connection,
+                ActiveCalls::default().add_call(conversation),
+            ),
+            false => {
+                let (key, asks) = self.call_session_key(call, &capabilities, era);
+                let key = SessionKey { lane: carried.lane, ..key };
+                self.pool.lease_for_task(key, &asks, conversation).await?
+            }
+        };
+        let follower = self.task_follower(call, lease, &capabilities);
+        let outcome =
+            tasks::TaskFollower { ends_with_call: is_bound, ..follower }.start(task).await;
+        Ok(Forwarded::Answered(outcome))
+    }
+
+    /// What is to be made of a call that failed.
+    async fn on_failure(&self, fault: Fault, call: &Call, carried: Dispatched) -> Forwarded {
+        let Dispatched { connection, tool_index: known, .. } = carried;
+        if connection.close_reason().is_some_and(|closed| closed.session_lost) {
+            return Forwarded::NotProcessed(NotProcessed::SessionLost);
+        }
+        let era = connection.greeting().rules.era;
+        if self.connector.detect_era_change(&fault, era).await {
+            return Forwarded::NotProcessed(NotProcessed::EraChanged(fault, era));
+        }
+        let is_call = matches!(call.operation, Operation::CallTool { .. });
+        match is_call && fault.kind == FaultKind::HeaderMismatch {
+            true => Forwarded::NotProcessed(NotProcessed::HeadersMismatched(fault, known)),
+            false => Forwarded::Answered(fault.for_caller().into()),
+        }
+    }
+
+    /// Follows the task that a call became before.
+    async fn resume_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
+        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let (key, asks) =
+            self.call_session_key(call, &capabilities, self.serving_era(&call.context));
+        let conversation = call.context.session_name().cloned();
+        let lease =
+            self.pool.lease_for_task(SessionKey { lane, ..key }, &asks, conversation).await?;
+        Ok(self.task_follower(call, lease, &capabilities).resume(id).await)
+    }
+
+    /// Goes on with a call that its caller had to leave.
+    async fn resume_parked(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
+        let resumed = self.parked_calls.resume(parked, call).await;
+        let ResumeOutcome::Outcome(Outcome::Complete(Payload::TaskCreated(task))) = &resumed else {
+            return resumed;
+        };
+        let capabilities = upstream_request::caller_capabilities(&call.context);
+        // Only sessions ask in the middle of a call.
+        let (key, asks) = self.call_session_key(call, &capabilities, Era::Handshake);
+        let conversation = call.context.session_name().cloned();
+        let key = SessionKey { lane: parked.lane, ..key };
+        match self.pool.lease_for_task(key, &asks, conversation).await {
+            Ok(lease) => ResumeOutcome::Outcome(
+                self.task_follower(call, lease, &capabilities).start(task).await,
+            ),
+            Err(fault) => fault.into(),
+        }
+    }
+
+    /// The one who follows a task that the server made of a call.
+    fn task_follower<'a>(
+        &'a self,
+        call: &'a Call,
+        lease: UpstreamLease,
+        capabilities: &'a Arc<ClientCapabilities>,
+    ) -> tasks::TaskFollower<'a> {
+        let (parking, context) = (&self.parked_calls, &call.context);
+        tasks::TaskFollower {
+            parked_calls: parking,
+            lease,
+            context,
+            capabilities,
+            ends_with_call: false,
+        }
+    }
+}
+
+/// The arguments that are repeated in headers, where a server wants that.
+fn mirrored_headers(operation: &Operation, known: &ToolIndex) -> Arc<[MirroredHeader]> {
+    let Operation::CallTool { name, .. } = operation else { return Arc::default() };
+    known.mirrored_headers(name).cloned().unwrap_or_default()
+}
+
+/// Whether the server may make a task of the call, which is then followed here.
+fn task_mode(
+    operation: &Operation,
+    known: &ToolIndex,
+    context: &Context,
+    connection: &Connection,
+) -> TaskPreference {
+    let Operation::CallTool { name, .. } = operation else { return TaskPreference::Never };
+    let greeting = connection.greeting();
+    if !greeting.server_info.capabilities.tasks {
+        return TaskPreference::Never;
+    }
+    match (greeting.rules.tasks, known.task_support(name)) {
+        // Whoever could have allowed it and did not is told that it has to.
+        (TaskModel::Extension, _) if context.caller().rules.tasks == TaskModel::Extension => {
+            context.caller().task_preference
+        }
+        (TaskModel::Extension, _) => TaskPreference::Allowed,
+        (TaskModel::ClientRequested, TaskSupport::Required) => {
+            TaskPreference::Requested { ttl_ms: None }
+        }
+        (TaskModel::ClientRequested, TaskSupport::Optional) if context.is_task() => {
+            TaskPreference::Requested { ttl_ms: None }
+        }
+        _ => TaskPreference::Never,
+    }
+}
+
+/// Where a call was made.
+struct Dispatched {
+    connection: Connection,
+    lane: usize,
+    /// What was known of the server's tools.
+    tool_index: Arc<ToolIndex>,
+}
+
+/// What seldom comes of a call, and has to be looked into.
+enum SlowPath {
+    Failed(Fault),
+    Task(Arc<Task>),
+}
+
+impl SlowPath {
+    /// What is rare about an outcome, or else the outcome.
+    fn of(outcome: Outcome) -> Result<Self, Outcome> {
+        match outcome {
+            Outcome::Fail(fault) => Ok(Self::Failed(fault)),
+            Outcome::Complete(Payload::TaskCreated(task)) => Ok(Self::Task(task)),
+            outcome => Err(outcome),
+        }
+    }
+}
+
+/// What came of passing a call on.
+enum Forwarded {
+    Answered(Outcome),
+    NotProcessed(NotProcessed),
+}
+
+/// Why a server has not looked at a call.
+enum NotProcessed {
+    /// It had forgotten the session before that.
+    SessionLost,
+    /// It is not of this era any more.
+    EraChanged(Fault, Era),
+    /// The headers of the call were not those that the tool's schema wants, as far as that was known, so it was refused
+    /// before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
+    HeadersMismatched(Fault, Arc<ToolIndex>),
+}
+
+/// What the caller is told, given what the server did.
+pub(super) fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
+    match outcome {
+        // Questions of calls that were parked carry their own state already.
+        Outcome::InputRequired { requests: asks, request_state: state } => {
+            if let Some(fault) =
+                creole::input::unsupported_input_fault(&asks, call.context.caller())
+            {
+                return fault.into();
+            }
+            let parked = state.as_deref().and_then(RequestState::decode).is_some();
+            let state = match connection.greeting().rules.input_request_style {
+                InputRequestStyle::Inline if parked => state,
+                InputRequestStyle::Inline => Some(RequestState::Again.encode()),
+                InputRequestStyle::MultiRoundTrip => Some(RequestState::Relay(state).encode()),
+            };
+            Outcome::InputRequired { requests: asks, request_state: state }
+        }
+        Outcome::Fail(fault) => fault.for_caller().into(),
+        other => other,
+    }
+}
+
+/// The fault of a caller that did not visit the page without which the server refuses.
+fn url_elicitation_declined(context: &Context) -> Option<Fault> {
+    let accepted = |answer: &Raw| {
+        answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
+    };
+    let is_declined = context.input_responses().any(|(_, answer)| !accepted(answer));
+    is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
+}

@@ -1,0 +1,379 @@
+//! The lists of an upstream: the shared ones, and those of callers that have a session of their own with it.
+//!
+//! A session list that is the same as the shared one is only noted, not stored. Definitions that are the same as shared
+//! ones are shared by reference.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole::SessionList;
+use creole::proto::model::{CacheHints, Definition, ListKind};
+use tokio::time::Instant;
+
+use super::list_age::{MIN_FETCH_INTERVAL, digest};
+use super::list_fetch::{item_key, newest_json};
+use super::pool::SessionKey;
+
+/// The most sessions of one upstream whose lists are known.
+const MAX_SESSIONS: usize = 256;
+
+/// The most definitions of session lists that are no shared ones.
+const MAX_DEFINITIONS: usize = 20_000;
+
+/// How long a session list is shown as it is after it could not be fetched.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
+
+/// The lists of one upstream.
+#[derive(Default)]
+pub(super) struct UpstreamLists(Mutex<UpstreamListsInner>);
+
+#[derive(Default)]
+struct UpstreamListsInner {
+    shared: BTreeMap<ListKind, SharedList>,
+    sessions: HashMap<SessionKey, StoredSession>,
+    /// Counts uses of sessions, to find the one that was not used for the longest time.
+    uses: u64,
+}
+
+#[derive(Default)]
+struct SharedList {
+    items: Vec<Arc<Definition>>,
+    digest: u64,
+    /// Counts how often the list was published: session lists are named anew then.
+    published: u64,
+}
+
+#[derive(Default)]
+struct StoredSession {
+    lists: BTreeMap<ListKind, StoredList>,
+    last_used: u64,
+}
+
+/// A list of one session.
+struct StoredList {
+    /// As the server lists it, and as callers see it; nothing where it is the shared list.
+    items: Option<(Vec<Arc<Definition>>, SessionList)>,
+    /// How many of its definitions are no shared ones.
+    unshared: usize,
+    digest: u64,
+    /// How often the shared list had been published.
+    published: u64,
+    fetched_at: Instant,
+    ttl: Duration,
+    /// Whether the server announces changes of it.
+    is_announced: bool,
+    is_stale: bool,
+    /// When it is fetched again, if it could not be.
+    retry_at: Option<Instant>,
+}
+
+/// A session list that was fetched.
+pub(super) struct FetchedSessionList {
+    pub(super) items: Vec<Arc<Definition>>,
+    pub(super) cache: CacheHints,
+    /// Whether the server announces changes of it.
+    pub(super) is_announced: bool,
+}
+
+impl UpstreamLists {
+    /// Stores the shared list.
+    pub(super) fn set_shared(&self, kind: ListKind, items: Vec<Arc<Definition>>) {
+        let mut inner = self.lock();
+        let shared = inner.shared.entry(kind).or_default();
+        shared.digest = digest(&items);
+        shared.items = items;
+        shared.published += 1;
+    }
+
+    /// The shared list.
+    pub(super) fn shared(&self, kind: ListKind) -> Vec<Arc<Definition>> {
+        self.lock().shared.get(&kind).map(|shared| shared.items.clone()).unwrap_or_default()
+    }
+
+    /// The number of items in the shared list.
+    pub(super) fn count(&self, kind: ListKind) -> usize {
+        self.lock().shared.get(&kind).map_or(0, |shared| shared.items.len())
+    }
+
+    /// Whether the shared list was fetched at least once.
+    pub(super) fn was_fetched(&self, kind: ListKind) -> bool {
+        self.lock().shared.contains_key(&kind)
+    }
+
+    /// Whether the list of a session need not be fetched.
+    pub(super) fn is_current(&self, kind: ListKind, key: &SessionKey) -> bool {
+        let inner = self.lock();
+        let Some(own) = inner.stored_list(kind, key) else { return false };
+        if let Some(retry_at) = own.retry_at {
+            return Instant::now() < retry_at;
+        }
+        let age = || own.fetched_at.elapsed();
+        let is_young = own.is_announced || age() < own.ttl.max(MIN_FETCH_INTERVAL);
+        let is_valid = match (inner.shared.get(&kind), &own.items) {
+            (Some(shared), None) => shared.digest == own.digest,
+            (Some(shared), Some(_)) => shared.published == own.published,
+            (None, items) => items.is_some(),
+        };
+        !own.is_stale && is_young && is_valid
+    }
+
+    /// Stores the list of a session. `show` makes of it what callers see.
+    pub(super) fn set_session_list(
+        &self,
+        kind: ListKind,
+        key: &SessionKey,
+        fetched: FetchedSessionList,
+        show: impl FnOnce(&[Arc<Definition>]) -> SessionList,
+    ) {
+        let FetchedSessionList { mut items, cache, is_announced } = fetched;
+        let digest = digest(&items);
+        let (is_shared, published, unshared) = match self.lock().shared.get(&kind) {
+            None => (false, 0, items.len()),
+            Some(shared) => {
+                let unshared = share_definitions(&mut items, &shared.items, kind);
+                (shared.digest == digest, shared.published, unshared)
+            }
+        };
+        // Outside of the lock: layers are asked.
+        let shown = (!is_shared).then(|| show(&items));
+        let own = StoredList {
+            items: shown.map(|shown| (items, shown)),
+            unshared,
+            digest,
+            published,
+            fetched_at: Instant::now(),
+            ttl: Duration::from_millis(cache.ttl_ms),
+            is_announced,
+            is_stale: false,
+            retry_at: None,
+        };
+        let mut inner = self.lock();
+        inner.sessions.entry(key.clone()).or_default().lists.insert(kind, own);
+        inner.touch(key);
+        inner.evict();
+    }
+
+    /// Notes that the list of a session could not be fetched. What was known before is shown for a while.
+    pub(super) fn set_failed(&self, kind: ListKind, key: &SessionKey) {
+        let mut inner = self.lock();
+        let retry_at = Some(Instant::now() + RETRY_PAUSE);
+        let lists = &mut inner.sessions.entry(key.clone()).or_default().lists;
+        let own = lists.entry(kind).or_insert_with(|| StoredList {
+            items: None,
+            unshared: 0,
+            digest: 0,
+            published: 0,
+            fetched_at: Instant::now(),
+            ttl: Duration::ZERO,
+            is_announced: false,
+            is_stale: true,
+            retry_at: None,
+        });
+        own.retry_at = retry_at;
+        inner.touch(key);
+        inner.evict();
+    }
+
+    /// Notes that a list of a session changed.
+    pub(super) fn set_stale(&self, kind: ListKind, key: &SessionKey) {
+        let mut inner = self.lock();
+        let Some(session) = inner.sessions.get_mut(key) else { return };
+        let is_resource = |kind| matches!(kind, ListKind::Resources | ListKind::Templates);
+        for (other, own) in &mut session.lists {
+            if *other == kind || is_resource(kind) && is_resource(*other) {
+                own.is_stale = true;
+                own.retry_at = None;
+            }
+        }
+    }
+
+    /// Notes that a session is over: the next one of its callers may list something else. Returns the lists of which
+    /// they saw others than the shared ones.
+    pub(super) fn end_session(&self, key: &SessionKey) -> Vec<ListKind> {
+        let mut inner = self.lock();
+        let lists = inner.sessions.get_mut(key).map(|session| session.lists.iter_mut());
+        let mut own = Vec::new();
+        for (kind, list) in lists.into_iter().flatten() {
+            list.is_stale = true;
+            own.extend(list.items.is_some().then_some(*kind));
+        }
+        own
+    }
+
+    /// Forgets the lists of all sessions.
+    pub(super) fn forget_all(&self) {
+        self.lock().sessions.clear();
+    }
+
+    /// Whether a list of the session is known, be it an old one.
+    pub(super) fn has_session_list(&self, kind: ListKind, key: &SessionKey) -> bool {
+        self.lock().stored_list(kind, key).is_some_and(|own| own.items.is_some())
+    }
+
+    /// The list of a session as its callers see it; nothing where they see the shared one.
+    pub(super) fn session_list(&self, kind: ListKind, key: &SessionKey) -> Option<SessionList> {
+        let mut inner = self.lock();
+        inner.touch(key);
+        let own = inner.stored_list(kind, key)?;
+        own.items.as_ref().map(|(_, shown)| Arc::clone(shown))
+    }
+
+    /// All definitions of a list: the shared ones, and after them those of sessions.
+    pub(super) fn all_definitions(&self, kind: ListKind) -> Vec<Arc<Definition>> {
+        let inner = self.lock();
+        let shared = inner.shared.get(&kind).map(|shared| &shared.items).into_iter().flatten();
+        let own = inner.sessions.values().filter_map(|session| session.lists.get(&kind));
+        let own = own.filter_map(|own| Some(&own.items.as_ref()?.0)).flatten();
+        shared.chain(own).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UpstreamListsInner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UpstreamListsInner {
+    fn stored_list(&self, kind: ListKind, key: &SessionKey) -> Option<&StoredList> {
+        self.sessions.get(key)?.lists.get(&kind)
+    }
+
+    fn touch(&mut self, key: &SessionKey) {
+        self.uses += 1;
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.last_used = self.uses;
+        }
+    }
+
+    /// Forgets the sessions that were not used for the longest time, until the others are within the limits.
+    fn evict(&mut self) {
+        loop {
+            let lists = self.sessions.values().flat_map(|session| session.lists.values());
+            let definitions: usize = lists.map(|own| own.unshared).sum();
+            if self.sessions.len() <= MAX_SESSIONS && definitions <= MAX_DEFINITIONS {
+                return;
+            }
+            let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last_used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+            self.sessions.remove(&oldest);
+        }
+    }
+}
+
+/// Replaces definitions by those of the shared list that are the same. Returns the number of the others.
+fn share_definitions(
+    items: &mut [Arc<Definition>],
+    shared: &[Arc<Definition>],
+    kind: ListKind,
+) -> usize {
+    let known: HashMap<String, &Arc<Definition>> =
+        shared.iter().map(|item| (item_key(kind, item), item)).collect();
+    let mut unshared = 0;
+    for item in items {
+        match known.get(&item_key(kind, item)).filter(|same| newest_json(same) == newest_json(item))
+        {
+            Some(same) => *item = Arc::clone(same),
+            None => unshared += 1,
+        }
+    }
+    unshared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pool::{DeclaredInputs, SessionOwner};
+    use super::*;
+
+    fn tool(name: &str, description: &str) -> Arc<Definition> {
+        let text = format!(
+            r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#
+        );
+        Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap())
+    }
+
+    fn key(principal: &str) -> SessionKey {
+        let owner = SessionOwner::Principal(principal.into());
+        let (era, asks) = (creole::proto::revision::Era::Handshake, DeclaredInputs::default());
+        SessionKey { owner, era, inputs: asks, exclusive: false, lane: 0 }
+    }
+
+    fn fetched(items: Vec<Arc<Definition>>) -> FetchedSessionList {
+        FetchedSessionList {
+            items,
+            cache: CacheHints { ttl_ms: 0, public: false },
+            is_announced: false,
+        }
+    }
+
+    fn names(views: &UpstreamLists, principal: &str) -> Option<Vec<String>> {
+        let list = views.session_list(ListKind::Tools, &key(principal))?;
+        Some(list.iter().map(|item| item.name().to_owned()).collect())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_list_is_current_until_it_is_old_or_changed() {
+        let views = UpstreamLists::default();
+        views.set_shared(ListKind::Tools, vec![tool("echo", "")]);
+        let (ann, bob) = (key("ann"), key("bob"));
+        assert!(!views.is_current(ListKind::Tools, &ann));
+        let own = fetched(vec![tool("echo", ""), tool("own", "")]);
+        views.set_session_list(ListKind::Tools, &ann, own, |items| items.into());
+        assert!(views.is_current(ListKind::Tools, &ann));
+        assert!(!views.is_current(ListKind::Tools, &bob), "it is Ann's");
+        assert_eq!(names(&views, "ann").unwrap(), ["echo", "own"]);
+        assert_eq!(names(&views, "bob"), None);
+        views.set_stale(ListKind::Tools, &ann);
+        assert!(!views.is_current(ListKind::Tools, &ann));
+        let announced = FetchedSessionList { is_announced: true, ..fetched(vec![tool("own", "")]) };
+        views.set_session_list(ListKind::Tools, &ann, announced, |items| items.into());
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert!(views.is_current(ListKind::Tools, &ann), "its changes are announced");
+        views.set_session_list(ListKind::Tools, &ann, fetched(vec![tool("own", "")]), |items| {
+            items.into()
+        });
+        tokio::time::advance(MIN_FETCH_INTERVAL).await;
+        assert!(!views.is_current(ListKind::Tools, &ann), "nobody would tell of a change");
+        views.set_failed(ListKind::Tools, &ann);
+        assert!(views.is_current(ListKind::Tools, &ann), "it rests");
+        assert_eq!(names(&views, "ann").unwrap(), ["own"], "the old list stands");
+        tokio::time::advance(RETRY_PAUSE).await;
+        assert!(!views.is_current(ListKind::Tools, &ann));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_list_that_is_the_shared_one_is_not_stored_and_follows_it() {
+        let views = UpstreamLists::default();
+        let ann = key("ann");
+        views.set_shared(ListKind::Tools, vec![tool("echo", "")]);
+        let same = FetchedSessionList { is_announced: true, ..fetched(vec![tool("echo", "")]) };
+        views.set_session_list(ListKind::Tools, &ann, same, |_| panic!("nothing is stored"));
+        assert!(views.is_current(ListKind::Tools, &ann) && names(&views, "ann").is_none());
+        views.set_shared(ListKind::Tools, vec![tool("other", "")]);
+        assert!(!views.is_current(ListKind::Tools, &ann), "the session may still have the old one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_for_session_lists_is_bounded_and_shared_definitions_are_shared() {
+        let views = UpstreamLists::default();
+        let shared = tool("echo", "");
+        views.set_shared(ListKind::Tools, vec![Arc::clone(&shared)]);
+        for number in 0..2 * MAX_SESSIONS {
+            let own = fetched(vec![tool("echo", ""), tool("own", &number.to_string())]);
+            views.set_session_list(ListKind::Tools, &key(&number.to_string()), own, |items| {
+                assert!(Arc::ptr_eq(&items[0], &shared));
+                items.into()
+            });
+        }
+        assert_eq!(views.lock().sessions.len(), MAX_SESSIONS);
+        assert!(names(&views, "0").is_none(), "the oldest is forgotten");
+        assert!(names(&views, &(2 * MAX_SESSIONS - 1).to_string()).is_some());
+        let many = |it: &str| (0..MAX_DEFINITIONS).map(|n| tool(&n.to_string(), it)).collect();
+        views.set_session_list(ListKind::Tools, &key("big"), fetched(many("a")), |items| {
+            items.into()
+        });
+        views.set_session_list(ListKind::Tools, &key("bigger"), fetched(many("b")), |items| {
+            items.into()
+        });
+        assert!(names(&views, "big").is_none() && names(&views, "bigger").is_some());
+    }
+}

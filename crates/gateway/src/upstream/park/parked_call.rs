@@ -1,0 +1,511 @@
+//! The one who stays with a call while its caller is away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::call::{CancelReason, Context};
+use creole::client::{
+    CallEvent, CallStep, InputResponder, PendingCall, ResumePoint, ServerInputRequest,
+};
+use creole::proto::client::InputRequestError;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{InputRequest, KeyedInputRequest};
+use creole::proto::operation::{Event, Outcome};
+use creole::proto::wire::Raw;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::super::active_calls::OutOfBand;
+use super::super::declined_input::DeclinedInput;
+use super::super::pool::UpstreamLease;
+use super::super::request_state::{AnsweredInput, input_request_digest};
+use super::super::session_input::apply_roots;
+use super::checkpoint::{self, Checkpoint};
+use super::{
+    CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, state_consumed,
+    state_expired,
+};
+
+/// How long further questions are waited for, so that those of one moment go out together.
+const INPUT_REQUEST_BATCHING: Duration = Duration::from_millis(10);
+
+/// How long the outcome is kept for a caller that lost it on the way.
+const OUTCOME_RETENTION: Duration = Duration::from_secs(60);
+
+/// How long a server has to end a call whose questions nobody answered.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often a server that wants to be told is told that its question still waits for an answer: people take longer
+/// than most servers wait for a request that makes no progress.
+const WAITING_NOTICE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The most questions that may be open at once.
+const MAX_OPEN_REQUESTS: usize = 8;
+
+/// The most bytes of answers that are kept with the caller, for a call that may be made again.
+const MAX_ANSWERED_BYTES: usize = 8 * 1024;
+
+/// Stays with one call.
+pub(super) struct ParkedCall {
+    call: CallState,
+    lease: UpstreamLease,
+    context: Context,
+    /// What the client says why it cancels the call that waits.
+    cancel_reason: CancelReason,
+    /// Who waits for the call; nobody while it is parked.
+    waiting_callers: Vec<mpsc::Sender<CallerMessage>>,
+    /// Questions that were asked, and those that are still to be, by key.
+    open_requests: BTreeMap<String, OpenRequest>,
+    round: u32,
+    request_count: u32,
+    /// What was answered in the round before, to know a caller that only repeats itself.
+    last_responses: Vec<(String, Raw)>,
+    batch_deadline: Option<Instant>,
+    input_deadline: Option<Instant>,
+    /// When the server is told next that the call still waits.
+    next_waiting_notice: Instant,
+    /// The last progress that nobody was there to hear of.
+    missed_progress: Option<Event>,
+    declined: DeclinedInput,
+    /// Answers from when the call was made before, for as long as the server asks the same.
+    known_responses: Vec<(String, Raw)>,
+    /// What was answered so far, for a call that may be made again.
+    answered_inputs: Option<Vec<AnsweredInput>>,
+    slot: ParkSlotGuard,
+}
+
+/// The call at the server, which begins when all is answered that the server asked before.
+enum CallState {
+    Prepared(Option<Box<PreparedCall>>),
+    Running(PendingCall),
+}
+
+impl CallState {
+    /// What happens next; nothing before the call has begun. Cancel-safe.
+    async fn next(&mut self) -> CallStep {
+        match self {
+            Self::Prepared(_) => std::future::pending().await,
+            Self::Running(calling) => calling.next().await,
+        }
+    }
+}
+
+struct OpenRequest {
+    request: InputRequest,
+    reply: InputResponder,
+}
+
+/// What is next for a call.
+enum ParkStep {
+    Continue,
+    Complete(Outcome),
+    Abandoned,
+    /// Another process goes on with it.
+    TakenOver,
+}
+
+impl ParkedCall {
+    pub(super) fn new(
+        mut beginning: PreparedCall,
+        lease: UpstreamLease,
+        context: &Context,
+        caller: mpsc::Sender<CallerMessage>,
+        spot: ParkSlotGuard,
+    ) -> Self {
+        let answered = std::mem::take(&mut beginning.known_responses);
+        let known = (spot.has_replicas() && beginning.may_repeat).then(Vec::new);
+        Self {
+            call: CallState::Prepared(Some(Box::new(beginning))),
+            lease,
+            context: context.clone(),
+            cancel_reason: Arc::clone(context.cancel_reason()),
+            waiting_callers: vec![caller],
+            open_requests: BTreeMap::new(),
+            round: 0,
+            request_count: 0,
+            last_responses: Vec::new(),
+            batch_deadline: None,
+            input_deadline: None,
+            next_waiting_notice: Instant::now(),
+            missed_progress: None,
+            declined: DeclinedInput::default(),
+            known_responses: answered,
+            answered_inputs: known,
+            slot: spot,
+        }
+    }
+
+    /// Stays with the call until it is over and its outcome was fetched.
+    pub(super) async fn run(mut self, mut resumes: mpsc::Receiver<ResumeCommand>) {
+        loop {
+            match self.next_step(&mut resumes).await {
+                ParkStep::Continue => {}
+                ParkStep::Complete(outcome) => return self.deliver_outcome(outcome, resumes).await,
+                ParkStep::Abandoned if self.slot.hold_checkpoint().await => {
+                    return self.abandon().await;
+                }
+                ParkStep::Abandoned | ParkStep::TakenOver => return self.detach(),
+            }
+        }
+    }
+
+    /// Begins the call, unless the server has asked something first.
+    fn start_call(&mut self) {
+        let CallState::Prepared(beginning) = &mut self.call else { return };
+        if !self.open_requests.is_empty() || self.lease.active_call.out_of_band.has_input_request()
+        {
+            return;
+        }
+        if let Some(beginning) = beginning.take() {
+            let mut calling = beginning.send(&self.lease);
+            calling.set_cancel_reason(&self.cancel_reason);
+            self.call = CallState::Running(calling);
+        }
+    }
+
+    async fn next_step(&mut self, resumes: &mut mpsc::Receiver<ResumeCommand>) -> ParkStep {
+        self.start_call();
+        let gathered = self.batch_deadline.unwrap_or_else(far_future);
+        let expired = self.input_deadline.unwrap_or_else(far_future);
+        tokio::select! {
+            biased;
+            step = self.call.next() => self.on_step(step).await,
+            Some(aside) = self.lease.active_call.out_of_band.recv() => {
+                match aside {
+                    OutOfBand::InputRequest(asked) => self.on_input_request(asked),
+                    OutOfBand::Log(event) => self.send_to_callers(CallerMessage::Event(event)).await,
+                }
+                ParkStep::Continue
+            }
+            Some(resume) = resumes.recv() => {
+                self.resume(resume).await
+            }
+            () = sleep_until(gathered), if self.batch_deadline.is_some() => self.send_input_requests().await,
+            () = sleep_until(expired), if self.input_deadline.is_some() => ParkStep::Abandoned,
+            () = sleep_until(self.next_waiting_notice), if self.input_deadline.is_some() => self.send_waiting_notice().await,
+            () = self.slot.wait_for_eviction() => ParkStep::Abandoned,
+            () = wait_until_all_gone(&self.waiting_callers), if !self.waiting_callers.is_empty() => ParkStep::Abandoned,
+        }
+    }
+
+    async fn on_step(&mut self, step: CallStep) -> ParkStep {
+        match step {
+            CallStep::Event(CallEvent::Event(event)) => {
+                self.send_to_callers(CallerMessage::Event(event)).await
+            }
+            CallStep::Event(CallEvent::InputRequested(asked)) => self.on_input_request(asked),
+            CallStep::Event(CallEvent::InputNotOffered(question)) => self.declined.record(question),
+            CallStep::Event(CallEvent::InputWithdrawn(key)) => {
+                self.open_requests.retain(|_, open| open.reply.key() != key);
+            }
+            CallStep::Done(outcome) => {
+                self.lease.active_call.set_answered();
+                while let Some(OutOfBand::Log(event)) =
+                    self.lease.active_call.out_of_band.try_recv()
+                {
+                    self.send_to_callers(CallerMessage::Event(event)).await;
+                }
+                let unmet = std::mem::take(&mut self.declined);
+                return ParkStep::Complete(unmet.explain(outcome, &self.context));
+            }
+            CallStep::Ended(_) => {
+                return ParkStep::Complete(
+                    super::super::internal_fault("the call ended without an answer").into(),
+                );
+            }
+        }
+        ParkStep::Continue
+    }
+
+    fn on_input_request(&mut self, asked: ServerInputRequest) {
+        let Some(asked) = self.declined.decline_unsupported(asked, &self.context) else { return };
+        let ServerInputRequest { request: question, responder: reply, .. } = asked;
+        if let Some(answer) = self.recall_response(&question) {
+            return reply.respond(Ok(answer));
+        }
+        if self.open_requests.len() >= MAX_OPEN_REQUESTS {
+            return reply.respond(Err(InputRequestError::declined("too many questions are open")));
+        }
+        self.request_count += 1;
+        // Never the same key twice in a call: answers of different rounds may cross.
+        let key = format!("q{}", self.request_count);
+        self.open_requests.insert(key, OpenRequest { request: question, reply });
+        self.batch_deadline = Some(Instant::now() + INPUT_REQUEST_BATCHING);
+    }
+
+    /// What was answered to the question when the call was made before. From the first that is another one on, the
+    /// caller is asked.
+    fn recall_response(&mut self, question: &InputRequest) -> Option<Raw> {
+        if self.known_responses.is_empty() {
+            return None;
+        }
+        let asked = input_request_digest(question);
+        let Some(place) = self.known_responses.iter().position(|(known, _)| *known == asked) else {
+            self.known_responses.clear();
+            return None;
+        };
+        let answer = self.known_responses.remove(place).1;
+        self.record_response(question, &answer);
+        Some(answer)
+    }
+
+    /// Remembers what was answered, where the call may be made again; what is too long to keep is asked again then.
+    fn record_response(&mut self, question: &InputRequest, answer: &Raw) {
+        let Some(known) = &mut self.answered_inputs else { return };
+        let length =
+            |known: &AnsweredInput| known.answer.as_ref().map_or(0, |it| it.as_str().len());
+        let bytes: usize = known.iter().map(length).sum();
+        if bytes + answer.as_str().len() <= MAX_ANSWERED_BYTES {
+            known.push(AnsweredInput::with_response(question, answer));
+        }
+    }
+
+    /// Hands the open questions to the callers, who leave with them.
+    async fn send_input_requests(&mut self) -> ParkStep {
+        self.batch_deadline = None;
+        if self.waiting_callers.is_empty() || self.open_requests.is_empty() {
+            return ParkStep::Continue;
+        }
+        let bytes = self.open_requests.values().map(|open| approximate_size(&open.request)).sum();
+        if let Err(fault) = self.slot.park(bytes) {
+            self.send_to_callers(CallerMessage::Done(fault.into())).await;
+            return ParkStep::Abandoned;
+        }
+        self.lease.set_parked(true);
+        self.round += 1;
+        let asks = self.open_requests.iter().map(|(key, open)| KeyedInputRequest {
+            key: key.clone(),
+            question: open.request.clone(),
+        });
+        let (asks, round, known) = (asks.collect(), self.round, self.answered_inputs.clone());
+        self.slot.register().await;
+        self.write_checkpoint().await;
+        self.send_to_callers(CallerMessage::InputRequired(InputRound {
+            input_requests: asks,
+            round,
+            answered_inputs: known,
+        }))
+        .await;
+        self.waiting_callers.clear();
+        self.input_deadline = Some(Instant::now() + self.slot.input_timeout());
+        self.next_waiting_notice = Instant::now();
+        ParkStep::Continue
+    }
+
+    /// Writes down where the call is, if another process could go on with it.
+    async fn write_checkpoint(&mut self) {
+        let CallState::Running(calling) = &self.call else { return };
+        let Some(ResumePoint { session, last_event }) =
+            calling.resume_point().filter(|_| self.slot.has_replicas())
+        else {
+            return;
+        };
+        let asked = |(key, open): (&String, &OpenRequest)| {
+            let id = Raw::parse(&open.reply.id()?).ok()?;
+            Some(checkpoint::CheckpointRequest {
+                key: key.clone(),
+                id,
+                question: open.request.clone(),
+            })
+        };
+        let Some(questions) = self.open_requests.iter().map(asked).collect() else { return };
+        let trace = Checkpoint {
+            principal: self.context.principal().to_owned(),
+            round: self.round,
+            version: self.lease.connection.greeting().rules.name.to_owned(),
+            session,
+            last_event,
+            number: calling.key().0,
+            questions,
+        };
+        self.slot.save_checkpoint(&trace).await;
+    }
+
+    async fn send_waiting_notice(&mut self) -> ParkStep {
+        if self.slot.is_taken_over().await {
+            return ParkStep::TakenOver;
+        }
+        self.open_requests.values().for_each(|open| open.reply.send_keep_alive());
+        self.next_waiting_notice = Instant::now() + WAITING_NOTICE_INTERVAL;
+        ParkStep::Continue
+    }
+
+    async fn resume(&mut self, resume: ResumeCommand) -> ParkStep {
+        let ResumeCommand { round, responses: answers, caller, cancel_reason: reason } = resume;
+        let is_repeated = round < self.round || self.input_deadline.is_none();
+        if is_repeated && answers != self.last_responses {
+            _ = caller.send(CallerMessage::Done(state_consumed().into())).await;
+            return ParkStep::Continue;
+        }
+        if let Some(fault) = self.check_responses(&answers).filter(|_| !is_repeated) {
+            // Nothing is taken of it, so that who brings the right answers still can.
+            _ = caller.send(CallerMessage::Done(fault.into())).await;
+            return ParkStep::Continue;
+        }
+        if !is_repeated && !self.slot.hold_checkpoint().await {
+            _ = caller.send(CallerMessage::Done(state_consumed().into())).await;
+            return ParkStep::TakenOver;
+        }
+        if !is_repeated && !self.slot.unpark() {
+            _ = caller.send(CallerMessage::Done(state_expired().into())).await;
+            return ParkStep::Continue;
+        }
+        self.waiting_callers.push(caller);
+        if is_repeated {
+            return ParkStep::Continue;
+        }
+        self.cancel_reason = reason;
+        if let CallState::Running(calling) = &mut self.call {
+            calling.set_cancel_reason(&self.cancel_reason);
+        }
+        self.input_deadline = None;
+        if let Some(missed) = self.missed_progress.take() {
+            self.send_to_callers(CallerMessage::Event(missed)).await;
+        }
+        self.lease.set_parked(false);
+        for (key, answer) in &answers {
+            if let Some(open) = self.open_requests.remove(key) {
+                self.record_response(&open.request, answer);
+                open.reply.respond(Ok(answer.clone()));
+            }
+        }
+        self.last_responses = answers;
+        if matches!(self.call, CallState::Prepared(_)) && self.open_requests.is_empty() {
+            apply_roots().await;
+        }
+        if !self.open_requests.is_empty() {
+            // What is still missing, or was asked meanwhile.
+            self.batch_deadline = Some(Instant::now());
+        }
+        ParkStep::Continue
+    }
+
+    /// The fault of answers that the server could not read.
+    fn check_responses(&self, answers: &[(String, Raw)]) -> Option<Fault> {
+        answers.iter().find_map(|(key, answer)| {
+            let why = check_response(&self.open_requests.get(key)?.request, answer).err()?;
+            let detail = format!("`inputResponses.{key}` is no answer: {why}");
+            Some(Fault::new(FaultKind::InvalidParams, detail))
+        })
+    }
+
+    async fn send_to_callers(&mut self, told: CallerMessage) {
+        if let (true, CallerMessage::Event(event @ Event::Progress { .. })) =
+            (self.waiting_callers.is_empty(), &told)
+        {
+            self.missed_progress = Some(event.clone());
+        }
+        for caller in &self.waiting_callers {
+            // One that left is noticed elsewhere.
+            _ = caller.send(told.clone()).await;
+        }
+    }
+
+    /// Gives the outcome to everybody who waits for it, or comes back for it soon.
+    async fn deliver_outcome(
+        mut self,
+        outcome: Outcome,
+        mut resumes: mpsc::Receiver<ResumeCommand>,
+    ) {
+        self.open_requests.clear();
+        self.send_to_callers(CallerMessage::Done(outcome.clone())).await;
+        let was_fetched = !self.waiting_callers.is_empty();
+        if (was_fetched && self.round == 0) || !self.slot.keep_outcome() {
+            return;
+        }
+        let Self {
+            last_responses: taken,
+            round: last,
+            call: calling,
+            lease,
+            slot: spot,
+            missed_progress: mut missed,
+            ..
+        } = self;
+        drop((calling, lease));
+        let until =
+            Instant::now() + if was_fetched { OUTCOME_RETENTION } else { spot.input_timeout() };
+        while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
+            let is_known = resume.responses == taken || (!was_fetched && resume.round == last);
+            let told = if is_known { outcome.clone() } else { state_consumed().into() };
+            if let Some(missed) = missed.take_if(|_| is_known) {
+                _ = resume.caller.send(CallerMessage::Event(missed)).await;
+            }
+            _ = resume.caller.send(CallerMessage::Done(told)).await;
+        }
+    }
+
+    /// Leaves a call to the process that took it over: it answers the questions, and the server's session is its own too.
+    fn detach(mut self) {
+        let upstream = self.lease.connection.name();
+        tracing::warn!(
+            upstream,
+            "another process goes on with a call that waited here, as this one was not there for too long"
+        );
+        self.slot.forget_checkpoint();
+        if let CallState::Running(calling) = self.call {
+            calling.hand_over();
+        }
+    }
+
+    /// Ends a call that nobody waits for: its questions are answered with no, and if that does not end it, it is
+    /// cancelled.
+    async fn abandon(mut self) {
+        for open in std::mem::take(&mut self.open_requests).into_values() {
+            let answer = match open.request {
+                InputRequest::Form { .. } | InputRequest::Url { .. } => {
+                    Ok(Raw::from_value(&CancelledResponse::NEW))
+                }
+                InputRequest::Roots => {
+                    self.lease.active_call.active_calls().set_missed_roots(true);
+                    Err(InputRequestError::declined("nobody answered"))
+                }
+                InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
+            };
+            open.reply.respond(answer);
+        }
+        let has_begun = matches!(self.call, CallState::Running(_));
+        if self.input_deadline.is_some() && has_begun {
+            let last = async { while !matches!(self.call.next().await, CallStep::Done(_)) {} };
+            // Too late for anybody: dropping the call cancels it.
+            _ = timeout(CANCEL_TIMEOUT, last).await;
+        }
+    }
+}
+
+/// Whether this can be an answer to the question; why not, if it cannot.
+pub(super) fn check_response(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
+    answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
+}
+
+/// About how many bytes a question has.
+fn approximate_size(question: &InputRequest) -> usize {
+    match question {
+        InputRequest::Form { message, schema } => message.len() + schema.as_str().len(),
+        InputRequest::Url { message, url, id } => message.len() + url.len() + id.len(),
+        InputRequest::Sample { params } => params.as_str().len(),
+        InputRequest::Roots => 0,
+    }
+}
+
+/// What a person who closed a form would have said.
+#[derive(serde::Serialize)]
+struct CancelledResponse {
+    action: &'static str,
+}
+
+impl CancelledResponse {
+    const NEW: Self = Self { action: "cancel" };
+}
+
+/// Resolves when no caller waits any more.
+async fn wait_until_all_gone(callers: &[mpsc::Sender<CallerMessage>]) {
+    for caller in callers {
+        caller.closed().await;
+    }
+}
+
+fn far_future() -> Instant {
+    Instant::now() + Duration::from_secs(86_400)
+}

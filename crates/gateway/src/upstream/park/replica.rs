@@ -1,0 +1,226 @@
+//! A caller that comes back to another process than the one in which its call waits.
+//!
+//! The process that was asked hands on who came back with which answers, and passes on what the other one says: what
+//! happens meanwhile, the next questions, or the end. Whether the answers are taken is decided where the call is.
+
+use std::sync::Weak;
+
+use creole::call::{Call, CancelReason, Context};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{KeyedInputRequest, Level, TaskOutcome};
+use creole::proto::operation::{Event, Outcome, Payload};
+use creole::proto::wire::Raw;
+use creole::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, Replicas};
+use creole::state::StateError;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::super::request_state::{AnsweredInput, ParkedState};
+use super::slots::ParkSlotLookup;
+use super::{
+    CallerMessage, EVENT_QUEUE, InputRound, ParkedCalls, ResumeCommand, lost_call, state_expired,
+};
+
+/// The most messages about a call that are passed on from one process to another; its end always is.
+const MAX_EVENTS: usize = 1024;
+
+/// Who came back, and with what.
+#[derive(Serialize, Deserialize)]
+struct ResumeRequest {
+    principal: String,
+    round: u32,
+    answers: Vec<(String, Raw)>,
+}
+
+/// What the process that has the call says.
+#[derive(Serialize, Deserialize)]
+enum ReplicaReply {
+    Progress {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+    Log {
+        level: String,
+        logger: Option<String>,
+        data: Raw,
+    },
+    Visited(String),
+    Asks {
+        asks: Vec<KeyedInputRequest>,
+        round: u32,
+        known: Option<Vec<AnsweredInput>>,
+    },
+    Ends(TaskOutcome),
+    /// The call is over.
+    Lost,
+}
+
+/// What other processes know a call by.
+pub(super) fn call_target(id: &str) -> String {
+    format!("call/{id}")
+}
+
+/// Goes on with a call that waits in the process `home`.
+pub(super) async fn resume(
+    peers: &Replicas,
+    home: &str,
+    parked: &ParkedState,
+    call: &Call,
+) -> Result<Outcome, ReplicaError> {
+    let context = &call.context;
+    let answers = context.input_responses().map(|(key, answer)| (key.to_owned(), answer.clone()));
+    let principal = context.principal().to_owned();
+    let back = ResumeRequest { principal, round: parked.round, answers: answers.collect() };
+    // Plain data cannot fail to serialise.
+    let errand = serde_json::to_vec(&back).unwrap_or_default();
+    let mut replies = peers.send(home, &call_target(&parked.id), errand.into()).await?;
+    loop {
+        let said = replies.next().await?;
+        match serde_json::from_slice(&said) {
+            Ok(ReplicaReply::Asks { asks, round, known }) => {
+                let questions = InputRound { input_requests: asks, round, answered_inputs: known };
+                return Ok(questions.into_outcome(&parked.id, parked.lane, Some(home)));
+            }
+            Ok(ReplicaReply::Ends(end)) => return Ok(end_to_outcome(end)),
+            Ok(ReplicaReply::Lost) => return Ok(lost_call(&call.operation).into()),
+            Ok(meanwhile) => forward_to_caller(meanwhile, context).await,
+            Err(_) => {
+                return Ok(super::super::internal_fault("another version of this runs there").into());
+            }
+        }
+    }
+}
+
+/// The fault of a call that could not be handed on, though its process is there.
+pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
+    let kind = match unreached {
+        ReplicaError::Busy => FaultKind::Busy,
+        ReplicaError::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,
+        _ => FaultKind::BackendUnavailable,
+    };
+    let detail = format!("the call waits in another process: {unreached}");
+    Fault::new(kind, detail)
+}
+
+async fn forward_to_caller(said: ReplicaReply, context: &Context) {
+    let event = match said {
+        ReplicaReply::Progress { progress, total, message } => {
+            Event::Progress { progress, total, message }
+        }
+        ReplicaReply::Visited(id) => Event::ElicitationCompleted(id),
+        ReplicaReply::Log { level, logger, data } => {
+            let Some(level) = Level::from_name(&level) else { return };
+            Event::Log { level, logger, data }
+        }
+        ReplicaReply::Asks { .. } | ReplicaReply::Ends(_) | ReplicaReply::Lost => return,
+    };
+    context.send_event(event).await;
+}
+
+/// Serves somebody who came back to another process; being left is noticed by the call.
+pub(super) async fn serve_replica_request(
+    parking: Weak<ParkedCalls>,
+    id: String,
+    errand: ReplicaRequest,
+) {
+    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
+    let Ok(back) = serde_json::from_slice::<ResumeRequest>(&payload) else { return };
+    let Some(parking) = parking.upgrade() else {
+        return send_reply(&desk, &ReplicaReply::Lost).await;
+    };
+    let found = parking.lock().find(&id, &back.principal);
+    drop(parking);
+    let commands = match found {
+        ParkSlotLookup::Found(commands) => commands,
+        ParkSlotLookup::Evicted => {
+            return send_reply(&desk, &ReplicaReply::Ends(TaskOutcome::Fault(state_expired())))
+                .await;
+        }
+        ParkSlotLookup::Unknown => return send_reply(&desk, &ReplicaReply::Lost).await,
+    };
+    let (caller, news) = mpsc::channel(EVENT_QUEUE);
+    let resume = ResumeCommand {
+        round: back.round,
+        responses: back.answers,
+        caller,
+        // Another process knows it.
+        cancel_reason: CancelReason::default(),
+    };
+    if commands.send(resume).await.is_err() {
+        return send_reply(&desk, &ReplicaReply::Lost).await;
+    }
+    tokio::select! {
+        () = forward_events(news, &desk) => {}
+        () = sender.disconnected() => {}
+    }
+}
+
+async fn forward_events(mut news: mpsc::Receiver<CallerMessage>, desk: &ReplicaResponder) {
+    let mut events = 0;
+    while let Some(told) = news.recv().await {
+        let said = match told {
+            CallerMessage::Event(event) => {
+                events += 1;
+                if events <= MAX_EVENTS {
+                    send_reply(desk, &event_to_reply(event)).await;
+                }
+                continue;
+            }
+            CallerMessage::InputRequired(InputRound {
+                input_requests: asks,
+                round,
+                answered_inputs: known,
+            }) => ReplicaReply::Asks { asks, round, known },
+            CallerMessage::Done(outcome) => ReplicaReply::Ends(outcome_to_end(outcome)),
+        };
+        return send_reply(desk, &said).await;
+    }
+    send_reply(desk, &ReplicaReply::Lost).await;
+}
+
+async fn send_reply(desk: &ReplicaResponder, said: &ReplicaReply) {
+    let text = serde_json::to_vec(said).unwrap_or_default();
+    let Err(error) = desk.send(&text).await else { return };
+    if let ReplicaReply::Ends(_) | ReplicaReply::Asks { .. } = said {
+        let detail = format!("what came of the call cannot be handed on: {error}");
+        let fault = ReplicaReply::Ends(TaskOutcome::Fault(Fault::new(
+            FaultKind::BackendUnavailable,
+            detail,
+        )));
+        // Whoever waits notices by itself that the state fails.
+        _ = desk.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
+    }
+}
+
+fn event_to_reply(event: Event) -> ReplicaReply {
+    match event {
+        Event::Progress { progress, total, message } => {
+            ReplicaReply::Progress { progress, total, message }
+        }
+        Event::Log { level, logger, data } => {
+            ReplicaReply::Log { level: level.name().to_owned(), logger, data }
+        }
+        Event::ElicitationCompleted(id) => ReplicaReply::Visited(id),
+    }
+}
+
+/// What a call came to, as it travels.
+fn outcome_to_end(outcome: Outcome) -> TaskOutcome {
+    match outcome {
+        Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
+        Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
+        Outcome::Fail(fault) => TaskOutcome::Fault(fault),
+        _ => TaskOutcome::Fault(super::super::internal_fault(
+            "the server made a task of the call, and it belongs to another process of this gateway",
+        )),
+    }
+}
+
+fn end_to_outcome(end: TaskOutcome) -> Outcome {
+    match end {
+        TaskOutcome::Relayed(relayed) => Outcome::Complete(Payload::Relayed(relayed)),
+        TaskOutcome::Result(result) => Outcome::Complete(Payload::Tool(result)),
+        TaskOutcome::Fault(fault) => Outcome::Fail(fault),
+    }
+}

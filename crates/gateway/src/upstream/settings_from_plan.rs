@@ -1,0 +1,121 @@
+//! From the plan of a server behind to how it is treated.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::sync::Arc;
+
+use creole::client::Address;
+use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
+use creole::client::http::HttpAddress;
+use creole::process::Program;
+use creole::proto::client::ClientLimits;
+use creole::proto::revision::{Era, Revision};
+
+use super::{Affinity, Naming, RevisionChoice, UpstreamSettings};
+use crate::chain::Chain;
+use crate::config::words::{self, UpstreamEra};
+use crate::plan::layer::{LayerError, build};
+use crate::plan::upstream::{Reached, Token, UpstreamPlan};
+
+impl UpstreamSettings {
+    /// How a planned server is treated.
+    ///
+    /// # Errors
+    /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
+    pub fn from_plan(plan: &UpstreamPlan) -> Result<Self, LayerError> {
+        let newest = |era| RevisionChoice::Revision(Revision::newest(era).rules());
+        let usual = Self::new(planned_address(plan)?);
+        Ok(Self {
+            revisions: match (plan.revision, plan.era) {
+                (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
+                (None, UpstreamEra::Auto) => RevisionChoice::Detect,
+                (None, UpstreamEra::Handshake) => newest(Era::Handshake),
+                (None, UpstreamEra::Stateless) => newest(Era::Stateless),
+            },
+            dialect: plan.dialect.clone(),
+            naming: Naming { prefix: plan.prefix.clone() },
+            affinity: match plan.affinity {
+                words::Affinity::Principal => Affinity::Principal,
+                words::Affinity::Shared => Affinity::Shared,
+                words::Affinity::Session => Affinity::Session,
+                words::Affinity::Request => Affinity::Request,
+            },
+            interactive: plan.interactive,
+            startup_timeout: plan.startup,
+            max_parked_calls: plan.most_waiting,
+            max_sessions: plan.most_sessions,
+            limits: ClientLimits {
+                call_idle_timeout: plan.timeout,
+                call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
+                ..usual.limits
+            },
+            chain: Chain::new(build(&plan.chain, &plan.name)?),
+            plan: Some(plan.clone()),
+            ..usual
+        })
+    }
+}
+
+fn token_credentials(name: &str, token: &Token) -> Arc<dyn Credentials> {
+    match token {
+        Token::File(path) => Arc::new(TokenFile::new(name, path)),
+        Token::Command(command) => {
+            let (first, args) =
+                command.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
+            Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
+        }
+    }
+}
+
+/// What presets look for in the environment.
+const PRESET_VARIABLES: [&str; 3] = ["CREOLE_DATA_DIR", "CREOLE_TASKS_URL", "CREOLE_WORDPRESS_URL"];
+
+/// This program once more, under this name: it serves a preset, and finds in its environment what it would find in ours.
+///
+/// # Errors
+/// When this program cannot find itself.
+pub fn preset_address(name: &str, preset: &str) -> io::Result<Address> {
+    let mut program = Program::new(name, std::env::current_exe()?);
+    program.env = inherited_variables(&PRESET_VARIABLES).collect();
+    Ok(Address::Child(program.args(["serve", "--stdio", "--preset", preset])))
+}
+
+/// The entries of our environment that have these names, as far as there are any.
+fn inherited_variables<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (OsString, OsString)> {
+    names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
+}
+
+fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
+    match &plan.reached {
+        Reached::Command { command, env, env_pass, cwd } => {
+            let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let given = env.iter().map(|(name, value)| (name.into(), value.0.clone().into()));
+            let mut program = Program::new(&plan.name, name).args(args);
+            program.env = inherited_variables(env_pass).chain(given).collect();
+            program.folder = cwd.clone();
+            Ok(Address::Child(program))
+        }
+        Reached::Preset(preset) => {
+            let unknown =
+                |error| LayerError::new(format!("this program cannot find itself: {error}"));
+            preset_address(&plan.name, preset).map_err(unknown)
+        }
+        Reached::Url { url, headers, token, authorities } => {
+            let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
+            let trusted = authorities.as_ref().map(|authorities| authorities.pem());
+            let target =
+                HttpAddress::with_certificates(&plan.name, url, trusted).map_err(refused)?;
+            let target = target.with_streams(plan.dialect.event_streams);
+            let header = |target: HttpAddress, (name, value): &(String, _)| {
+                let crate::plan::upstream::Secret(value) = value;
+                target.header(name, value)
+            };
+            let target = headers.iter().try_fold(target, header).map_err(refused)?;
+            Ok(Address::Http(match token {
+                Some(token) => target.credentials(token_credentials(&plan.name, token)),
+                None => target,
+            }))
+        }
+    }
+}
