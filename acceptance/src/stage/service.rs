@@ -4,35 +4,35 @@ use std::path::Path;
 
 use creole::Service;
 use creole_gateway::federation::Federation;
-use creole_gateway::{Plan, Source};
+use creole_gateway::{ConfigSource, Plan};
 use creole_tools::PackOptions;
 
 use super::stdio::repository;
 
 /// The service for the words after `creole serve`, with a data directory of its own.
 pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
-    let mut source = Source::Default;
+    let mut source = ConfigSource::Default;
     let mut debug = false;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--preset" => {
                 let name = words.next().ok_or("--preset needs a name")?;
-                source = Source::Preset(name);
+                source = ConfigSource::Preset(name);
             }
             "--debug" => debug = true,
             "--stdio" => {}
             flag if flag.starts_with('-') => {
                 return Err(format!("{flag} is unknown to this stage"));
             }
-            file => source = Source::File(Path::new(file)),
+            file => source = ConfigSource::File(Path::new(file)),
         }
     }
     let in_repository = match source {
-        Source::File(file) => Some(repository().join(file)),
+        ConfigSource::File(file) => Some(repository().join(file)),
         _ => None,
     };
-    let source = in_repository.as_deref().map_or(source, Source::File);
+    let source = in_repository.as_deref().map_or(source, ConfigSource::File);
     let plan = Plan::load(source, &creole_cli::packs()).map_err(|error| error.to_string())?;
     let options = PackOptions { data_dir: Some(data.to_owned()), ..PackOptions::default() };
     let server = creole_cli::assemble(&plan, &options, &Federation::default())

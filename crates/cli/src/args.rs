@@ -18,8 +18,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
 use creole::auth::Expiry;
-use creole_gateway::Source;
-use creole_gateway::config::words::LogFormat;
+use creole_gateway::ConfigSource;
+use creole_gateway::config::enums::LogFormat;
 use creole_gateway::plan::http::address;
 use late::Late;
 
@@ -290,11 +290,11 @@ impl Chosen {
     }
 
     /// Where the configuration comes from.
-    pub(crate) fn source(&self) -> Source<'_> {
+    pub(crate) fn source(&self) -> ConfigSource<'_> {
         match (&self.file, &self.preset) {
-            (Some(path), _) => Source::File(path),
-            (None, Some(name)) => Source::Preset(name),
-            (None, None) => Source::Default,
+            (Some(path), _) => ConfigSource::File(path),
+            (None, Some(name)) => ConfigSource::Preset(name),
+            (None, None) => ConfigSource::Default,
         }
     }
 }

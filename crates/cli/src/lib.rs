@@ -45,7 +45,7 @@ pub fn assemble(
             max_calls: wanted.limits.calls_in_flight,
             call_idle_timeout: wanted.limits.call_timeout,
             call_total_timeout: wanted.limits.call_timeout_max,
-            input_timeout: wanted.limits.question_timeout,
+            input_timeout: wanted.limits.input_timeout,
             ..ServerLimits::default()
         })
         .task_limits(wanted.limits.tasks)
@@ -65,7 +65,7 @@ pub fn assemble(
     for pack in &wanted.packs {
         server = creole_tools::add(server, pack, &options)?;
     }
-    for recipe in plan.offered() {
+    for recipe in plan.offered_recipes() {
         server = recipe.add(server, &options)?;
     }
     Ok(server.with_all(layer::build(&wanted.chain, &wanted.name)?))

@@ -11,7 +11,7 @@ use std::io::{self, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
 use creole::proto::wire::is_control;
-use creole_gateway::config::words::{LogFormat, LogLevel};
+use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
 use late::{Late, Writer};
 use tracing::level_filters::LevelFilter;

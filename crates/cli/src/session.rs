@@ -14,7 +14,7 @@ use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
-use creole_gateway::config::words::{LogFormat, LogLevel};
+use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::detect_dialect;
 use tokio::runtime::Builder;

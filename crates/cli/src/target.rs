@@ -6,8 +6,8 @@ use std::path::Path;
 use creole::client::Address;
 use creole::client::http::HttpAddress;
 use creole::process::Program;
-use creole_gateway::Source;
-use creole_gateway::plan::upstream::Authorities;
+use creole_gateway::ConfigSource;
+use creole_gateway::plan::upstream::CaCertificates;
 
 use crate::args::{EnvironmentArgs, PeerArgs, TargetArgs};
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(crate) struct Inside<'a> {
     /// What it is called in messages.
     pub(crate) name: String,
     /// The file or the preset.
-    pub(crate) source: Source<'a>,
+    pub(crate) source: ConfigSource<'a>,
     /// Which of its servers is meant, if it has several.
     pub(crate) server: Option<&'a str>,
 }
@@ -38,13 +38,13 @@ pub(crate) struct Inside<'a> {
 impl<'a> Inside<'a> {
     /// A configuration that ships inside.
     pub(crate) fn preset(name: &'a str) -> Self {
-        Self { name: name.to_owned(), source: Source::Preset(name), server: None }
+        Self { name: name.to_owned(), source: ConfigSource::Preset(name), server: None }
     }
 
     /// A configuration file.
     pub(crate) fn file(path: &'a Path, server: Option<&'a str>) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, source: Source::File(path), server }
+        Self { name, source: ConfigSource::File(path), server }
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn program(
 fn http(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
     let TargetArgs { headers, cacert, .. } = args;
     let authorities = cacert.as_ref().map(|file| authorities(url, file)).transpose()?;
-    let trusted = authorities.as_ref().map(Authorities::pem);
+    let trusted = authorities.as_ref().map(CaCertificates::pem);
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
     let mut target = HttpAddress::with_certificates(host(url), url, trusted).map_err(refused)?;
     for header in headers {
@@ -185,12 +185,12 @@ fn http(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
 }
 
 /// The certificates of `--cacert`.
-fn authorities(url: &str, file: &Path) -> Result<Authorities, Failure> {
+fn authorities(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
     if !url.starts_with("https://") {
         let what = "`--cacert` is for servers whose URL begins with https://";
         return Err(Failure::Usage(what.to_owned()));
     }
-    Authorities::read(file.to_owned())
+    CaCertificates::read(file.to_owned())
         .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn documents(plan: &Plan) -> Vec<Row> {
             ..Row::default()
         })
     };
-    plan.offered().filter_map(row).collect()
+    plan.offered_recipes().filter_map(row).collect()
 }
 
 /// Says on stderr which upstreams cannot be used, and why.

@@ -5,9 +5,9 @@
 //! that ship inside.
 //!
 //! ```
-//! use creole_gateway::{Plan, Source};
+//! use creole_gateway::{ConfigSource, Plan};
 //!
-//! let plan = Plan::load(Source::Preset("bossman"), &["tasks"]).unwrap();
+//! let plan = Plan::load(ConfigSource::Preset("bossman"), &["tasks"]).unwrap();
 //! assert_eq!(plan.server.name, "bossman");
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
@@ -19,10 +19,10 @@ pub mod plan;
 pub mod presets;
 pub mod upstream;
 
-mod source;
+mod config_source;
 
 pub use config::environment::Lookup;
 pub use config::error::ConfigError;
-pub use config::nearest::nearest;
+pub use config::suggestions::nearest;
+pub use config_source::ConfigSource;
 pub use plan::Plan;
-pub use source::Source;

@@ -31,23 +31,23 @@ use auth::AuthPlan;
 use layer::LayerPlan;
 use upstream::UpstreamPlan;
 
+use crate::config::enums::{LogFormat, LogLevel};
 use crate::config::environment::Lookup;
-use crate::config::error::{ConfigError, Problem};
-use crate::config::nearest::suggestion;
-use crate::config::value::Placed;
-use crate::config::words::{LogFormat, LogLevel};
+use crate::config::error::{ConfigError, ConfigProblem};
+use crate::config::suggestions::suggestion;
+use crate::config::value::Spanned;
 use crate::config::{Config, LogTable, ServerTable};
-use crate::source::Source;
+use crate::config_source::ConfigSource;
 
 pub use http::HttpPlan;
-pub use restart::Told;
+pub use restart::ClientScope;
 
 /// The name of a server that was given none.
-const NAME: &str = "creole";
+const DEFAULT_NAME: &str = "creole";
 /// The version of a server that was given none.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+const DEFAULT_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest name, title or version, in characters.
-const LONGEST_LABEL: usize = 200;
+const MAX_LABEL: usize = 200;
 
 /// Everything that one process does.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ pub struct Plan {
     /// The server, or the first of several.
     pub server: ServerPlan,
     /// The others, where there are several.
-    pub further: Vec<ServerPlan>,
+    pub other_servers: Vec<ServerPlan>,
     /// The servers behind it.
     pub upstreams: Vec<UpstreamPlan>,
     /// How it is reached over HTTP; nothing where it is not.
@@ -96,7 +96,7 @@ pub struct ServerPlan {
     /// How many entries one page of a list has.
     pub page_size: usize,
     /// How long and how many.
-    pub limits: Limits,
+    pub limits: LimitsPlan,
     /// The path of its endpoint over HTTP; that of `[http]` if there is none.
     pub path: Option<String>,
     /// Which of the servers behind it has; all if nothing is said.
@@ -119,7 +119,7 @@ pub struct ServerPlan {
 
 /// How long and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitsPlan {
     /// How long a call may be silent; progress starts the time anew.
     pub call_timeout: Duration,
     /// How long a call may take in all; never shorter than `call_timeout`.
@@ -127,7 +127,7 @@ pub struct Limits {
     /// How many calls may run at the same time.
     pub calls_in_flight: usize,
     /// How long a question to the client may stay open.
-    pub question_timeout: Duration,
+    pub input_timeout: Duration,
     /// How long lists wait for upstreams that are slow to start.
     pub list_wait: Duration,
     /// How much tasks may take.
@@ -147,13 +147,13 @@ pub struct LogPlan {
 
 impl Plan {
     /// Reads a configuration and works out what it means, given the packs that there are.
-    pub fn load(source: Source<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
-        Self::load_with(source, known_packs, &|name| std::env::var(name))
+    pub fn load(source: ConfigSource<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
+        Self::load_with_environment(source, known_packs, &|name| std::env::var(name))
     }
 
     /// The same, where `${NAME}` means what is looked up.
-    pub fn load_with(
-        source: Source<'_>,
+    pub fn load_with_environment(
+        source: ConfigSource<'_>,
         known_packs: &[&str],
         lookup: Lookup<'_>,
     ) -> Result<Self, ConfigError> {
@@ -169,25 +169,26 @@ impl Plan {
         lookup: Lookup<'_>,
     ) -> Result<Self, ConfigError> {
         if text.trim_start().starts_with('{') {
-            return Err(ConfigError::json(name));
+            return Err(ConfigError::json_file(name));
         }
         let plan = Self::read(text, folder, known_packs, lookup)
-            .map_err(|problem| problem.shown_in(name, text))?;
-        Ok(plan.within(folder))
+            .map_err(|problem| problem.into_error(name, text))?;
+        Ok(plan.resolve_paths(folder))
     }
 
     /// The same plan, with relative paths that begin at this folder.
-    fn within(self, folder: &Path) -> Self {
+    fn resolve_paths(self, folder: &Path) -> Self {
         let server = |mut server: ServerPlan| {
-            server.chain = server.chain.into_iter().map(|layer| layer.within(folder)).collect();
+            server.chain =
+                server.chain.into_iter().map(|layer| layer.resolve_paths(folder)).collect();
             server
         };
         Self {
             server: server(self.server),
-            further: self.further.into_iter().map(server).collect(),
-            upstreams: self.upstreams.into_iter().map(|it| it.within(folder)).collect(),
-            http: self.http.map(|http| http.within(folder)),
-            auth: self.auth.map(|auth| auth.within(folder)),
+            other_servers: self.other_servers.into_iter().map(server).collect(),
+            upstreams: self.upstreams.into_iter().map(|it| it.resolve_paths(folder)).collect(),
+            http: self.http.map(|http| http.resolve_paths(folder)),
+            auth: self.auth.map(|auth| auth.resolve_paths(folder)),
             state: self.state.map(|file| folder.join(file)),
             seal_keys: self.seal_keys.map(|file| folder.join(file)),
             ..self
@@ -195,14 +196,14 @@ impl Plan {
     }
 
     /// The files that are part of it besides its own: when one of them changes, it means something else.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let servers = std::iter::once(&self.server).chain(&self.further);
+    pub fn included_files(&self) -> Vec<PathBuf> {
+        let servers = std::iter::once(&self.server).chain(&self.other_servers);
         let chains = servers.map(|it| &it.chain).chain(self.upstreams.iter().map(|it| &it.chain));
         let of_layers = chains.flatten().filter_map(LayerPlan::script);
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
         let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
         let documents = self.recipes.iter().filter_map(Recipe::api).flat_map(|api| &*api.files);
-        let authorities = self.upstreams.iter().filter_map(UpstreamPlan::authorities);
+        let authorities = self.upstreams.iter().filter_map(UpstreamPlan::ca_certificates);
         let authorities = authorities.map(|authorities| authorities.file().to_owned());
         let others = documents.cloned().chain(self.seal_keys.clone()).chain(authorities);
         let mut files: Vec<PathBuf> = scripts.chain(others).collect();
@@ -216,7 +217,7 @@ impl Plan {
         folder: &Path,
         known_packs: &[&str],
         lookup: Lookup<'_>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, ConfigProblem> {
         let mut config = Config::parse(text, lookup)?;
         let upstreams = upstream::resolve(config.upstreams.take(), folder)?;
         let (databases, tables) = database::resolve(config.databases.take(), folder)?;
@@ -225,8 +226,12 @@ impl Plan {
         recipes.extend(tables);
         let (apis, described) = openapi::resolve(config.openapi.take(), folder)?;
         recipes.extend(apis);
-        let known =
-            servers::Known { packs: known_packs, upstreams: &upstreams, recipes: &recipes, folder };
+        let known = servers::AvailableItems {
+            packs: known_packs,
+            upstreams: &upstreams,
+            recipes: &recipes,
+            folder,
+        };
         let (server, further) = servers::resolve(&mut config, &known)?;
         let all = || std::iter::once(&server).chain(&further);
         let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
@@ -242,7 +247,7 @@ impl Plan {
         let wordpress = wordpress::resolve(config.wordpress, &packs, auth.is_some(), folder)?;
         let plan = Self {
             server,
-            further,
+            other_servers: further,
             upstreams,
             http,
             auth,
@@ -260,25 +265,28 @@ impl Plan {
     }
 }
 
-impl Default for Limits {
+impl Default for LimitsPlan {
     fn default() -> Self {
         Self {
             call_timeout: Duration::from_secs(60),
             call_timeout_max: Duration::from_secs(600),
             calls_in_flight: 1000,
-            question_timeout: Duration::from_secs(600),
+            input_timeout: Duration::from_secs(600),
             list_wait: crate::federation::LIST_WAIT,
             tasks: TaskLimits::default(),
         }
     }
 }
 
-fn server(table: ServerTable, known: &servers::Known<'_>) -> Result<ServerPlan, Problem> {
-    let name = label("name", table.name)?.unwrap_or_else(|| NAME.to_owned());
+fn server(
+    table: ServerTable,
+    known: &servers::AvailableItems<'_>,
+) -> Result<ServerPlan, ConfigProblem> {
+    let name = label("name", table.name)?.unwrap_or_else(|| DEFAULT_NAME.to_owned());
     Ok(ServerPlan {
         dialect: dialect::resolve(table.dialect.as_ref(), &name)?,
         title: label("title", table.title)?,
-        version: label("version", table.version)?.unwrap_or_else(|| VERSION.to_owned()),
+        version: label("version", table.version)?.unwrap_or_else(|| DEFAULT_VERSION.to_owned()),
         instructions: table.instructions,
         packs: packs(table.packs.unwrap_or_default(), known.packs)?,
         page_size: table.page_size.map_or(100, |size| count(size.get())),
@@ -297,29 +305,29 @@ fn server(table: ServerTable, known: &servers::Known<'_>) -> Result<ServerPlan, 
 }
 
 /// A short text that is shown to people and programs.
-fn label(key: &str, written: Option<Placed<String>>) -> Result<Option<String>, Problem> {
-    let Some(Placed { value, span }) = written else { return Ok(None) };
+fn label(key: &str, written: Option<Spanned<String>>) -> Result<Option<String>, ConfigProblem> {
+    let Some(Spanned { value, span }) = written else { return Ok(None) };
     let wrong = if value.trim().is_empty() {
         format!("`{key}` is empty")
     } else if value.chars().any(char::is_control) {
         format!("`{key}` has a control character or a line break")
-    } else if value.chars().count() > LONGEST_LABEL {
-        format!("`{key}` is longer than {LONGEST_LABEL} characters")
+    } else if value.chars().count() > MAX_LABEL {
+        format!("`{key}` is longer than {MAX_LABEL} characters")
     } else {
         return Ok(Some(value));
     };
-    Err(Problem::new(wrong).at(span))
+    Err(ConfigProblem::new(wrong).at(span))
 }
 
-fn packs(written: Vec<Placed<String>>, known: &[&str]) -> Result<Vec<String>, Problem> {
+fn packs(written: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, ConfigProblem> {
     let mut packs = Vec::with_capacity(written.len());
-    for Placed { value: name, span } in written {
+    for Spanned { value: name, span } in written {
         if !known.contains(&name.as_str()) {
             let help = suggestion(&name, "the packs", known);
-            return Err(Problem::new(format!("unknown pack `{name}`")).help(help).at(span));
+            return Err(ConfigProblem::new(format!("unknown pack `{name}`")).help(help).at(span));
         }
         if packs.contains(&name) {
-            return Err(Problem::new(format!("the pack `{name}` is named twice")).at(span));
+            return Err(ConfigProblem::new(format!("the pack `{name}` is named twice")).at(span));
         }
         packs.push(name);
     }
@@ -348,14 +356,14 @@ fn count(number: i64) -> usize {
 mod tests;
 
 /// The name of a file.
-fn file(key: &str, written: Placed<String>) -> Result<PathBuf, Problem> {
-    let Placed { value, span } = written;
+fn file(key: &str, written: Spanned<String>) -> Result<PathBuf, ConfigProblem> {
+    let Spanned { value, span } = written;
     if value.trim().is_empty() {
-        return Err(Problem::new(format!("`{key}` is empty")).at(span));
+        return Err(ConfigProblem::new(format!("`{key}` is empty")).at(span));
     }
     if value.chars().any(char::is_control) {
         let what = format!("`{key}` has a control character or a line break");
-        return Err(Problem::new(what).at(span));
+        return Err(ConfigProblem::new(what).at(span));
     }
     Ok(value.into())
 }

@@ -4,7 +4,7 @@
 //! `presets` at the root of the repository leads here.
 
 use crate::config::error::ConfigError;
-use crate::config::nearest::suggestion;
+use crate::config::suggestions::suggestion;
 
 /// The preset that holds when nothing is named.
 pub const DEFAULT: &str = "default";
@@ -34,7 +34,7 @@ pub fn find(name: &str) -> Result<&'static Preset, ConfigError> {
     ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|preset| preset.name).collect();
         let help = suggestion(name, "the presets", &names);
-        ConfigError::general(format!("unknown preset `{name}`"), Some(help))
+        ConfigError::without_location(format!("unknown preset `{name}`"), Some(help))
     })
 }
 

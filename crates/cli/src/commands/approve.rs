@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use creole_gateway::chain::{Changed, approve, changes};
 use creole_gateway::plan::layer::LayerPlan;
-use creole_gateway::{Plan, Source};
+use creole_gateway::{ConfigSource, Plan};
 
 use crate::args::ApproveArgs;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::output;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
-    let plan = Plan::load(Source::File(&args.file), &creole_cli::packs())?;
+    let plan = Plan::load(ConfigSource::File(&args.file), &creole_cli::packs())?;
     let files = files(&plan);
     if files.is_empty() {
         return Err(Failure::Refused("no chain of this configuration pins tools".to_owned()));

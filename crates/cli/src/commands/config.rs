@@ -8,9 +8,9 @@ use creole_gateway::config::reference::reference;
 use creole_gateway::config::schema::schema;
 use creole_gateway::plan::auth::AuthPlan;
 use creole_gateway::plan::layer::LayerPlan;
-use creole_gateway::plan::upstream::{Reached, UpstreamPlan};
+use creole_gateway::plan::upstream::{UpstreamAddress, UpstreamPlan};
 use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
-use creole_gateway::{Plan, Source};
+use creole_gateway::{ConfigSource, Plan};
 use creole_tools::openapi::Api;
 use creole_tools::openapi::report::GeneratedTool;
 use creole_tools::recipe::tool::ToolAction;
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
 
 fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     let (file, operations) = (args.file.as_path(), args.operations);
-    let plan = Plan::load(Source::File(file), &creole_cli::packs())?;
+    let plan = Plan::load(ConfigSource::File(file), &creole_cli::packs())?;
     Premises::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
@@ -46,7 +46,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     trial::offline(&plan)?;
     let tried = if args.connect { Some(trial::connected(&plan)?) } else { None };
     let mut lines = vec![format!("{} is right.", file.display())];
-    for each in std::iter::once(&plan.server).chain(&plan.further) {
+    for each in std::iter::once(&plan.server).chain(&plan.other_servers) {
         lines.extend([
             format!("  server   {}", server(each)),
             format!("  dialect  {}", dialect(each)),
@@ -160,7 +160,7 @@ fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
     let account = site.account.as_ref().map(|(user, _)| format!(", on stdio as `{user}`"));
     let account = account.unwrap_or_default();
     let mut lines = vec![format!("  site     {}, {who}{account}", site.address.as_str())];
-    let servers = std::iter::once(&plan.server).chain(&plan.further);
+    let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
     let packs: Vec<&String> = servers.flat_map(|server| &server.packs).collect();
     let has = |pack: &str| packs.iter().any(|it| *it == pack);
     let mut tell = |pack: &str, what: &str, names: &[String]| {
@@ -202,10 +202,10 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
 }
 
 fn behind(upstream: &UpstreamPlan) -> String {
-    let place = match &upstream.reached {
-        Reached::Command { command, .. } => command.first().map_or("", String::as_str),
-        Reached::Preset(preset) => preset,
-        Reached::Url { url, .. } => url.split('?').next().unwrap_or_default(),
+    let place = match &upstream.address {
+        UpstreamAddress::Command { command, .. } => command.first().map_or("", String::as_str),
+        UpstreamAddress::Preset(preset) => preset,
+        UpstreamAddress::Url { url, .. } => url.split('?').next().unwrap_or_default(),
     };
     match upstream.prefix.as_str() {
         "" => format!("{}: {place}", upstream.name),
@@ -245,7 +245,7 @@ fn limits(server: &ServerPlan) -> String {
         limits.calls_in_flight,
         limits.call_timeout.as_secs(),
         limits.call_timeout_max.as_secs(),
-        limits.question_timeout.as_secs(),
+        limits.input_timeout.as_secs(),
         limits.list_wait.as_secs(),
         limits.tasks.total,
         limits.tasks.per_principal,
@@ -260,7 +260,7 @@ fn http(http: &HttpPlan) -> String {
     let limits = &http.limits;
     format!(
         "{scheme}://{}{}{legacy}, {} connections, {} sessions,\n           {} bytes a body",
-        http.listen, http.path, limits.connections, limits.sessions, limits.body
+        http.listen, http.path, limits.max_connections, limits.max_sessions, limits.max_body
     )
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use creole::proto::dialect::builtin;
 use creole::{Server, catch_panic};
 use creole_gateway::Plan;
-use creole_gateway::config::words::{LogFormat, LogLevel};
+use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::{self, Affinity, RevisionChoice, UpstreamSettings, UpstreamState};

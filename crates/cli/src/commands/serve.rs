@@ -13,7 +13,7 @@ pub(crate) use served::Served;
 pub(crate) use stdio::ended_with;
 
 use creole_gateway::Plan;
-use creole_gateway::config::words::{LogFormat, LogLevel};
+use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::plan::{HttpPlan, LogPlan};
 use tokio::runtime::{Builder, Runtime};
 
@@ -52,8 +52,8 @@ fn planned(args: &ServeArgs) -> Result<Plan, Failure> {
 
 /// The plan of one of several servers.
 pub(crate) fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
-    plan.named(name).ok_or_else(|| {
-        let names: Vec<String> = plan.each().into_iter().map(|plan| plan.server.name).collect();
+    plan.only_named(name).ok_or_else(|| {
+        let names: Vec<String> = plan.split().into_iter().map(|plan| plan.server.name).collect();
         let names = names.join("`, `");
         Failure::Usage(format!("there is no server `{name}`; those that there are: `{names}`"))
     })
@@ -65,7 +65,7 @@ fn http_of(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
         return None;
     }
     let Some(listen) = args.http else { return plan.http.clone() };
-    let usual = || HttpPlan::usual(plan.server.dialect.max_message);
+    let usual = || HttpPlan::with_defaults(plan.server.dialect.max_message);
     let mut reached = plan.http.clone().unwrap_or_else(usual);
     reached.listen = listen;
     Some(reached)

@@ -8,7 +8,7 @@ use creole::transport::memory_pair;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::Affinity;
-use creole_gateway::{Plan, Source};
+use creole_gateway::{ConfigSource, Plan};
 use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
@@ -38,14 +38,14 @@ impl Inside {
         let plan = Plan::load(wanted.source, &creole_cli::packs())?;
         let plan = match wanted.server {
             Some(name) => chosen(&plan, name)?,
-            None if plan.further.is_empty() => plan,
+            None if plan.other_servers.is_empty() => plan,
             None => {
                 let several =
                     "the configuration has several servers; choose one with --server NAME";
                 return Err(Failure::Usage(several.to_owned()));
             }
         };
-        let is_file = matches!(wanted.source, Source::File(_));
+        let is_file = matches!(wanted.source, ConfigSource::File(_));
         Ok(Self { name: wanted.name.clone(), plan, is_file })
     }
 
@@ -65,7 +65,7 @@ impl Inside {
         let upstreams = Upstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),
-            has_own: self.plan.has_usable(),
+            has_own: self.plan.has_usable_items(),
             is_reported: AtomicBool::new(false),
         };
         let (near, far) = memory_pair();

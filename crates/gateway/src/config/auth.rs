@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::value::Placed;
+use super::value::Spanned;
 
 /// Whom the server lets in over HTTP. On stdio, who starts the server is let in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -11,14 +11,14 @@ use super::value::Placed;
 pub struct AuthTable {
     /// The file of users and the hashes of their passwords, which `creole passwd` writes. A relative path
     /// begins at the folder of this file.
-    pub users: Option<Placed<String>>,
+    pub users: Option<Spanned<String>>,
     /// Keys of programs.
-    pub keys: Option<Placed<Vec<KeyTable>>>,
+    pub keys: Option<Spanned<Vec<KeyTable>>>,
     /// The file of keys, which `creole passwd --key` writes. A relative path begins at the folder of this
     /// file.
-    pub keys_file: Option<Placed<String>>,
+    pub keys_file: Option<Spanned<String>>,
     /// The role that a user or a key must have. Default: none, who is known may come in.
-    pub role: Option<Placed<String>>,
+    pub role: Option<Spanned<String>>,
 }
 
 /// A key of a program, by its SHA-256.
@@ -26,12 +26,12 @@ pub struct AuthTable {
 #[serde(deny_unknown_fields)]
 pub struct KeyTable {
     /// The name by which the program is known.
-    pub name: Placed<String>,
+    pub name: Spanned<String>,
     /// The SHA-256 of the key in 64 hexadecimal digits; never the key itself.
     #[schemars(regex(pattern = r"^([0-9A-Fa-f]{64}|.*\$\{.*)$"))]
-    pub sha256: Placed<String>,
+    pub sha256: Spanned<String>,
     /// The roles of the program.
-    pub roles: Option<Vec<Placed<String>>>,
+    pub roles: Option<Vec<Spanned<String>>>,
     /// When the key ends, such as `2027-01-31` or `2027-01-31T12:00:00Z`. Default: never.
-    pub expires: Option<Placed<String>>,
+    pub expires: Option<Spanned<String>>,
 }

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
 use super::script::ScriptTable;
-use super::value::{Entries, Placed, Within};
-use super::words::{AuditArguments, Kind, RedactedFrom};
+use super::value::{Entries, Ranged, Spanned};
 
 /// The kinds of layers, as they are written.
-pub(crate) const KINDS: [&str; 14] = [
+pub(crate) const LAYER_KINDS: [&str; 14] = [
     "timeout",
     "retry",
     "concurrency",
@@ -67,9 +67,9 @@ pub enum LayerTable {
 #[serde(deny_unknown_fields)]
 pub struct TimeoutTable {
     /// How long a call may take, in seconds.
-    pub seconds: Within<1, 86_400>,
+    pub seconds: Ranged<1, 86_400>,
     /// Only calls of these names, in which `*` stands for any characters. Default: every call.
-    pub names: Option<Vec<Placed<String>>>,
+    pub names: Option<Vec<Spanned<String>>>,
 }
 
 /// Tries again what may be tried again: lists, reads, prompts, and tools that say that calling them twice is the
@@ -78,15 +78,15 @@ pub struct TimeoutTable {
 #[serde(deny_unknown_fields)]
 pub struct RetryTable {
     /// How often a call is tried in all. Default: 3.
-    pub attempts: Option<Within<2, 10>>,
+    pub attempts: Option<Ranged<2, 10>>,
     /// How long to wait before the second attempt, in milliseconds; before each further one twice as long. Default:
     /// 100.
-    pub delay_ms: Option<Placed<Within<1, 60_000>>>,
+    pub delay_ms: Option<Spanned<Ranged<1, 60_000>>>,
     /// The longest wait between two attempts, in milliseconds. Default: 5000. A server that wants to be left alone for
     /// longer is not tried again.
-    pub max_delay_ms: Option<Within<1, 600_000>>,
+    pub max_delay_ms: Option<Ranged<1, 600_000>>,
     /// Tools that may be called twice although they do not say so, by names in which `*` stands for any characters.
-    pub names: Option<Vec<Placed<String>>>,
+    pub names: Option<Vec<Spanned<String>>>,
 }
 
 /// Lets only so many calls run at once; further ones wait in the order in which they came.
@@ -94,11 +94,11 @@ pub struct RetryTable {
 #[serde(deny_unknown_fields)]
 pub struct ConcurrencyTable {
     /// How many calls run at once.
-    pub calls: Within<1, 100_000>,
+    pub calls: Ranged<1, 100_000>,
     /// How many may wait; further ones are refused. Default: 100.
-    pub queue: Option<Within<0, 100_000>>,
+    pub queue: Option<Ranged<0, 100_000>>,
     /// How long a call waits before it is refused, in seconds. Default: 30.
-    pub wait_seconds: Option<Within<1, 3600>>,
+    pub wait_seconds: Option<Ranged<1, 3600>>,
 }
 
 /// Lets only so many calls through in a time. A caller that was quiet may use its whole share at once.
@@ -106,11 +106,11 @@ pub struct ConcurrencyTable {
 #[serde(deny_unknown_fields)]
 pub struct RateLimitTable {
     /// How many calls each caller has in the time.
-    pub principal_calls: Option<Within<1, 1_000_000>>,
+    pub principal_calls: Option<Ranged<1, 1_000_000>>,
     /// How many calls all callers have together in the time.
-    pub overall_calls: Option<Within<1, 100_000_000>>,
+    pub overall_calls: Option<Ranged<1, 100_000_000>>,
     /// The time, in seconds. Default: 60.
-    pub seconds: Option<Within<1, 86_400>>,
+    pub seconds: Option<Ranged<1, 86_400>>,
 }
 
 /// Spares a server that fails: after some failures in a row its calls are refused at once, until one that is let
@@ -119,9 +119,9 @@ pub struct RateLimitTable {
 #[serde(deny_unknown_fields)]
 pub struct CircuitBreakerTable {
     /// How many failures in a row open it. Only failures of the server itself count, not those of tools. Default: 5.
-    pub failures: Option<Within<1, 1000>>,
+    pub failures: Option<Ranged<1, 1000>>,
     /// How long it stays open before a call is let through to try, in seconds. Default: 30.
-    pub open_seconds: Option<Within<1, 3600>>,
+    pub open_seconds: Option<Ranged<1, 3600>>,
 }
 
 /// Keeps results of reads, prompts and tools that change nothing, never longer than the server behind says. Each caller has
@@ -130,12 +130,12 @@ pub struct CircuitBreakerTable {
 #[serde(deny_unknown_fields)]
 pub struct CacheTable {
     /// How long a result is kept, in seconds.
-    pub ttl_seconds: Within<1, 86_400>,
+    pub ttl_seconds: Ranged<1, 86_400>,
     /// How much is kept in all, in bytes. Default: 16777216.
-    pub max_bytes: Option<Within<1024, 4_294_967_296>>,
+    pub max_bytes: Option<Ranged<1024, 4_294_967_296>>,
     /// Tools whose results are kept although they do not say that they change nothing, by names in which `*` stands
     /// for any characters.
-    pub names: Option<Vec<Placed<String>>>,
+    pub names: Option<Vec<Spanned<String>>>,
     /// Whether all callers share what is kept: only where it is the same for all of them. Default: false.
     pub public: Option<bool>,
 }
@@ -145,11 +145,11 @@ pub struct CacheTable {
 #[serde(deny_unknown_fields)]
 pub struct FilterTable {
     /// What it looks at. Default: `["tools"]`.
-    pub kinds: Option<Vec<Placed<Kind>>>,
+    pub kinds: Option<Vec<Spanned<ListKindChoice>>>,
     /// Only these, by names or uris in which `*` stands for any characters. Default: all.
-    pub allow: Option<Vec<Placed<String>>>,
+    pub allow: Option<Vec<Spanned<String>>>,
     /// None of these, even if they are allowed.
-    pub deny: Option<Vec<Placed<String>>>,
+    pub deny: Option<Vec<Spanned<String>>>,
     /// Only tools that say that they change nothing (true), or only those that do not (false).
     pub read_only: Option<bool>,
     /// Only tools that may destroy something (true), or only those that say that they do not (false).
@@ -165,13 +165,13 @@ pub struct FilterTable {
 #[serde(deny_unknown_fields)]
 pub struct RenameTable {
     /// What gets other names. Default: `["tools"]`.
-    pub kinds: Option<Vec<Placed<Kind>>>,
+    pub kinds: Option<Vec<Spanned<ListKindChoice>>>,
     /// New names by old ones.
-    pub names: Option<Entries<Placed<String>>>,
+    pub names: Option<Entries<Spanned<String>>>,
     /// What is taken away from the beginning of every other name that begins with it.
-    pub strip: Option<Placed<String>>,
+    pub strip: Option<Spanned<String>>,
     /// What is put before every other name, or, with `strip`, before those that it was taken away from.
-    pub add: Option<Placed<String>>,
+    pub add: Option<Spanned<String>>,
 }
 
 /// Changes what tools say of themselves and what they are given.
@@ -179,21 +179,21 @@ pub struct RenameTable {
 #[serde(deny_unknown_fields)]
 pub struct RewriteTable {
     /// The changes, by the names of the tools.
-    pub tools: Entries<RewrittenTable>,
+    pub tools: Entries<ToolRewriteTable>,
 }
 
 /// How one tool is changed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RewrittenTable {
+pub struct ToolRewriteTable {
     /// Another name for people.
-    pub title: Option<Placed<String>>,
+    pub title: Option<Spanned<String>>,
     /// Another description.
     pub description: Option<String>,
     /// Values of arguments that are not given.
-    pub defaults: Option<Entries<Placed<Value>>>,
+    pub defaults: Option<Entries<Spanned<Value>>>,
     /// Arguments that clients neither see nor give, and their values.
-    pub fixed: Option<Entries<Placed<Value>>>,
+    pub fixed: Option<Entries<Spanned<Value>>>,
 }
 
 /// Takes secrets out of the texts and the data of results and arguments.
@@ -201,14 +201,14 @@ pub struct RewrittenTable {
 #[serde(deny_unknown_fields)]
 pub struct RedactTable {
     /// Regular expressions of what is taken out of texts.
-    pub patterns: Option<Vec<Placed<String>>>,
+    pub patterns: Option<Vec<Spanned<String>>>,
     /// Places in structured results and arguments, as JSON pointers such as `/user/email`; `*` stands for any key or
     /// index.
-    pub pointers: Option<Vec<Placed<String>>>,
+    pub pointers: Option<Vec<Spanned<String>>>,
     /// What stands there instead. Default: `[redacted]`.
     pub replacement: Option<String>,
     /// What they are taken out of. Default: `results`.
-    pub from: Option<RedactedFrom>,
+    pub from: Option<RedactScopeChoice>,
 }
 
 /// Refuses what is too large.
@@ -216,9 +216,9 @@ pub struct RedactTable {
 #[serde(deny_unknown_fields)]
 pub struct SizeLimitTable {
     /// The largest arguments of a call, in bytes. Default: no limit but that of messages.
-    pub arguments: Option<Within<1, 268_435_456>>,
+    pub arguments: Option<Ranged<1, 268_435_456>>,
     /// The largest result, in bytes. Default: no limit.
-    pub results: Option<Within<1, 268_435_456>>,
+    pub results: Option<Ranged<1, 268_435_456>>,
 }
 
 /// Writes one line of JSON for each call into a file that only grows. The lines are written beside the calls, which
@@ -227,17 +227,17 @@ pub struct SizeLimitTable {
 #[serde(deny_unknown_fields)]
 pub struct AuditTable {
     /// The file. A relative path begins at the folder of this file.
-    pub file: Placed<String>,
+    pub file: Spanned<String>,
     /// How large the file becomes before a new one is begun, in bytes. Default: 104857600.
-    pub max_bytes: Option<Within<4096, 1_099_511_627_776>>,
+    pub max_bytes: Option<Ranged<4096, 1_099_511_627_776>>,
     /// How many older files are kept. Default: 5.
-    pub keep: Option<Within<0, 1000>>,
+    pub keep: Option<Ranged<0, 1000>>,
     /// What is written of the arguments. Default: `digest`.
-    pub arguments: Option<AuditArguments>,
+    pub arguments: Option<AuditArgumentsChoice>,
     /// Regular expressions of what is taken out of arguments that are written; only with `arguments = "redacted"`.
-    pub patterns: Option<Placed<Vec<Placed<String>>>>,
+    pub patterns: Option<Spanned<Vec<Spanned<String>>>>,
     /// Places that are taken out of arguments that are written, as JSON pointers; only with `arguments = "redacted"`.
-    pub pointers: Option<Placed<Vec<Placed<String>>>>,
+    pub pointers: Option<Spanned<Vec<Spanned<String>>>>,
     /// Whether what is written is forced to the disk each time. Otherwise the system decides when, and a power
     /// failure may cost the last lines; an end of the process does not. Default: false.
     pub sync: Option<bool>,
@@ -249,5 +249,5 @@ pub struct AuditTable {
 #[serde(deny_unknown_fields)]
 pub struct PinTable {
     /// The file that remembers the definitions. A relative path begins at the folder of this file.
-    pub file: Placed<String>,
+    pub file: Spanned<String>,
 }

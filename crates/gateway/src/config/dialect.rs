@@ -8,20 +8,21 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use super::schema;
-use super::value::{Entries, Placed, Within};
-use super::words::{
-    Batch, Capabilities, Channel, Definitions, IdNumbers, IsError, Lifecycle, MissingId, NullId,
-    RefusedId, RepeatedInitialize, Schemas, UnreadableId,
+use super::enums::{
+    BatchChoice, CapabilitiesChoice, ChannelChoice, DefinitionsChoice, IdNumbersChoice,
+    IsErrorChoice, LifecycleChoice, MissingIdChoice, NullIdChoice, RefusedIdChoice,
+    RepeatedInitializeChoice, SchemasChoice, UnreadableIdChoice,
 };
+use super::schema;
+use super::value::{Entries, Ranged, Spanned};
 
 /// How a server speaks.
 #[derive(Clone, Debug)]
 pub enum DialectChoice {
     /// A dialect that ships inside, by its name.
-    Named(Placed<String>),
+    Named(Spanned<String>),
     /// A dialect of one's own.
-    Own(Box<Placed<DialectTable>>),
+    Own(Box<Spanned<DialectTable>>),
 }
 
 /// A dialect of your own: what it says is laid over the dialect that it extends.
@@ -31,72 +32,72 @@ pub struct DialectTable {
     /// The dialect that holds where this table says nothing. Default: `spec`.
     #[serde(default)]
     #[schemars(schema_with = "schema::dialect_name")]
-    pub extends: Option<Placed<String>>,
+    pub extends: Option<Spanned<String>>,
     /// Its name in messages for people. Default: the name of the server.
-    pub name: Option<Placed<String>>,
+    pub name: Option<Spanned<String>>,
     /// One sentence about it.
     pub about: Option<String>,
     /// The revision that holds before anything is negotiated, and where nothing is.
     #[serde(default)]
     #[schemars(schema_with = "schema::base_revision")]
-    pub revision: Option<Placed<String>>,
+    pub revision: Option<Spanned<String>>,
     /// Whether requests that carry version and capabilities themselves (2026-07-28) are served too,
     /// without a handshake.
     pub stateless: Option<bool>,
     /// Whether a conversation may be opened by a handshake (every older revision).
     pub handshake: Option<bool>,
     /// The version that `initialize` always answers with, or `negotiate`.
-    pub version: Option<Placed<String>>,
+    pub version: Option<Spanned<String>>,
     /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
-    pub initialize_requires: Option<Vec<Placed<String>>>,
+    pub initialize_requires: Option<Vec<Spanned<String>>>,
     /// What must have happened before work is done.
-    pub lifecycle: Option<Placed<Lifecycle>>,
+    pub lifecycle: Option<Spanned<LifecycleChoice>>,
     /// Names of the notification that ends the handshake, besides `notifications/initialized`.
-    pub initialized_aliases: Option<Vec<Placed<String>>>,
+    pub initialized_aliases: Option<Vec<Spanned<String>>>,
     /// The notification that we end the handshake with where we are the client, or `none`.
-    pub confirmation: Option<Placed<String>>,
+    pub confirmation: Option<Spanned<String>>,
     /// What a second `initialize` does.
-    pub repeated_initialize: Option<RepeatedInitialize>,
+    pub repeated_initialize: Option<RepeatedInitializeChoice>,
     /// All that a client may send in a session.
     #[serde(default)]
     #[schemars(schema_with = "schema::methods")]
-    pub methods: Option<Placed<Vec<Placed<String>>>>,
+    pub methods: Option<Spanned<Vec<Spanned<String>>>>,
     /// How capabilities are written.
-    pub capabilities: Option<Capabilities>,
+    pub capabilities: Option<CapabilitiesChoice>,
     /// Further capabilities that are true or false; only where capabilities are flags.
-    pub capability_flags: Option<Placed<Entries<bool>>>,
+    pub capability_flags: Option<Spanned<Entries<bool>>>,
     /// The capabilities that are always shown, and no others.
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
-    pub advertise: Option<Vec<Placed<String>>>,
+    pub advertise: Option<Vec<Spanned<String>>>,
     /// Capabilities that are not shown even if the server has them; only without `advertise`.
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
-    pub conceal: Option<Placed<Vec<Placed<String>>>>,
+    pub conceal: Option<Spanned<Vec<Spanned<String>>>>,
     /// How much of a tool's definition is announced.
-    pub definitions: Option<Definitions>,
+    pub definitions: Option<DefinitionsChoice>,
     /// Which numbers may be ids, besides strings.
-    pub ids: Option<IdNumbers>,
+    pub ids: Option<IdNumbersChoice>,
     /// What a message without an id is.
-    pub missing_id: Option<Placed<MissingId>>,
+    pub missing_id: Option<Spanned<MissingIdChoice>>,
     /// What a message with a null id is.
-    pub null_id: Option<NullId>,
+    pub null_id: Option<NullIdChoice>,
     /// The id in the answer to a message that is refused although its id can be read.
-    pub refused_id: Option<RefusedId>,
+    pub refused_id: Option<RefusedIdChoice>,
     /// What stands for an id that could not be read.
-    pub unreadable_id: Option<UnreadableId>,
+    pub unreadable_id: Option<UnreadableIdChoice>,
     /// What an array of messages is.
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchChoice>,
     /// Whether a tool call must carry `arguments`.
     pub arguments_required: Option<bool>,
     /// When a tool result carries `isError`.
-    pub is_error: Option<IsError>,
+    pub is_error: Option<IsErrorChoice>,
     /// Whether lists are cut into pages.
     pub paging: Option<bool>,
     /// What is done to the `additionalProperties` of announced schemas.
-    pub schemas: Option<Schemas>,
+    pub schemas: Option<SchemasChoice>,
     /// The longest message that is read, in bytes.
-    pub max_message: Option<Placed<Within<1024, 268_435_456>>>,
+    pub max_message: Option<Spanned<Ranged<1024, 268_435_456>>>,
     /// Whether answers over HTTP may be streams of events, for clients that take them.
     pub event_streams: Option<bool>,
     /// Whether errors of the protocol have statuses of their own over HTTP; else they are told with 200.
@@ -115,12 +116,12 @@ pub struct DialectTable {
 #[serde(deny_unknown_fields)]
 pub struct ErrorTable {
     /// The code of the JSON-RPC error. With `channel = "tool-result"`, the code outside of tool calls.
-    pub code: Option<Within<-2_147_483_648, 2_147_483_647>>,
+    pub code: Option<Ranged<-2_147_483_648, 2_147_483_647>>,
     /// Where the fault is told. Default: `protocol` where a code is given.
-    pub channel: Option<Channel>,
+    pub channel: Option<ChannelChoice>,
     /// The message; `{tool}`, `{method}`, `{uri}` and `{prompt}` stand for what the fault is about,
     /// `{detail}` for what happened, `{trace}` for where (only with `--debug`).
-    pub message: Option<Placed<String>>,
+    pub message: Option<Spanned<String>>,
     /// What goes into `data`: `false` for nothing, `true` for the facts of the fault as they are, a
     /// string with the same variables, or a table of such strings; one that is only `{trace}` is left
     /// out when there is no trace.
@@ -135,9 +136,9 @@ pub enum ErrorData {
     /// The facts of the fault as they are.
     Facts,
     /// A string.
-    Text(Placed<String>),
+    Text(Spanned<String>),
     /// An object of strings; one that is only `{trace}` is left out when there is no trace.
-    Members(Entries<Placed<String>>),
+    Members(Entries<Spanned<String>>),
 }
 
 impl DialectTable {
@@ -159,11 +160,11 @@ impl DialectTable {
 
 impl<'de> Deserialize<'de> for DialectChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = Placed::<NameOrTable>::deserialize(deserializer)?;
+        let read = Spanned::<NameOrTable>::deserialize(deserializer)?;
         let span = read.span;
         Ok(match read.value {
-            NameOrTable::Name(value) => Self::Named(Placed { value, span }),
-            NameOrTable::Table(table) => Self::Own(Box::new(Placed { value: *table, span })),
+            NameOrTable::Name(value) => Self::Named(Spanned { value, span }),
+            NameOrTable::Table(table) => Self::Own(Box::new(Spanned { value: *table, span })),
         })
     }
 }
@@ -219,11 +220,11 @@ impl JsonSchema for DialectChoice {
 
 impl<'de> Deserialize<'de> for ErrorData {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = Placed::<DataForm>::deserialize(deserializer)?;
+        let read = Spanned::<DataForm>::deserialize(deserializer)?;
         Ok(match read.value {
             DataForm::Flag(false) => Self::Nothing,
             DataForm::Flag(true) => Self::Facts,
-            DataForm::Text(value) => Self::Text(Placed { value, span: read.span }),
+            DataForm::Text(value) => Self::Text(Spanned { value, span: read.span }),
             DataForm::Members(members) => Self::Members(members),
         })
     }
@@ -233,7 +234,7 @@ impl<'de> Deserialize<'de> for ErrorData {
 enum DataForm {
     Flag(bool),
     Text(String),
-    Members(Entries<Placed<String>>),
+    Members(Entries<Spanned<String>>),
 }
 
 impl<'de> Deserialize<'de> for DataForm {

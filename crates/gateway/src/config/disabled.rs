@@ -13,7 +13,7 @@ const TABLES: [&str; 7] =
 
 /// Takes out the disabled entries that name a variable which is not set: they cannot be read, and nobody needs them.
 /// The others are read and checked as if they were enabled.
-pub(crate) fn leave_out(document: &mut DeTable<'_>, lookup: Lookup<'_>) {
+pub(crate) fn remove_disabled(document: &mut DeTable<'_>, lookup: Lookup<'_>) {
     for (key, value) in document.iter_mut() {
         if let DeValue::Table(entries) = value.get_mut()
             && TABLES.contains(&&**key.get_ref())

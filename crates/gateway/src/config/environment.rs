@@ -9,13 +9,13 @@ use std::ops::Range;
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::error::Problem;
+use super::error::ConfigProblem;
 
 /// How a variable is looked up.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
 
 /// Puts in the variables of every string value below `table`.
-pub(crate) fn expand(table: &mut DeTable<'_>, lookup: Lookup<'_>) -> Result<(), Problem> {
+pub(crate) fn expand(table: &mut DeTable<'_>, lookup: Lookup<'_>) -> Result<(), ConfigProblem> {
     for (_, value) in table.iter_mut() {
         let span = value.span();
         expand_value(value.get_mut(), span, lookup)?;
@@ -27,7 +27,7 @@ fn expand_value(
     value: &mut DeValue<'_>,
     span: Range<usize>,
     lookup: Lookup<'_>,
-) -> Result<(), Problem> {
+) -> Result<(), ConfigProblem> {
     match value {
         DeValue::String(text) => {
             if let Some(expanded) = expand_text(text, lookup).map_err(|problem| problem.at(span))? {
@@ -41,7 +41,7 @@ fn expand_value(
     }
 }
 
-fn expand_array(array: &mut DeArray<'_>, lookup: Lookup<'_>) -> Result<(), Problem> {
+fn expand_array(array: &mut DeArray<'_>, lookup: Lookup<'_>) -> Result<(), ConfigProblem> {
     for value in array.iter_mut() {
         let span = value.span();
         expand_value(value.get_mut(), span, lookup)?;
@@ -50,7 +50,7 @@ fn expand_array(array: &mut DeArray<'_>, lookup: Lookup<'_>) -> Result<(), Probl
 }
 
 /// The text with its variables put in, or nothing if it has none.
-fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, Problem> {
+fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, ConfigProblem> {
     if !text.contains("${") {
         return Ok(None);
     }
@@ -66,12 +66,12 @@ fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, Problem
         }
         expanded.push_str(before);
         let Some(end) = reference.find('}') else {
-            return Err(Problem::new("`${` without a `}` that ends it")
+            return Err(ConfigProblem::new("`${` without a `}` that ends it")
                 .help("write `$${` for the characters `${` themselves")
-                .about("${"));
+                .about_part("${"));
         };
         let (reference, tail) = reference.split_at(end + 1);
-        expanded.push_str(&value_of(reference, lookup)?);
+        expanded.push_str(&resolve_variable(reference, lookup)?);
         rest = tail;
     }
     expanded.push_str(rest);
@@ -79,35 +79,37 @@ fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, Problem
 }
 
 /// What `${NAME}` or `${NAME:-text}` stands for.
-fn value_of(reference: &str, lookup: Lookup<'_>) -> Result<String, Problem> {
+fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, ConfigProblem> {
     let inner = &reference[2..reference.len() - 1];
     let (name, otherwise) = match inner.split_once(":-") {
         Some((name, otherwise)) => (name, Some(otherwise)),
         None => (inner, None),
     };
-    if !is_name(name) {
-        return Err(Problem::new(format!("`{name}` is not the name of an environment variable"))
-            .help("write `${NAME}` or `${NAME:-text}`, or `$${` for the characters `${` themselves")
-            .about(reference));
+    if !is_variable_name(name) {
+        return Err(ConfigProblem::new(format!(
+            "`{name}` is not the name of an environment variable"
+        ))
+        .help("write `${NAME}` or `${NAME:-text}`, or `$${` for the characters `${` themselves")
+        .about_part(reference));
     }
     match (lookup(name), otherwise) {
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
         (Err(VarError::NotUnicode(_)), _) => {
             let what = format!("the environment variable `{name}` is not UTF-8");
-            Err(Problem::new(what).about(reference))
+            Err(ConfigProblem::new(what).about_part(reference))
         }
         (_, Some(otherwise)) => Ok(otherwise.to_owned()),
         (Err(VarError::NotPresent), None) => {
-            Err(Problem::new(format!("the environment variable `{name}` is not set"))
+            Err(ConfigProblem::new(format!("the environment variable `{name}` is not set"))
                 .help(format!("set it, or write `${{{name}:-text}}` to say what holds without it"))
-                .about(reference))
+                .about_part(reference))
         }
     }
 }
 
 /// Whether it can be the name of a variable.
-pub(crate) fn is_name(name: &str) -> bool {
+pub(crate) fn is_variable_name(name: &str) -> bool {
     let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
     let rest = |byte: u8| letter(byte) || byte.is_ascii_digit();
     name.bytes().next().is_some_and(letter) && name.bytes().all(rest)

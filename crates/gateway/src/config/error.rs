@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::Range;
 
 /// How many characters of a line are shown.
-const SHOWN: usize = 100;
+const MAX_SHOWN_CHARS: usize = 100;
 /// How many characters before the fault are shown when a line is too long.
-const LEAD: usize = 30;
+const LEAD_CHARS: usize = 30;
 
 /// A configuration that cannot be used, and what would be right.
 ///
@@ -25,16 +25,16 @@ pub struct ConfigError {
     /// The file, or what stands for it.
     pub file: Option<String>,
     /// Where in the file.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
 /// A place in a file. Lines and columns count from one, columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The line.
     pub line: usize,
     /// The column of the first character.
@@ -47,20 +47,20 @@ pub struct Place {
 
 /// What is wrong, before it is known in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ConfigProblem {
     span: Option<Range<usize>>,
     /// The part of the span that it is about, if it can be found there.
     part: Option<String>,
-    what: String,
+    message: String,
     help: Option<String>,
     /// Whether what stands there may be a secret.
     is_hidden: bool,
 }
 
-impl Problem {
+impl ConfigProblem {
     /// A problem without a place.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { span: None, part: None, what: what.into(), help: None, is_hidden: false }
+        Self { span: None, part: None, message: what.into(), help: None, is_hidden: false }
     }
 
     /// The same problem, at this place.
@@ -70,13 +70,13 @@ impl Problem {
     }
 
     /// The same problem, at this place if it has none yet.
-    pub(crate) fn at_least(mut self, span: Range<usize>) -> Self {
+    pub(crate) fn or_at(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
     /// The same problem, about this text within its place.
-    pub(crate) fn about(mut self, part: &str) -> Self {
+    pub(crate) fn about_part(mut self, part: &str) -> Self {
         self.part = Some(part.to_owned());
         self
     }
@@ -88,22 +88,27 @@ impl Problem {
     }
 
     /// The same problem, whose place is shown without what stands there: it may be a secret.
-    pub(crate) fn hidden(mut self) -> Self {
+    pub(crate) fn hide_value(mut self) -> Self {
         self.is_hidden = true;
         self
     }
 
     /// The problem as it is shown, in the file of this name and text.
-    pub(crate) fn shown_in(self, file: &str, text: &str) -> ConfigError {
+    pub(crate) fn into_error(self, file: &str, text: &str) -> ConfigError {
         let place = self.span.map(|span| match self.is_hidden {
-            true => Place::of(span.clone(), &covered(span, text)),
-            false => Place::of(narrowed(span, self.part.as_deref(), text), text),
+            true => Location::from_span(span.clone(), &masked(span, text)),
+            false => Location::from_span(narrowed_span(span, self.part.as_deref(), text), text),
         });
-        ConfigError { file: Some(file.to_owned()), place, what: self.what, help: self.help }
+        ConfigError {
+            file: Some(file.to_owned()),
+            location: place,
+            message: self.message,
+            help: self.help,
+        }
     }
 }
 
-fn narrowed(span: Range<usize>, part: Option<&str>, text: &str) -> Range<usize> {
+fn narrowed_span(span: Range<usize>, part: Option<&str>, text: &str) -> Range<usize> {
     let found = || {
         let start = span.start + text.get(span.clone())?.find(part?)?;
         Some(start..start + part?.len())
@@ -112,7 +117,7 @@ fn narrowed(span: Range<usize>, part: Option<&str>, text: &str) -> Range<usize> 
 }
 
 /// The text with stars in the place of what stands there.
-fn covered(span: Range<usize>, text: &str) -> String {
+fn masked(span: Range<usize>, text: &str) -> String {
     let (start, end) = (text.floor_char_boundary(span.start), text.floor_char_boundary(span.end));
     let secret = end.saturating_sub(start);
     format!("{}{}{}", &text[..start], "*".repeat(secret), &text[start + secret..])
@@ -123,7 +128,7 @@ const SECRET_KEYS: [&str; 6] =
     ["bearer", "password", "value", "client_secret", "Authorization", "Cookie"];
 
 /// A line with stars in the place of secrets: what is wrong may stand beside one, and errors end up in logs.
-fn without_secrets(line: &str) -> String {
+fn mask_secrets(line: &str) -> String {
     let mut shown = line.to_owned();
     for key in SECRET_KEYS {
         let mut from = 0;
@@ -131,7 +136,7 @@ fn without_secrets(line: &str) -> String {
             let (start, end) = (from + found, from + found + key.len());
             from = end;
             let is_whole = !shown[..start].ends_with(|it: char| it.is_alphanumeric() || it == '_');
-            if let Some(secret) = text_behind(&shown, end).filter(|_| is_whole) {
+            if let Some(secret) = value_span(&shown, end).filter(|_| is_whole) {
                 let stars = "*".repeat(shown[secret.clone()].chars().count());
                 shown.replace_range(secret, &stars);
             }
@@ -141,7 +146,7 @@ fn without_secrets(line: &str) -> String {
 }
 
 /// Where the text is that a key is said to be, without its quotes; nothing if it is a variable.
-fn text_behind(line: &str, end: usize) -> Option<Range<usize>> {
+fn value_span(line: &str, end: usize) -> Option<Range<usize>> {
     let rest = line[end..].trim_start_matches(['"', '\'']).trim_start();
     let text = rest.strip_prefix('=')?.trim_start();
     let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''))?;
@@ -151,8 +156,8 @@ fn text_behind(line: &str, end: usize) -> Option<Range<usize>> {
     (!inner.starts_with("${")).then_some(start..start + length)
 }
 
-impl Place {
-    fn of(span: Range<usize>, text: &str) -> Self {
+impl Location {
+    fn from_span(span: Range<usize>, text: &str) -> Self {
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end).max(start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -162,21 +167,21 @@ impl Place {
             line: text[..line_start].matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
             length: text[start..end.min(line_end)].trim_end().chars().count().max(1),
-            snippet: without_secrets(snippet),
+            snippet: mask_secrets(snippet),
         }
     }
 }
 
 impl ConfigError {
     /// That the file is JSON, as the configurations of clients are.
-    pub(crate) fn json(file: &str) -> Self {
+    pub(crate) fn json_file(file: &str) -> Self {
         let help = format!("`creole import {file}` makes a configuration of it");
-        Self::general(format!("`{file}` is JSON, and a configuration is TOML"), Some(help))
+        Self::without_location(format!("`{file}` is JSON, and a configuration is TOML"), Some(help))
     }
 
     /// An error that has no place in a file.
-    pub(crate) fn general(what: impl Into<String>, help: Option<String>) -> Self {
-        Self { file: None, place: None, what: what.into(), help }
+    pub(crate) fn without_location(what: impl Into<String>, help: Option<String>) -> Self {
+        Self { file: None, location: None, message: what.into(), help }
     }
 }
 
@@ -184,38 +189,38 @@ impl std::error::Error for ConfigError {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "error: {}", harmless(&self.what))?;
+        write!(formatter, "error: {}", escape_control(&self.message))?;
         let mut gutter = 1;
         if let Some(file) = &self.file {
-            gutter = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
-            write!(formatter, "\n{:gutter$}--> {}", "", harmless(file))?;
+            gutter = self.location.as_ref().map_or(1, |place| place.line.to_string().len());
+            write!(formatter, "\n{:gutter$}--> {}", "", escape_control(file))?;
         }
-        if let Some(place) = &self.place {
-            let (text, offset, length) = place.visible();
+        if let Some(place) = &self.location {
+            let (text, offset, length) = place.visible_part();
             write!(formatter, ":{}:{}", place.line, place.column)?;
             write!(formatter, "\n{:gutter$} |", "")?;
             write!(formatter, "\n{} | {text}", place.line)?;
             write!(formatter, "\n{:gutter$} | {:offset$}{:^<length$}", "", "", "")?;
         }
         match &self.help {
-            Some(help) => write!(formatter, "\n{:gutter$} = help: {}", "", harmless(help)),
+            Some(help) => write!(formatter, "\n{:gutter$} = help: {}", "", escape_control(help)),
             None => Ok(()),
         }
     }
 }
 
-impl Place {
+impl Location {
     /// The part of the line that is shown, and where the marks begin and how many they are.
-    fn visible(&self) -> (String, usize, usize) {
+    fn visible_part(&self) -> (String, usize, usize) {
         let line: Vec<char> = self.snippet.chars().collect();
         let fault = (self.column - 1).min(line.len());
-        let first = if line.len() > SHOWN { fault.saturating_sub(LEAD) } else { 0 };
-        let last = line.len().min(first + SHOWN);
+        let first = if line.len() > MAX_SHOWN_CHARS { fault.saturating_sub(LEAD_CHARS) } else { 0 };
+        let last = line.len().min(first + MAX_SHOWN_CHARS);
         let mut text = String::from(if first > 0 { "…" } else { "" });
         let mut offset = text.chars().count();
         let mut length = 0;
         for (position, letter) in line[first..last].iter().enumerate() {
-            let width = show(*letter, &mut text);
+            let width = push_escaped(*letter, &mut text);
             let position = first + position;
             if position < fault {
                 offset += width;
@@ -231,7 +236,7 @@ impl Place {
 }
 
 /// Writes one character of a line so that it cannot steer the terminal; tells how many it became.
-fn show(letter: char, text: &mut String) -> usize {
+fn push_escaped(letter: char, text: &mut String) -> usize {
     match letter {
         '\t' => {
             text.push_str("    ");
@@ -245,7 +250,7 @@ fn show(letter: char, text: &mut String) -> usize {
 }
 
 /// A sentence whose control characters are escaped.
-fn harmless(text: &str) -> String {
+fn escape_control(text: &str) -> String {
     let escape = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
     };
@@ -258,8 +263,8 @@ mod tests {
 
     fn shown(text: &str, fault: &str) -> String {
         let start = text.find(fault).unwrap();
-        let problem = Problem::new("wrong").at(start..start + fault.len()).help("better");
-        problem.shown_in("a.toml", text).to_string()
+        let problem = ConfigProblem::new("wrong").at(start..start + fault.len()).help("better");
+        problem.into_error("a.toml", text).to_string()
     }
 
     #[test]
@@ -303,22 +308,22 @@ mod tests {
             ("value = 5 # bearer", "value = 5 # bearer"),
         ];
         for (written, shown) in rows {
-            assert_eq!(without_secrets(written), shown);
+            assert_eq!(mask_secrets(written), shown);
         }
         assert!(!shown("token = { valeu = 1, value = \"hunter2\" }", "valeu").contains("hunter2"));
     }
 
     #[test]
     fn a_place_at_the_very_end_has_one_mark() {
-        let error = Problem::new("wrong").at(3..3).shown_in("a.toml", "a =");
-        assert_eq!(error.place.as_ref().map(|place| (place.column, place.length)), Some((4, 1)));
+        let error = ConfigProblem::new("wrong").at(3..3).into_error("a.toml", "a =");
+        assert_eq!(error.location.as_ref().map(|place| (place.column, place.length)), Some((4, 1)));
         assert!(error.to_string().ends_with("1 | a =\n  |    ^"));
     }
 
     #[test]
     fn nothing_in_a_file_can_steer_the_terminal() {
-        let problem = Problem::new("wrong \u{1b}[31m").at(0..2).help("\u{9b}1m");
-        let rendered = problem.shown_in("a\nb", "\u{1b}[2J = 1").to_string();
+        let problem = ConfigProblem::new("wrong \u{1b}[31m").at(0..2).help("\u{9b}1m");
+        let rendered = problem.into_error("a\nb", "\u{1b}[2J = 1").to_string();
         assert!(
             rendered.chars().all(|letter| letter == '\n' || !letter.is_control()),
             "{rendered}"

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::schema::schema;
 
-const BEGINNING: &str = "\
+const PREAMBLE: &str = "\
 # Every key of the configuration
 
 The configuration is one TOML file, which describes one process. A key that is not here, a value of another type and what
@@ -26,8 +26,8 @@ In the names of tables, capital letters such as `NAME` stand for names of your o
 pub fn reference(known_packs: &[&str]) -> String {
     let document = schema(known_packs);
     let mut writer =
-        Writer { document: &document, text: BEGINNING.to_owned(), seen: HashMap::new() };
-    let mut next = VecDeque::from([Table { path: String::new(), schema: &document }]);
+        ReferenceWriter { document: &document, text: PREAMBLE.to_owned(), seen: HashMap::new() };
+    let mut next = VecDeque::from([ReferenceTable { path: String::new(), schema: &document }]);
     while let Some(table) = next.pop_front() {
         let below = writer.table(&table);
         // What is inside of a table comes right after it.
@@ -37,26 +37,30 @@ pub fn reference(known_packs: &[&str]) -> String {
 }
 
 /// A table of the file.
-struct Table<'a> {
+struct ReferenceTable<'a> {
     /// As it is written, with its brackets; nothing for the file itself.
     path: String,
     schema: &'a Value,
 }
 
-struct Writer<'a> {
+struct ReferenceWriter<'a> {
     document: &'a Value,
     text: String,
     /// Where tables of a kind were written first.
     seen: HashMap<String, String>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ReferenceWriter<'a> {
     /// Writes a table, and gives those inside of it that were not written yet.
-    fn table(&mut self, table: &Table<'a>) -> Vec<Table<'a>> {
+    fn table(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
         if table.path.is_empty() {
             self.text.push_str("\n## The file\n\n");
         } else {
-            self.text.push_str(&format!("\n## `{}`\n\n{}\n\n", table.path, about(table.schema)));
+            self.text.push_str(&format!(
+                "\n## `{}`\n\n{}\n\n",
+                table.path,
+                description(table.schema)
+            ));
         }
         let Some(kinds) = table.schema["oneOf"].as_array().filter(|_| !table.path.is_empty())
         else {
@@ -65,8 +69,8 @@ impl<'a> Writer<'a> {
         let mut below = Vec::new();
         for kind in kinds {
             let name = kind["properties"]["kind"]["const"].as_str().unwrap_or_default();
-            self.text.push_str(&format!("### `kind = \"{name}\"`\n\n{}\n\n", about(kind)));
-            below.extend(self.keys(&Table { path: table.path.clone(), schema: kind }));
+            self.text.push_str(&format!("### `kind = \"{name}\"`\n\n{}\n\n", description(kind)));
+            below.extend(self.keys(&ReferenceTable { path: table.path.clone(), schema: kind }));
             self.text.push('\n');
         }
         self.text.truncate(self.text.trim_end().len());
@@ -75,15 +79,15 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the keys of a table.
-    fn keys(&mut self, table: &Table<'a>) -> Vec<Table<'a>> {
+    fn keys(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
         self.text.push_str("| Key | Type | Default | What it is |\n|---|---|---|---|\n");
         let (mut below, mut words) = (Vec::new(), Vec::new());
         let required = table.schema["required"].as_array();
         for (key, value) in table.schema["properties"].as_object().into_iter().flatten() {
-            let inner = inside(&table.path, key);
-            let kind = self.kind(value, &inner, &mut below);
+            let inner = child_path(&table.path, key);
+            let kind = self.type_name(value, &inner, &mut below);
             let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
-            let (said, usual) = parted(value["description"].as_str().unwrap_or_default());
+            let (said, usual) = split_default(value["description"].as_str().unwrap_or_default());
             let usual = if is_required { "required".to_owned() } else { usual };
             if key == "kind" && value["const"].is_string() {
                 continue;
@@ -91,7 +95,7 @@ impl<'a> Writer<'a> {
             let cells =
                 [format!("`{key}`"), kind, usual, said].map(|cell| cell.replace('|', "\\|"));
             self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
-            words.extend(self.words(value).map(|list| format!("- `{key}`: {list}\n")));
+            words.extend(self.describe_values(value).map(|list| format!("- `{key}`: {list}\n")));
         }
         if !words.is_empty() {
             self.text.push('\n');
@@ -101,20 +105,25 @@ impl<'a> Writer<'a> {
     }
 
     /// What a reference leads to.
-    fn resolved(&self, value: &'a Value) -> &'a Value {
+    fn resolve(&self, value: &'a Value) -> &'a Value {
         let place = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
         place.and_then(|place| self.document.pointer(place)).unwrap_or(value)
     }
 
     /// The type of a value in words; tables that it leads to are noted.
-    fn kind(&mut self, value: &'a Value, path: &str, below: &mut Vec<Table<'a>>) -> String {
+    fn type_name(
+        &mut self,
+        value: &'a Value,
+        path: &str,
+        below: &mut Vec<ReferenceTable<'a>>,
+    ) -> String {
         let name = value["$ref"].as_str().map(|it| it.rsplit('/').next().unwrap_or(it));
         if name == Some("FromEnvironment") {
             return String::new();
         }
-        let schema = self.resolved(value);
+        let schema = self.resolve(value);
         if let Some(choices) = schema["anyOf"].as_array() {
-            let kinds = choices.iter().map(|choice| self.kind(choice, path, below));
+            let kinds = choices.iter().map(|choice| self.type_name(choice, path, below));
             let kinds: Vec<String> = kinds.filter(|kind| !kind.is_empty()).collect();
             return kinds.join(", or ");
         }
@@ -122,7 +131,7 @@ impl<'a> Writer<'a> {
             schema["oneOf"].as_array().is_some_and(|it| it[0]["properties"].is_object());
         let is_table = schema["properties"].is_object() && !is_same_table(schema);
         if is_layers || is_table {
-            return self.noted(name.unwrap_or(path), path, schema, below);
+            return self.add_table(name.unwrap_or(path), path, schema, below);
         }
         if let Some(words) = constants(schema) {
             return quoted(&words);
@@ -135,7 +144,7 @@ impl<'a> Writer<'a> {
             Some("boolean") => "`true` or `false`".to_owned(),
             Some("string") => "text".to_owned(),
             Some("array") => {
-                let items = self.kind(&schema["items"], &listed(path), below);
+                let items = self.type_name(&schema["items"], &array_path(path), below);
                 format!("list of: {items}")
             }
             Some("object") => {
@@ -145,37 +154,37 @@ impl<'a> Writer<'a> {
                 };
                 match inner.filter(|inner| inner.is_object()) {
                     Some(inner) => {
-                        let kind = self.kind(inner, &inside(path, name), below);
+                        let kind = self.type_name(inner, &child_path(path, name), below);
                         format!("table of: {kind}")
                     }
                     None => "table".to_owned(),
                 }
             }
-            _ => several(schema),
+            _ => union_type(schema),
         }
     }
 
     /// A table, which is written once.
-    fn noted(
+    fn add_table(
         &mut self,
         name: &str,
         path: &str,
         schema: &'a Value,
-        below: &mut Vec<Table<'a>>,
+        below: &mut Vec<ReferenceTable<'a>>,
     ) -> String {
         if let Some(first) = self.seen.get(name) {
             return format!("table `{path}`, with the keys of `{first}`");
         }
         self.seen.insert(name.to_owned(), path.to_owned());
-        below.push(Table { path: path.to_owned(), schema });
+        below.push(ReferenceTable { path: path.to_owned(), schema });
         format!("table `{path}`")
     }
 
     /// What the words mean that may stand there.
-    fn words(&self, value: &'a Value) -> Option<String> {
-        let schema = self.resolved(value);
+    fn describe_values(&self, value: &'a Value) -> Option<String> {
+        let schema = self.resolve(value);
         let schema =
-            if schema["type"] == "array" { self.resolved(&schema["items"]) } else { schema };
+            if schema["type"] == "array" { self.resolve(&schema["items"]) } else { schema };
         let first = schema["anyOf"].as_array().and_then(|choices| choices.first());
         let choices = first.unwrap_or(schema)["oneOf"].as_array()?;
         let word = |choice: &Value| {
@@ -188,7 +197,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The path of a table inside of another.
-fn inside(path: &str, key: &str) -> String {
+fn child_path(path: &str, key: &str) -> String {
     let outer = path.trim_matches(['[', ']']);
     match outer.is_empty() {
         true => format!("[{key}]"),
@@ -197,7 +206,7 @@ fn inside(path: &str, key: &str) -> String {
 }
 
 /// The path of a table that stands several times.
-fn listed(path: &str) -> String {
+fn array_path(path: &str) -> String {
     format!("[{path}]")
 }
 
@@ -223,7 +232,7 @@ fn quoted(words: &[&str]) -> String {
 }
 
 /// A value of one of several types, or of any.
-fn several(schema: &Value) -> String {
+fn union_type(schema: &Value) -> String {
     let kinds = schema["type"].as_array().map(|kinds| {
         let name = |kind: &Value| match kind.as_str() {
             Some("boolean") => "`true` or `false`",
@@ -237,12 +246,12 @@ fn several(schema: &Value) -> String {
     kinds.unwrap_or_else(|| "any value".to_owned())
 }
 
-fn about(schema: &Value) -> &str {
+fn description(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
 /// A description without the sentence on what holds without the key, and that sentence.
-fn parted(description: &str) -> (String, String) {
+fn split_default(description: &str) -> (String, String) {
     let Some((before, behind)) = description.split_once("Default: ") else {
         return (description.to_owned(), "–".to_owned());
     };
@@ -263,7 +272,7 @@ mod tests {
             ("A name.", ("A name.", "–")),
         ];
         for (written, (said, usual)) in rows {
-            assert_eq!(parted(written), (said.to_owned(), usual.to_owned()));
+            assert_eq!(split_default(written), (said.to_owned(), usual.to_owned()));
         }
     }
 

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::Config;
 use super::dialect::ErrorTable;
-use super::names;
+use super::protocol_names;
 
 /// The JSON Schema (2020-12) of a configuration file, given the packs that there are.
 pub fn schema(known_packs: &[&str]) -> Value {
-    let settings = SchemaSettings::draft2020_12().with_transform(Tidy);
+    let settings = SchemaSettings::draft2020_12().with_transform(SchemaCleanup);
     let root = settings.into_generator().into_root_schema_for::<Config>();
     let mut document = root.to_value();
     document["title"] = json!("Creole configuration");
@@ -34,13 +34,13 @@ const ENVIRONMENT: &str = "FromEnvironment";
 /// Takes out `null`, which TOML has not, joins the lines of descriptions, and lets every word come
 /// from the environment.
 #[derive(Clone)]
-struct Tidy;
+struct SchemaCleanup;
 
-impl Transform for Tidy {
+impl Transform for SchemaCleanup {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
-        take_out_null(object);
+        remove_null(object);
         if let Some(Value::String(text)) = object.get_mut("description") {
             *text = text.replace('\n', " ");
         }
@@ -57,7 +57,7 @@ impl Transform for Tidy {
     }
 }
 
-fn take_out_null(schema: &mut Map<String, Value>) {
+fn remove_null(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {
@@ -96,25 +96,25 @@ pub(super) fn dialect_name(_generator: &mut SchemaGenerator) -> Schema {
 }
 
 pub(super) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&names::base_revisions())
+    one_of(&protocol_names::base_revisions())
 }
 
 pub(super) fn revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&names::revisions())
+    one_of(&protocol_names::revisions())
 }
 
 pub(super) fn methods(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&names::methods())
+    list_of(&protocol_names::methods())
 }
 
 pub(super) fn capabilities(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&names::CAPABILITIES)
+    list_of(&protocol_names::CAPABILITIES)
 }
 
 pub(super) fn errors(generator: &mut SchemaGenerator) -> Schema {
     let table = generator.subschema_for::<ErrorTable>();
     let kind = |name: &str| (name.to_owned(), table.clone().to_value());
-    let kinds: Map<String, Value> = names::faults().into_iter().map(kind).collect();
+    let kinds: Map<String, Value> = protocol_names::fault_kinds().into_iter().map(kind).collect();
     json_schema!({ "type": "object", "properties": kinds, "additionalProperties": false })
 }
 

@@ -3,18 +3,18 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::value::{Placed, Within};
+use super::value::{Ranged, Spanned};
 
 /// A JavaScript file whose functions are called. Each call has a world of its own, with the language and nothing else.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptTable {
     /// The file. A relative path begins at the folder of this file. When it changes, the configuration is read again.
-    pub file: Placed<String>,
+    pub file: Spanned<String>,
     /// How long one call may compute, in milliseconds of the processor's time; waiting does not count. Default: 500.
-    pub compute_ms: Option<Within<1, 60_000>>,
+    pub compute_ms: Option<Ranged<1, 60_000>>,
     /// How much memory one call may have, in megabytes. Default: 32.
-    pub memory_mb: Option<Within<1, 1024>>,
+    pub memory_mb: Option<Ranged<1, 1024>>,
     /// How many calls may be under way at the same time; others wait. Default: 100.
-    pub concurrency: Option<Within<1, 10_000>>,
+    pub concurrency: Option<Ranged<1, 10_000>>,
 }

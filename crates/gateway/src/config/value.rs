@@ -7,25 +7,25 @@ use std::ops::Range;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use toml::Spanned;
+use toml::Spanned as TomlSpanned;
 
 /// A value and the bytes of the file where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed<T> {
+pub struct Spanned<T> {
     /// The value.
     pub value: T,
     /// Where it stands.
     pub span: Range<usize>,
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        let spanned = TomlSpanned::<T>::deserialize(deserializer)?;
         Ok(Self { span: spanned.span(), value: spanned.into_inner() })
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Placed<T> {
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -45,25 +45,25 @@ impl<T: JsonSchema> JsonSchema for Placed<T> {
 
 /// A whole number from `LEAST` to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Within<const LEAST: i64, const MOST: i64>(i64);
+pub struct Ranged<const LEAST: i64, const MOST: i64>(i64);
 
-impl<const LEAST: i64, const MOST: i64> Within<LEAST, MOST> {
+impl<const LEAST: i64, const MOST: i64> Ranged<LEAST, MOST> {
     /// The number.
     pub fn get(self) -> i64 {
         self.0
     }
 }
 
-impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Within<LEAST, MOST> {
+impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Ranged<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_i64(WithinVisitor)
+        deserializer.deserialize_i64(RangedVisitor)
     }
 }
 
-struct WithinVisitor<const LEAST: i64, const MOST: i64>;
+struct RangedVisitor<const LEAST: i64, const MOST: i64>;
 
-impl<const LEAST: i64, const MOST: i64> Visitor<'_> for WithinVisitor<LEAST, MOST> {
-    type Value = Within<LEAST, MOST>;
+impl<const LEAST: i64, const MOST: i64> Visitor<'_> for RangedVisitor<LEAST, MOST> {
+    type Value = Ranged<LEAST, MOST>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "a whole number from {LEAST} to {MOST}")
@@ -71,13 +71,13 @@ impl<const LEAST: i64, const MOST: i64> Visitor<'_> for WithinVisitor<LEAST, MOS
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         if (LEAST..=MOST).contains(&number) {
-            return Ok(Within(number));
+            return Ok(Ranged(number));
         }
         Err(E::custom(format_args!("{number} is not a whole number from {LEAST} to {MOST}")))
     }
 }
 
-impl<const LEAST: i64, const MOST: i64> JsonSchema for Within<LEAST, MOST> {
+impl<const LEAST: i64, const MOST: i64> JsonSchema for Ranged<LEAST, MOST> {
     fn inline_schema() -> bool {
         true
     }
@@ -93,7 +93,7 @@ impl<const LEAST: i64, const MOST: i64> JsonSchema for Within<LEAST, MOST> {
 
 /// The entries of a table in the order in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entries<V>(pub Vec<(Placed<String>, V)>);
+pub struct Entries<V>(pub Vec<(Spanned<String>, V)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -112,7 +112,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry::<Placed<String>, V>()? {
+        while let Some(entry) = map.next_entry::<Spanned<String>, V>()? {
             entries.push(entry);
         }
         entries.sort_by_key(|(key, _)| key.span.start);

@@ -7,11 +7,11 @@ use toml::value::{Datetime, Offset};
 
 use super::file;
 use crate::config::auth::{AuthTable, KeyTable};
-use crate::config::error::Problem;
-use crate::config::value::Placed;
+use crate::config::error::ConfigProblem;
+use crate::config::value::Spanned;
 
 /// The longest name of a key or a role.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Whom the server lets in over HTTP: at least users or keys are named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct KeyPlan {
 
 impl AuthPlan {
     /// The same plan for a configuration that stands in this folder.
-    pub(super) fn within(mut self, folder: &Path) -> Self {
+    pub(super) fn resolve_paths(mut self, folder: &Path) -> Self {
         for path in [&mut self.users, &mut self.keys_file].into_iter().flatten() {
             *path = folder.join(&*path);
         }
@@ -50,8 +50,8 @@ impl AuthPlan {
 }
 
 /// What the table means.
-pub(super) fn resolve(placed: Placed<AuthTable>) -> Result<AuthPlan, Problem> {
-    let Placed { value: table, span } = placed;
+pub(super) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
+    let Spanned { value: table, span } = placed;
     let keys = match table.keys {
         Some(written) => keys(written.value)?,
         None => Vec::new(),
@@ -63,40 +63,41 @@ pub(super) fn resolve(placed: Placed<AuthTable>) -> Result<AuthPlan, Problem> {
         role: table.role.map(|role| name("role", role)).transpose()?,
     };
     if plan.users.is_none() && plan.keys.is_empty() && plan.keys_file.is_none() {
-        let problem = Problem::new("`auth` names neither users nor keys, so nobody could come in");
+        let problem =
+            ConfigProblem::new("`auth` names neither users nor keys, so nobody could come in");
         return Err(problem.help("add `users`, `keys` or `keys_file`, or take it out").at(span));
     }
     Ok(plan)
 }
 
 /// A plain word, because it shows in headers and logs.
-fn name(key: &str, written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     let problem = if value.is_empty() {
-        Problem::new(format!("`{key}` is empty"))
-    } else if value.len() > LONGEST_NAME {
-        Problem::new(format!("`{key}` is longer than {LONGEST_NAME} characters"))
+        ConfigProblem::new(format!("`{key}` is empty"))
+    } else if value.len() > MAX_NAME {
+        ConfigProblem::new(format!("`{key}` is longer than {MAX_NAME} characters"))
     } else if !value.bytes().all(is_plain) {
         let help = "letters from A to Z, digits and . _ - + @ are";
-        Problem::new(format!("`{key}` has a character that is not allowed")).help(help)
+        ConfigProblem::new(format!("`{key}` has a character that is not allowed")).help(help)
     } else {
         return Ok(value);
     };
     Err(problem.at(span))
 }
 
-fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, Problem> {
+fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
     let mut keys: Vec<KeyPlan> = Vec::with_capacity(written.len());
     for table in written {
         let (at_name, at_digest) = (table.name.span.clone(), table.sha256.span.clone());
         let key = key(table)?;
         if keys.iter().any(|other| other.name == key.name) {
             let what = format!("there are two keys of the name `{}`", key.name);
-            return Err(Problem::new(what).at(at_name));
+            return Err(ConfigProblem::new(what).at(at_name));
         }
         if keys.iter().any(|other| other.sha256 == key.sha256) {
-            let problem = Problem::new(format!("`{}` is the same key as another", key.name));
+            let problem = ConfigProblem::new(format!("`{}` is the same key as another", key.name));
             let help = "make a key for each, so that one can be taken back";
             return Err(problem.help(help).at(at_digest));
         }
@@ -105,13 +106,13 @@ fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, Problem> {
     Ok(keys)
 }
 
-fn key(table: KeyTable) -> Result<KeyPlan, Problem> {
+fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
     let mut roles = Vec::new();
     for written in table.roles.unwrap_or_default() {
         let span = written.span.clone();
         let role = name("roles", written)?;
         if roles.contains(&role) {
-            return Err(Problem::new(format!("the role `{role}` is named twice")).at(span));
+            return Err(ConfigProblem::new(format!("the role `{role}` is named twice")).at(span));
         }
         roles.push(role);
     }
@@ -119,23 +120,23 @@ fn key(table: KeyTable) -> Result<KeyPlan, Problem> {
         name: name("name", table.name)?,
         sha256: sha256(&table.sha256)?,
         roles,
-        expires: table.expires.map(moment).transpose()?,
+        expires: table.expires.map(expiry).transpose()?,
     })
 }
 
 /// What stands there may be the key itself, so it is not shown.
-fn sha256(written: &Placed<String>) -> Result<String, Problem> {
+fn sha256(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     let text = &written.value;
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
-    let problem = Problem::new("`sha256` is not 64 hexadecimal digits");
+    let problem = ConfigProblem::new("`sha256` is not 64 hexadecimal digits");
     let help = "`creole passwd FILE --key NAME` makes a key and stores its SHA-256";
-    Err(problem.help(help).at(written.span.clone()).hidden())
+    Err(problem.help(help).at(written.span.clone()).hide_value())
 }
 
-fn moment(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn expiry(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let is_moment = match Datetime::from_str(&value) {
         Ok(Datetime { date: Some(date), time: None, offset: None }) => date.year >= 1970,
         Ok(Datetime { date: Some(date), time: Some(time), offset: Some(offset) }) => {
@@ -150,7 +151,7 @@ fn moment(written: Placed<String>) -> Result<String, Problem> {
     if is_moment {
         return Ok(value);
     }
-    let problem = Problem::new("`expires` is not a date");
+    let problem = ConfigProblem::new("`expires` is not a date");
     Err(problem.help("write it like \"2027-01-31\" or \"2027-01-31T12:00:00Z\"").at(span))
 }
 
@@ -169,13 +170,14 @@ mod tests {
         let text = format!("[server]\n[auth]\n{}", table.replace("DIGEST", DIGEST));
         let lookup = |_: &str| Err(VarError::NotPresent);
         let plan = Plan::read(&text, Path::new(""), &[], &lookup);
-        plan.map(|plan| plan.auth).map_err(|problem| problem.shown_in("creole.toml", &text))
+        plan.map(|plan| plan.auth).map_err(|problem| problem.into_error("creole.toml", &text))
     }
 
     fn said(table: &str) -> String {
         let error = read(table).unwrap_err();
-        let place = error.place.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
-        format!("{}{}", place.unwrap_or_default(), error.what)
+        let place =
+            error.location.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
+        format!("{}{}", place.unwrap_or_default(), error.message)
     }
 
     #[test]

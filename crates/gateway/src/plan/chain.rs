@@ -10,7 +10,7 @@ use creole_tools::script::Function;
 use regex::Regex;
 use serde_json::Value;
 
-use super::layer::{AuditPlan, AuditedArguments, LayerPlan, RedactPlan};
+use super::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
 use super::{count, file, label, script, seconds};
 use crate::chain::{
     BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, Names, RateSettings,
@@ -18,32 +18,32 @@ use crate::chain::{
 };
 use crate::config::chain::{
     AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
-    RetryTable, RewriteTable, RewrittenTable,
+    RetryTable, RewriteTable, ToolRewriteTable,
 };
-use crate::config::error::Problem;
-use crate::config::value::{Entries, Placed, Within};
-use crate::config::words::{AuditArguments, Kind, RedactedFrom};
+use crate::config::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
+use crate::config::error::ConfigProblem;
+use crate::config::value::{Entries, Ranged, Spanned};
 
 /// The longest pattern, in characters.
-const LONGEST_PATTERN: usize = 1000;
+const MAX_PATTERN: usize = 1000;
 /// The longest name that a tool is given, in characters (2025-11-25 server/tools, tool names).
-const LONGEST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// What stands for what was taken out.
 const REPLACEMENT: &str = "[redacted]";
 
-type Tables = Option<Vec<Placed<LayerTable>>>;
-type Written = Option<Vec<Placed<String>>>;
+type LayerTables = Option<Vec<Spanned<LayerTable>>>;
+type PatternList = Option<Vec<Spanned<String>>>;
 
 /// The layers of a chain, outermost first.
-pub(super) fn resolve(tables: Tables, folder: &Path) -> Result<Vec<LayerPlan>, Problem> {
-    let layer = |table: Placed<LayerTable>| {
+pub(super) fn resolve(tables: LayerTables, folder: &Path) -> Result<Vec<LayerPlan>, ConfigProblem> {
+    let layer = |table: Spanned<LayerTable>| {
         let span = table.span;
-        layer(table.value, folder).map_err(|problem| problem.at_least(span))
+        layer(table.value, folder).map_err(|problem| problem.or_at(span))
     };
     tables.unwrap_or_default().into_iter().map(layer).collect()
 }
 
-fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
+fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
     Ok(match table {
         LayerTable::Timeout(table) => LayerPlan::Timeout(Timeout {
             after: seconds(table.seconds.get()),
@@ -53,12 +53,12 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
         LayerTable::Concurrency(table) => LayerPlan::Concurrency(ConcurrencySettings {
             calls: count(table.calls.get()),
             queue: table.queue.map_or(100, |queue| count(queue.get())),
-            wait: seconds(table.wait_seconds.map_or(30, Within::get)),
+            wait: seconds(table.wait_seconds.map_or(30, Ranged::get)),
         }),
         LayerTable::RateLimit(table) => LayerPlan::RateLimit(rate(&table)?),
         LayerTable::CircuitBreaker(table) => LayerPlan::CircuitBreaker(BreakerSettings {
-            failures: table.failures.map_or(5, |failures| small(failures.get())),
-            open: seconds(table.open_seconds.map_or(30, Within::get)),
+            failures: table.failures.map_or(5, |failures| to_u32(failures.get())),
+            open: seconds(table.open_seconds.map_or(30, Ranged::get)),
         }),
         LayerTable::Cache(table) => LayerPlan::Cache(cache(table)?),
         LayerTable::Filter(table) => LayerPlan::Filter(filter(table)?),
@@ -66,10 +66,10 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
         LayerTable::Rewrite(table) => LayerPlan::Rewrite(rewrite(table)?),
         LayerTable::Redact(table) => redact(table)?,
         LayerTable::SizeLimit(table) => {
-            let bytes = |most: Option<Within<1, 268_435_456>>| most.map(|most| count(most.get()));
+            let bytes = |most: Option<Ranged<1, 268_435_456>>| most.map(|most| count(most.get()));
             let (arguments, results) = (bytes(table.arguments), bytes(table.results));
             if arguments.is_none() && results.is_none() {
-                return Err(says_nothing("set `arguments` or `results`"));
+                return Err(empty_layer("set `arguments` or `results`"));
             }
             LayerPlan::SizeLimit(SizeLimit { arguments, results })
         }
@@ -82,41 +82,42 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, Problem> {
     })
 }
 
-fn says_nothing(help: &str) -> Problem {
-    Problem::new("this layer does nothing").help(help)
+fn empty_layer(help: &str) -> ConfigProblem {
+    ConfigProblem::new("this layer does nothing").help(help)
 }
 
-fn retry(table: RetryTable) -> Result<RetrySettings, Problem> {
+fn retry(table: RetryTable) -> Result<RetrySettings, ConfigProblem> {
     let millis = |number: i64| Duration::from_millis(number.unsigned_abs());
-    let max_delay = millis(table.max_delay_ms.map_or(5000, Within::get));
+    let max_delay = millis(table.max_delay_ms.map_or(5000, Ranged::get));
     let delay = table.delay_ms.as_ref().map_or(100, |delay| delay.value.get());
     if millis(delay) > max_delay {
         let what =
             format!("`delay_ms` is {delay}, but `max_delay_ms` is {}", max_delay.as_millis());
-        let problem = Problem::new(what).help("the first wait cannot be longer than the longest");
+        let problem =
+            ConfigProblem::new(what).help("the first wait cannot be longer than the longest");
         return Err(table.delay_ms.map_or(problem.clone(), |written| problem.at(written.span)));
     }
     Ok(RetrySettings {
-        attempts: table.attempts.map_or(3, |attempts| small(attempts.get())),
+        attempts: table.attempts.map_or(3, |attempts| to_u32(attempts.get())),
         delay: millis(delay),
         max_delay,
         names: names(table.names)?,
     })
 }
 
-fn rate(table: &RateLimitTable) -> Result<RateSettings, Problem> {
+fn rate(table: &RateLimitTable) -> Result<RateSettings, ConfigProblem> {
     let settings = RateSettings {
-        principal_calls: table.principal_calls.map(|calls| small(calls.get())),
-        overall_calls: table.overall_calls.map(|calls| small(calls.get())),
-        per: seconds(table.seconds.map_or(60, Within::get)),
+        principal_calls: table.principal_calls.map(|calls| to_u32(calls.get())),
+        overall_calls: table.overall_calls.map(|calls| to_u32(calls.get())),
+        per: seconds(table.seconds.map_or(60, Ranged::get)),
     };
     if settings.principal_calls.is_none() && settings.overall_calls.is_none() {
-        return Err(says_nothing("set `principal_calls` or `overall_calls`"));
+        return Err(empty_layer("set `principal_calls` or `overall_calls`"));
     }
     Ok(settings)
 }
 
-fn cache(table: CacheTable) -> Result<CacheSettings, Problem> {
+fn cache(table: CacheTable) -> Result<CacheSettings, ConfigProblem> {
     Ok(CacheSettings {
         ttl: seconds(table.ttl_seconds.get()),
         max_bytes: table.max_bytes.map_or(16 << 20, |bytes| count(bytes.get())),
@@ -125,21 +126,22 @@ fn cache(table: CacheTable) -> Result<CacheSettings, Problem> {
     })
 }
 
-fn filter(table: FilterTable) -> Result<FilterSettings, Problem> {
+fn filter(table: FilterTable) -> Result<FilterSettings, ConfigProblem> {
     let FilterTable { kinds, allow, deny, read_only, destructive, idempotent, open_world } = table;
     let hints = [read_only, destructive, idempotent, open_world];
     let by_hints = hints.iter().any(Option::is_some);
     if allow.is_none() && deny.is_none() && !by_hints {
-        return Err(says_nothing("set `allow`, `deny` or one of the hints of tools"));
+        return Err(empty_layer("set `allow`, `deny` or one of the hints of tools"));
     }
     if allow.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Problem::new("`allow` is empty: everything would be hidden")
+        return Err(ConfigProblem::new("`allow` is empty: everything would be hidden")
             .help("name what is allowed, or leave `allow` out"));
     }
     let places = kinds.clone();
     let kinds = self::kinds(kinds);
     if by_hints && !kinds.contains(&ListKind::Tools) {
-        let problem = Problem::new("only tools have hints, and this layer does not look at them");
+        let problem =
+            ConfigProblem::new("only tools have hints, and this layer does not look at them");
         let problem = problem.help("add \"tools\" to `kinds`");
         let first = places.into_iter().flatten().next();
         return Err(first.map_or(problem.clone(), |kind| problem.at(kind.span)));
@@ -148,62 +150,62 @@ fn filter(table: FilterTable) -> Result<FilterSettings, Problem> {
     Ok(FilterSettings { kinds, allow, deny, read_only, destructive, idempotent, open_world })
 }
 
-fn kinds(written: Option<Vec<Placed<Kind>>>) -> Vec<ListKind> {
+fn kinds(written: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
     match written {
         Some(kinds) => kinds.into_iter().map(|kind| kind.value.into()).collect(),
         None => vec![ListKind::Tools],
     }
 }
 
-fn rename(table: RenameTable) -> Result<RenameSettings, Problem> {
-    for Placed { value, span } in table.kinds.iter().flatten() {
-        if !matches!(value, Kind::Tools | Kind::Prompts) {
+fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
+    for Spanned { value, span } in table.kinds.iter().flatten() {
+        if !matches!(value, ListKindChoice::Tools | ListKindChoice::Prompts) {
             let what = "only tools and prompts have names to be changed";
-            return Err(Problem::new(what).help("leave it out").at(span.clone()));
+            return Err(ConfigProblem::new(what).help("leave it out").at(span.clone()));
         }
     }
     let mut names = BTreeMap::new();
     for (old, new) in table.names.map(|names| names.0).unwrap_or_default() {
         if names.values().any(|other| *other == new.value) {
             let what = format!("two items would be called `{}`", new.value);
-            return Err(Problem::new(what).help("give each its own name").at(new.span));
+            return Err(ConfigProblem::new(what).help("give each its own name").at(new.span));
         }
-        names.insert(old.value, named("names", new)?);
+        names.insert(old.value, item_name("names", new)?);
     }
-    let part = |key: &str, written: Option<Placed<String>>| match written {
+    let part = |key: &str, written: Option<Spanned<String>>| match written {
         Some(written) if written.value.is_empty() => Ok(String::new()),
-        Some(written) => named(key, written),
+        Some(written) => item_name(key, written),
         None => Ok(String::new()),
     };
     let (strip, add) = (part("strip", table.strip)?, part("add", table.add)?);
     if names.is_empty() && strip == add {
-        return Err(says_nothing("set `names`, `strip` or `add`"));
+        return Err(empty_layer("set `names`, `strip` or `add`"));
     }
     Ok(RenameSettings { kinds: kinds(table.kinds), names, strip, add })
 }
 
 /// A name of a tool or a prompt, or a part of one.
-fn named(key: &str, written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn item_name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
-    if value.is_empty() || value.len() > LONGEST_NAME || !value.bytes().all(letter) {
+    if value.is_empty() || value.len() > MAX_NAME || !value.bytes().all(letter) {
         let what = format!("`{value}` in `{key}` is no name");
-        let help = format!("write at most {LONGEST_NAME} letters, digits, `_`, `-`, `.` or `/`");
-        return Err(Problem::new(what).help(help).at(span));
+        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        return Err(ConfigProblem::new(what).help(help).at(span));
     }
     Ok(value)
 }
 
-fn rewrite(table: RewriteTable) -> Result<Rewrite, Problem> {
+fn rewrite(table: RewriteTable) -> Result<Rewrite, ConfigProblem> {
     let mut tools = BTreeMap::new();
     for (name, table) in table.tools.0 {
-        tools.insert(name.value, rewritten(table).map_err(|problem| problem.at_least(name.span))?);
+        tools.insert(name.value, tool_rewrite(table).map_err(|problem| problem.or_at(name.span))?);
     }
     Ok(Rewrite { tools })
 }
 
-fn rewritten(table: RewrittenTable) -> Result<Rewritten, Problem> {
-    let RewrittenTable { title, description, defaults, fixed } = table;
+fn tool_rewrite(table: ToolRewriteTable) -> Result<Rewritten, ConfigProblem> {
+    let ToolRewriteTable { title, description, defaults, fixed } = table;
     let changed = Rewritten {
         title: label("title", title)?,
         description,
@@ -212,20 +214,22 @@ fn rewritten(table: RewrittenTable) -> Result<Rewritten, Problem> {
     };
     if let Some(name) = changed.fixed.keys().find(|name| changed.defaults.contains_key(*name)) {
         let what = format!("the argument `{name}` is fixed, so it needs no default");
-        return Err(Problem::new(what).help("take it out of `defaults` or of `fixed`"));
+        return Err(ConfigProblem::new(what).help("take it out of `defaults` or of `fixed`"));
     }
     if changed == Rewritten::default() {
-        return Err(says_nothing("set `title`, `description`, `defaults` or `fixed`"));
+        return Err(empty_layer("set `title`, `description`, `defaults` or `fixed`"));
     }
     Ok(changed)
 }
 
-fn values(written: Option<Entries<Placed<Value>>>) -> Result<BTreeMap<String, Raw>, Problem> {
+fn values(
+    written: Option<Entries<Spanned<Value>>>,
+) -> Result<BTreeMap<String, Raw>, ConfigProblem> {
     let mut values = BTreeMap::new();
-    for (name, Placed { value, span }) in written.map(|it| it.0).unwrap_or_default() {
+    for (name, Spanned { value, span }) in written.map(|it| it.0).unwrap_or_default() {
         if has_date(&value) {
             let what = format!("`{}` is a date, which JSON has not", name.value);
-            return Err(Problem::new(what).help("write it as a string").at(span));
+            return Err(ConfigProblem::new(what).help("write it as a string").at(span));
         }
         values.insert(name.value, Raw::from_value(&value));
     }
@@ -243,52 +247,54 @@ fn has_date(value: &Value) -> bool {
     }
 }
 
-fn redact(table: RedactTable) -> Result<LayerPlan, Problem> {
+fn redact(table: RedactTable) -> Result<LayerPlan, ConfigProblem> {
     let plan = RedactPlan {
         patterns: patterns(table.patterns)?,
         pointers: pointers(table.pointers)?,
         replacement: table.replacement.unwrap_or_else(|| REPLACEMENT.to_owned()),
     };
     if plan.patterns.is_empty() && plan.pointers.is_empty() {
-        return Err(says_nothing("set `patterns` or `pointers`"));
+        return Err(empty_layer("set `patterns` or `pointers`"));
     }
-    let from = match table.from.unwrap_or(RedactedFrom::Results) {
-        RedactedFrom::Results => RedactFrom::Results,
-        RedactedFrom::Arguments => RedactFrom::Arguments,
-        RedactedFrom::Both => RedactFrom::Both,
+    let from = match table.from.unwrap_or(RedactScopeChoice::Results) {
+        RedactScopeChoice::Results => RedactFrom::Results,
+        RedactScopeChoice::Arguments => RedactFrom::Arguments,
+        RedactScopeChoice::Both => RedactFrom::Both,
     };
     Ok(LayerPlan::Redact(plan, from))
 }
 
-fn audit(table: AuditTable) -> Result<AuditPlan, Problem> {
-    let arguments = table.arguments.unwrap_or(AuditArguments::Digest);
+fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
+    let arguments = table.arguments.unwrap_or(AuditArgumentsChoice::Digest);
     let useless = table.patterns.as_ref().or(table.pointers.as_ref());
-    if let Some(written) = useless.filter(|_| arguments != AuditArguments::Redacted) {
-        return Err(Problem::new("arguments are not written, so nothing is taken out of them")
-            .help("set `arguments = \"redacted\"`, or leave this out")
-            .at(written.span.clone()));
+    if let Some(written) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
+        return Err(ConfigProblem::new(
+            "arguments are not written, so nothing is taken out of them",
+        )
+        .help("set `arguments = \"redacted\"`, or leave this out")
+        .at(written.span.clone()));
     }
     let lists = (table.patterns.map(|it| it.value), table.pointers.map(|it| it.value));
     let (patterns, pointers) = (patterns(lists.0)?, pointers(lists.1)?);
     Ok(AuditPlan {
         file: file("file", table.file)?,
         max_bytes: table.max_bytes.map_or(100 << 20, |bytes| bytes.get().unsigned_abs()),
-        keep: table.keep.map_or(5, |keep| small(keep.get())),
+        keep: table.keep.map_or(5, |keep| to_u32(keep.get())),
         arguments: match arguments {
-            AuditArguments::None => AuditedArguments::None,
-            AuditArguments::Digest => AuditedArguments::Digest,
-            AuditArguments::Redacted => {
+            AuditArgumentsChoice::None => AuditArgumentsPlan::None,
+            AuditArgumentsChoice::Digest => AuditArgumentsPlan::Digest,
+            AuditArgumentsChoice::Redacted => {
                 let replacement = REPLACEMENT.to_owned();
-                AuditedArguments::Redacted(RedactPlan { patterns, pointers, replacement })
+                AuditArgumentsPlan::Redacted(RedactPlan { patterns, pointers, replacement })
             }
         },
         sync: table.sync.unwrap_or(false),
     })
 }
 
-fn patterns(written: Written) -> Result<Vec<String>, Problem> {
-    let pattern = |Placed { value, span }: Placed<String>| match Regex::new(&value) {
-        Ok(pattern) if pattern.is_match("") => Err(Problem::new(format!(
+fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+    let pattern = |Spanned { value, span }: Spanned<String>| match Regex::new(&value) {
+        Ok(pattern) if pattern.is_match("") => Err(ConfigProblem::new(format!(
             "`{value}` matches nothing at all, so it would be everywhere"
         ))
         .help("write a pattern that matches at least one character")
@@ -298,16 +304,16 @@ fn patterns(written: Written) -> Result<Vec<String>, Problem> {
             let why = error.to_string();
             let why =
                 why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Err(Problem::new(format!("`{value}` is no regular expression: {why}")).at(span))
+            Err(ConfigProblem::new(format!("`{value}` is no regular expression: {why}")).at(span))
         }
     };
     written.unwrap_or_default().into_iter().map(pattern).collect()
 }
 
-fn pointers(written: Written) -> Result<Vec<String>, Problem> {
-    let pointer = |Placed { value, span }: Placed<String>| match value.starts_with('/') {
+fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+    let pointer = |Spanned { value, span }: Spanned<String>| match value.starts_with('/') {
         true => Ok(value),
-        false => Err(Problem::new(format!("`{value}` is no JSON pointer"))
+        false => Err(ConfigProblem::new(format!("`{value}` is no JSON pointer"))
             .help("write a slash before each key, such as `/user/email`")
             .at(span)),
     };
@@ -315,22 +321,22 @@ fn pointers(written: Written) -> Result<Vec<String>, Problem> {
 }
 
 /// Names by patterns.
-fn names(written: Written) -> Result<Names, Problem> {
+fn names(written: PatternList) -> Result<Names, ConfigProblem> {
     let mut patterns = Vec::new();
-    for Placed { value, span } in written.unwrap_or_default() {
+    for Spanned { value, span } in written.unwrap_or_default() {
         let wrong = if value.is_empty() {
             "a name is empty".to_owned()
-        } else if value.chars().count() > LONGEST_PATTERN {
-            format!("a name is longer than {LONGEST_PATTERN} characters")
+        } else if value.chars().count() > MAX_PATTERN {
+            format!("a name is longer than {MAX_PATTERN} characters")
         } else {
             patterns.push(value);
             continue;
         };
-        return Err(Problem::new(wrong).at(span));
+        return Err(ConfigProblem::new(wrong).at(span));
     }
     Ok(Names::new(patterns))
 }
 
-fn small(number: i64) -> u32 {
+fn to_u32(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -10,24 +10,24 @@ use creole_tools::recipe::{Recipe, TablesRecipe};
 use super::files::checked_name;
 use super::{count, file, seconds};
 use crate::config::database::{DatabaseTable, TasksTable};
-use crate::config::error::Problem;
-use crate::config::value::{Entries, Placed};
+use crate::config::error::ConfigProblem;
+use crate::config::value::{Entries, Spanned};
 
 /// The longest password in a file, in bytes.
-const LONGEST_PASSWORD: u64 = 4096;
+const MAX_PASSWORD: u64 = 4096;
 /// The most tables of one database.
-const MOST_TABLES: usize = 1000;
+const MAX_TABLES: usize = 1000;
 
 /// The databases, and those of their tables that are resources; what is not enabled is checked and left out.
 pub(super) fn resolve(
     tables: Option<Entries<DatabaseTable>>,
     folder: &Path,
-) -> Result<(Vec<Database>, Vec<Recipe>), Problem> {
+) -> Result<(Vec<Database>, Vec<Recipe>), ConfigProblem> {
     let (mut databases, mut recipes) = (Vec::new(), Vec::new());
     for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
         let span = name.span.clone();
         let enabled = table.enabled.unwrap_or(true);
-        let resolved = database(&name, table, folder).map_err(|it| it.at_least(span))?;
+        let resolved = database(&name, table, folder).map_err(|it| it.or_at(span))?;
         let (database, tables) = resolved;
         if enabled && !tables.is_empty() {
             let database = database.clone();
@@ -39,10 +39,10 @@ pub(super) fn resolve(
 }
 
 fn database(
-    name: &Placed<String>,
+    name: &Spanned<String>,
     table: DatabaseTable,
     folder: &Path,
-) -> Result<(Database, Vec<String>), Problem> {
+) -> Result<(Database, Vec<String>), ConfigProblem> {
     let usual = DatabaseLimits::default();
     let limits = DatabaseLimits {
         max_connections: table.connections.map_or(usual.max_connections, |it| count(it.get())),
@@ -51,20 +51,20 @@ fn database(
     };
     let address = address(table.url, table.password, table.password_file, folder)?;
     let tables = table.tables.unwrap_or_default();
-    if let Some(beyond) = tables.get(MOST_TABLES) {
-        let what = format!("`tables` has more than {MOST_TABLES} names");
-        return Err(Problem::new(what).at(beyond.span.clone()));
+    if let Some(beyond) = tables.get(MAX_TABLES) {
+        let what = format!("`tables` has more than {MAX_TABLES} names");
+        return Err(ConfigProblem::new(what).at(beyond.span.clone()));
     }
     let tables = tables.into_iter().map(table_name).collect::<Result<_, _>>()?;
     Ok((Database::new(&checked_name(name)?, address, limits), tables))
 }
 
 /// A table's name, which stands in uris as it is.
-fn table_name(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
     if value.is_empty() || value.len() > 128 || !value.chars().all(letter) {
-        return Err(Problem::new(format!("`{value}` is no name of a table here"))
+        return Err(ConfigProblem::new(format!("`{value}` is no name of a table here"))
             .help("write letters, digits, `_`, `-`, and `.` behind a schema; make a view for other names")
             .at(span));
     }
@@ -73,43 +73,45 @@ fn table_name(written: Placed<String>) -> Result<String, Problem> {
 
 /// Where the pack `tasks` keeps its tasks.
 pub(super) fn tasks(
-    table: Option<Placed<TasksTable>>,
+    table: Option<Spanned<TasksTable>>,
     packs: &[String],
     folder: &Path,
-) -> Result<Option<DatabaseAddress>, Problem> {
-    let Some(Placed { value: table, span }) = table else { return Ok(None) };
+) -> Result<Option<DatabaseAddress>, ConfigProblem> {
+    let Some(Spanned { value: table, span }) = table else { return Ok(None) };
     if !packs.iter().any(|pack| pack == "tasks") {
         let what = "`[tasks]` says where tasks are kept, but the server does not offer them";
-        return Err(Problem::new(what).help("add \"tasks\" to `packs`").at(span));
+        return Err(ConfigProblem::new(what).help("add \"tasks\" to `packs`").at(span));
     }
     address(table.url, table.password, table.password_file, folder).map(Some)
 }
 
 fn address(
-    url: Placed<String>,
-    password: Option<Placed<String>>,
-    password_file: Option<Placed<String>>,
+    url: Spanned<String>,
+    password: Option<Spanned<String>>,
+    password_file: Option<Spanned<String>>,
     folder: &Path,
-) -> Result<DatabaseAddress, Problem> {
+) -> Result<DatabaseAddress, ConfigProblem> {
     let password = match (password, password_file) {
         (Some(here), None) => Some(here.value),
-        (None, Some(written)) => Some(password_in(written, folder)?),
+        (None, Some(written)) => Some(read_password(written, folder)?),
         (None, None) => None,
         (Some(_), Some(written)) => {
-            return Err(Problem::new("a password is here or in a file, not both").at(written.span));
+            return Err(
+                ConfigProblem::new("a password is here or in a file, not both").at(written.span)
+            );
         }
     };
     DatabaseAddress::parse(&url.value, password.as_deref(), folder)
-        .map_err(|what| Problem::new(what).at(url.span).hidden())
+        .map_err(|what| ConfigProblem::new(what).at(url.span).hide_value())
 }
 
-fn password_in(written: Placed<String>, folder: &Path) -> Result<String, Problem> {
+fn read_password(written: Spanned<String>, folder: &Path) -> Result<String, ConfigProblem> {
     let span = written.span.clone();
     let path = folder.join(file("password_file", written)?);
     let mut text = String::new();
     let read = match path.is_file() {
         true => File::open(&path)
-            .and_then(|file| file.take(LONGEST_PASSWORD).read_to_string(&mut text))
+            .and_then(|file| file.take(MAX_PASSWORD).read_to_string(&mut text))
             .map_err(|error| error.to_string()),
         false => Err("there is no such file".to_owned()),
     };
@@ -117,7 +119,7 @@ fn password_in(written: Placed<String>, folder: &Path) -> Result<String, Problem
         Ok(_) => Ok(text.trim_end().to_owned()),
         Err(error) => {
             let what = format!("the password cannot be read from `{}`: {error}", path.display());
-            Err(Problem::new(what).at(span))
+            Err(ConfigProblem::new(what).at(span))
         }
     }
 }

@@ -10,49 +10,52 @@ use creole_proto::revision::{Era, Revision};
 
 use super::{count, errors, label};
 use crate::config::dialect::{DialectChoice, DialectTable};
-use crate::config::error::Problem;
-use crate::config::names;
-use crate::config::nearest::suggestion;
-use crate::config::value::{Entries, Placed};
-use crate::config::words::Capabilities;
+use crate::config::enums::CapabilitiesChoice;
+use crate::config::error::ConfigProblem;
+use crate::config::protocol_names;
+use crate::config::suggestions::suggestion;
+use crate::config::value::{Entries, Spanned};
 
 /// The dialect that holds where none is named.
-const USUAL: &str = "spec";
+const DEFAULT_DIALECT: &str = "spec";
 /// The word that lets `initialize` answer what was proposed.
 const NEGOTIATE: &str = "negotiate";
 /// The word for a handshake that ends without a notification.
 const NO_CONFIRMATION: &str = "none";
 
 /// The dialect that was chosen for the server of this name.
-pub(super) fn resolve(choice: Option<&DialectChoice>, server: &str) -> Result<Dialect, Problem> {
+pub(super) fn resolve(
+    choice: Option<&DialectChoice>,
+    server: &str,
+) -> Result<Dialect, ConfigProblem> {
     match choice {
-        None => named(USUAL).ok_or_else(|| unknown(USUAL)),
-        Some(DialectChoice::Named(name)) => existing(name),
-        Some(DialectChoice::Own(table)) => own(table, server),
+        None => builtin_dialect(DEFAULT_DIALECT).ok_or_else(|| unknown_dialect(DEFAULT_DIALECT)),
+        Some(DialectChoice::Named(name)) => existing_dialect(name),
+        Some(DialectChoice::Own(table)) => custom_dialect(table, server),
     }
 }
 
-fn named(name: &str) -> Option<Dialect> {
+fn builtin_dialect(name: &str) -> Option<Dialect> {
     builtin(name)
 }
 
-fn existing(name: &Placed<String>) -> Result<Dialect, Problem> {
-    named(&name.value).ok_or_else(|| unknown(&name.value).at(name.span.clone()))
+fn existing_dialect(name: &Spanned<String>) -> Result<Dialect, ConfigProblem> {
+    builtin_dialect(&name.value).ok_or_else(|| unknown_dialect(&name.value).at(name.span.clone()))
 }
 
-fn unknown(name: &str) -> Problem {
-    Problem::new(format!("unknown dialect `{name}`")).help(suggestion(
+fn unknown_dialect(name: &str) -> ConfigProblem {
+    ConfigProblem::new(format!("unknown dialect `{name}`")).help(suggestion(
         name,
         "the dialects",
         BUILTIN_NAMES,
     ))
 }
 
-fn own(placed: &Placed<DialectTable>, server: &str) -> Result<Dialect, Problem> {
+fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialect, ConfigProblem> {
     let table = &placed.value;
     let mut dialect = match &table.extends {
-        Some(name) => existing(name)?,
-        None => named(USUAL).ok_or_else(|| unknown(USUAL))?,
+        Some(name) => existing_dialect(name)?,
+        None => builtin_dialect(DEFAULT_DIALECT).ok_or_else(|| unknown_dialect(DEFAULT_DIALECT))?,
     };
     let extended = dialect.name.clone();
     let name = label("name", table.name.clone())?.unwrap_or_else(|| server.to_owned());
@@ -61,18 +64,18 @@ fn own(placed: &Placed<DialectTable>, server: &str) -> Result<Dialect, Problem> 
         Some(about) => about.clone().into(),
         None => format!("Like `{extended}`, with changes of its own.").into(),
     };
-    opening(table, &mut dialect)?;
-    surface(table, &mut dialect)?;
-    envelope(table, &mut dialect);
-    errors::lay_over(table.errors.as_ref(), &mut dialect)?;
+    apply_handshake(table, &mut dialect)?;
+    apply_definitions(table, &mut dialect)?;
+    apply_envelope(table, &mut dialect);
+    errors::apply_errors(table.errors.as_ref(), &mut dialect)?;
     dialect.validate().map_err(|error| contradiction(error.problem, placed))?;
     Ok(dialect)
 }
 
 /// How a conversation begins.
-fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
     if let Some(written) = &table.revision {
-        dialect.base = base(written)?;
+        dialect.base = base_revision(written)?;
     }
     set(&mut dialect.stateless, table.stateless);
     set(&mut dialect.handshake, table.handshake);
@@ -83,11 +86,11 @@ fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
         };
     }
     if let Some(written) = &table.initialize_requires {
-        dialect.initialize_requires = words(written, required_member)?;
+        dialect.initialize_requires = checked_names(written, required_member)?;
     }
     set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|placed| placed.value));
     if let Some(written) = &table.initialized_aliases {
-        dialect.initialized_aliases = words(written, alias)?;
+        dialect.initialized_aliases = checked_names(written, alias)?;
     }
     if let Some(confirmation) = label("confirmation", table.confirmation.clone())? {
         dialect.confirmation = (confirmation != NO_CONFIRMATION).then(|| confirmation.into());
@@ -97,22 +100,23 @@ fn opening(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
 }
 
 /// What is offered, and how it is announced.
-fn surface(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
     if let Some(written) = &table.methods {
-        let methods: Result<Vec<Method>, Problem> = written.value.iter().map(method).collect();
+        let methods: Result<Vec<Method>, ConfigProblem> =
+            written.value.iter().map(method).collect();
         dialect.methods = Some(MethodSet::of(&methods?));
     }
     capabilities(table, dialect)?;
     if let Some(written) = &table.advertise {
-        dialect.advertise = Some(words(written, capability)?);
+        dialect.advertise = Some(checked_names(written, capability)?);
     }
     if let Some(written) = &table.conceal {
         if dialect.advertise.is_some() {
             let problem =
-                Problem::new("`conceal` has no meaning where `advertise` says what is shown");
+                ConfigProblem::new("`conceal` has no meaning where `advertise` says what is shown");
             return Err(problem.help("take it out").at(written.span.clone()));
         }
-        dialect.conceal = words(&written.value, capability)?;
+        dialect.conceal = checked_names(&written.value, capability)?;
     }
     set(&mut dialect.definitions, table.definitions);
     set(&mut dialect.arguments_required, table.arguments_required);
@@ -123,7 +127,7 @@ fn surface(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
 }
 
 /// What a message is.
-fn envelope(table: &DialectTable, dialect: &mut Dialect) {
+fn apply_envelope(table: &DialectTable, dialect: &mut Dialect) {
     set(&mut dialect.ids, table.ids);
     set(&mut dialect.missing_id, table.missing_id.as_ref().map(|placed| placed.value));
     set(&mut dialect.null_id, table.null_id);
@@ -143,16 +147,16 @@ fn set<T>(slot: &mut T, written: Option<impl Into<T>>) {
     }
 }
 
-fn base(written: &Placed<String>) -> Result<Revision, Problem> {
+fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
     let name = written.value.as_str();
-    let at = |problem: Problem| problem.at(written.span.clone());
+    let at = |problem: ConfigProblem| problem.at(written.span.clone());
     let Some(revision) = Revision::from_name(name) else {
-        let help = suggestion(name, "the revisions to build on", &names::base_revisions());
-        return Err(at(Problem::new(format!("unknown revision `{name}`")).help(help)));
+        let help = suggestion(name, "the revisions to build on", &protocol_names::base_revisions());
+        return Err(at(ConfigProblem::new(format!("unknown revision `{name}`")).help(help)));
     };
     if revision.rules().era == Era::Stateless {
         let problem =
-            Problem::new(format!("`{name}` has no handshake, so nothing can build on it"));
+            ConfigProblem::new(format!("`{name}` has no handshake, so nothing can build on it"));
         let help =
             format!("build on an older revision; `stateless = true` serves {name} besides it");
         return Err(at(problem.help(help)));
@@ -160,71 +164,73 @@ fn base(written: &Placed<String>) -> Result<Revision, Problem> {
     Ok(revision)
 }
 
-fn method(written: &Placed<String>) -> Result<Method, Problem> {
+fn method(written: &Spanned<String>) -> Result<Method, ConfigProblem> {
     Method::from_name(&written.value).ok_or_else(|| {
-        let help = suggestion(&written.value, "the methods", &names::methods());
-        let problem = Problem::new(format!("unknown method `{}`", written.value));
+        let help = suggestion(&written.value, "the methods", &protocol_names::methods());
+        let problem = ConfigProblem::new(format!("unknown method `{}`", written.value));
         problem.help(help).at(written.span.clone())
     })
 }
 
 /// A list of words, each checked.
-fn words(
-    written: &[Placed<String>],
-    check: impl Fn(&str) -> Result<(), Problem>,
-) -> Result<Cow<'static, [DialectText]>, Problem> {
+fn checked_names(
+    written: &[Spanned<String>],
+    check: impl Fn(&str) -> Result<(), ConfigProblem>,
+) -> Result<Cow<'static, [DialectText]>, ConfigProblem> {
     for word in written {
         check(&word.value).map_err(|problem| problem.at(word.span.clone()))?;
     }
     Ok(written.iter().map(|word| Cow::Owned(word.value.clone())).collect())
 }
 
-fn required_member(path: &str) -> Result<(), Problem> {
+fn required_member(path: &str) -> Result<(), ConfigProblem> {
     if path.split('.').any(str::is_empty) {
-        let problem = Problem::new(format!("`{path}` is not the path of a member"));
+        let problem = ConfigProblem::new(format!("`{path}` is not the path of a member"));
         return Err(problem.help("write names with dots between them, such as `clientInfo.name`"));
     }
     Ok(())
 }
 
-fn alias(name: &str) -> Result<(), Problem> {
+fn alias(name: &str) -> Result<(), ConfigProblem> {
     if name.is_empty() {
-        return Err(Problem::new("an alias is empty"));
+        return Err(ConfigProblem::new("an alias is empty"));
     }
     match Method::from_name(name) {
-        Some(_) => Err(Problem::new(format!("`{name}` is a method of its own, not an alias"))),
+        Some(_) => {
+            Err(ConfigProblem::new(format!("`{name}` is a method of its own, not an alias")))
+        }
         None => Ok(()),
     }
 }
 
-fn capability(name: &str) -> Result<(), Problem> {
-    if names::CAPABILITIES.contains(&name) {
+fn capability(name: &str) -> Result<(), ConfigProblem> {
+    if protocol_names::CAPABILITIES.contains(&name) {
         return Ok(());
     }
-    let help = suggestion(name, "the capabilities", &names::CAPABILITIES);
-    Err(Problem::new(format!("unknown capability `{name}`")).help(help))
+    let help = suggestion(name, "the capabilities", &protocol_names::CAPABILITIES);
+    Err(ConfigProblem::new(format!("unknown capability `{name}`")).help(help))
 }
 
-fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Problem> {
+fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
     let inherited = matches!(dialect.capabilities, CapabilityShape::Flags(_));
     match table.capabilities {
-        Some(Capabilities::Detailed) => dialect.capabilities = CapabilityShape::Detailed,
-        Some(Capabilities::Plain) => dialect.capabilities = CapabilityShape::Plain,
-        Some(Capabilities::Flags) if !inherited => {
+        Some(CapabilitiesChoice::Detailed) => dialect.capabilities = CapabilityShape::Detailed,
+        Some(CapabilitiesChoice::Plain) => dialect.capabilities = CapabilityShape::Plain,
+        Some(CapabilitiesChoice::Flags) if !inherited => {
             dialect.capabilities = CapabilityShape::Flags(Cow::Borrowed(&[]));
         }
-        Some(Capabilities::Flags) | None => {}
+        Some(CapabilitiesChoice::Flags) | None => {}
     }
     match (&table.capability_flags, &mut dialect.capabilities) {
         (Some(written), CapabilityShape::Flags(flags)) => {
             *flags = flag_list(&written.value);
             Ok(())
         }
-        (Some(written), _) => {
-            Err(Problem::new("`capability_flags` has no meaning where capabilities are objects")
-                .help("add `capabilities = \"flags\"`, or take it out")
-                .at(written.span.clone()))
-        }
+        (Some(written), _) => Err(ConfigProblem::new(
+            "`capability_flags` has no meaning where capabilities are objects",
+        )
+        .help("add `capabilities = \"flags\"`, or take it out")
+        .at(written.span.clone())),
         (None, _) => Ok(()),
     }
 }
@@ -234,10 +240,10 @@ fn flag_list(written: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
 }
 
 /// A contradiction, shown at the first of the keys that it names.
-fn contradiction(problem: &str, placed: &Placed<DialectTable>) -> Problem {
+fn contradiction(problem: &str, placed: &Spanned<DialectTable>) -> ConfigProblem {
     let mut named = problem.split('`').skip(1).step_by(2);
     let written = named.find_map(|key| placed.value.span_of(key));
-    Problem::new(problem)
+    ConfigProblem::new(problem)
         .help("what this table does not say comes from the dialect that it extends")
         .at(written.unwrap_or_else(|| placed.span.clone()))
 }

@@ -6,21 +6,21 @@ use creole_proto::dialect::{Dialect, DialectText};
 use creole_proto::fault::{self, DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
 
 use crate::config::dialect::{ErrorData, ErrorTable};
-use crate::config::error::Problem;
-use crate::config::names;
-use crate::config::nearest::suggestion;
-use crate::config::value::{Entries, Placed};
-use crate::config::words::Channel;
+use crate::config::enums::ChannelChoice;
+use crate::config::error::ConfigProblem;
+use crate::config::protocol_names;
+use crate::config::suggestions::suggestion;
+use crate::config::value::{Entries, Spanned};
 
 /// Lays the written rows over those of the dialect.
-pub(super) fn lay_over(
+pub(super) fn apply_errors(
     written: Option<&Entries<ErrorTable>>,
     dialect: &mut Dialect,
-) -> Result<(), Problem> {
+) -> Result<(), ConfigProblem> {
     let Some(Entries(written)) = written else { return Ok(()) };
     let mut rows = dialect.errors.to_vec();
     for (name, table) in written {
-        let kind = kind(name)?;
+        let kind = fault_kind(name)?;
         let row = row(dialect.error_row(kind, dialect.base_rules()), table)?;
         match rows.iter_mut().find(|row| row.kind == kind) {
             Some(existing) => *existing = row,
@@ -31,15 +31,15 @@ pub(super) fn lay_over(
     Ok(())
 }
 
-fn kind(name: &Placed<String>) -> Result<FaultKind, Problem> {
+fn fault_kind(name: &Spanned<String>) -> Result<FaultKind, ConfigProblem> {
     FaultKind::from_name(&name.value).ok_or_else(|| {
-        let help = suggestion(&name.value, "the kinds", &names::faults());
-        let problem = Problem::new(format!("unknown kind of fault `{}`", name.value));
+        let help = suggestion(&name.value, "the kinds", &protocol_names::fault_kinds());
+        let problem = ConfigProblem::new(format!("unknown kind of fault `{}`", name.value));
         problem.help(help).at(name.span.clone())
     })
 }
 
-fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, Problem> {
+fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, ConfigProblem> {
     Ok(ErrorRow {
         kind: usual.kind,
         channel: channel(usual.channel, table),
@@ -62,28 +62,32 @@ fn channel(usual: fault::ErrorChannel, table: &ErrorTable) -> fault::ErrorChanne
     let written = table.code.and_then(|code| i32::try_from(code.get()).ok());
     let code = written.unwrap_or(usual_code);
     match (table.channel, written) {
-        (Some(Channel::ToolResult), _) => fault::ErrorChannel::ToolResult { fallback_code: code },
-        (Some(Channel::Protocol), _) | (None, Some(_)) => fault::ErrorChannel::ProtocolError(code),
+        (Some(ChannelChoice::ToolResult), _) => {
+            fault::ErrorChannel::ToolResult { fallback_code: code }
+        }
+        (Some(ChannelChoice::Protocol), _) | (None, Some(_)) => {
+            fault::ErrorChannel::ProtocolError(code)
+        }
         (None, None) => usual,
     }
 }
 
-fn data(written: &ErrorData) -> Result<DataShape, Problem> {
+fn data(written: &ErrorData) -> Result<DataShape, ConfigProblem> {
     Ok(match written {
         ErrorData::Nothing => DataShape::None,
         ErrorData::Facts => DataShape::FromFault,
         ErrorData::Text(text) => DataShape::Text(template(text)?),
         ErrorData::Members(Entries(members)) => {
-            let member = |(name, text): &(Placed<String>, Placed<String>)| {
+            let member = |(name, text): &(Spanned<String>, Spanned<String>)| {
                 Ok((Cow::Owned(name.value.clone()), template(text)?))
             };
-            DataShape::Members(members.iter().map(member).collect::<Result<_, Problem>>()?)
+            DataShape::Members(members.iter().map(member).collect::<Result<_, ConfigProblem>>()?)
         }
     })
 }
 
 /// A text whose variables all exist.
-fn template(written: &Placed<String>) -> Result<DialectText, Problem> {
+fn template(written: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
     let mut rest = written.value.as_str();
     while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))
     {
@@ -95,8 +99,8 @@ fn template(written: &Placed<String>) -> Result<DialectText, Problem> {
     Ok(Cow::Owned(written.value.clone()))
 }
 
-fn unknown_variable(variable: &str) -> Problem {
+fn unknown_variable(variable: &str) -> ConfigProblem {
     let known = TEMPLATE_VARIABLES.map(|name| format!("{{{name}}}"));
     let help = suggestion(variable, "the variables", &known.each_ref().map(String::as_str));
-    Problem::new(format!("unknown variable `{variable}`")).help(help).about(variable)
+    ConfigProblem::new(format!("unknown variable `{variable}`")).help(help).about_part(variable)
 }

@@ -8,35 +8,35 @@ use creole_tools::recipe::{FolderRecipe, PromptsRecipe, Recipe, ResourceRecipe};
 
 use super::{count, file, label};
 use crate::config::Config;
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 use crate::config::files::{FolderTable, PromptsTable, ResourceTable};
-use crate::config::value::{Entries, Placed};
+use crate::config::value::{Entries, Spanned};
 
 /// How many patterns a folder may have of each kind.
-const MOST_PATTERNS: usize = 100;
+const MAX_PATTERNS: usize = 100;
 /// The longest name, in bytes.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// What is made of files, in the order in which it was written; what is not enabled is checked and left out.
-pub(super) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, Problem> {
+pub(super) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, ConfigProblem> {
     let mut recipes = Vec::new();
     for (name, table) in entries(config.folders.take()) {
         let enabled = table.enabled.unwrap_or(true);
-        let recipe = folder(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        let recipe = folder(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
         recipes.extend(enabled.then(|| Recipe::Folder(Box::new(recipe))));
     }
     for (name, table) in entries(config.prompts.take()) {
         let enabled = table.enabled.unwrap_or(true);
-        let recipe = prompts(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        let recipe = prompts(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
         recipes.extend(enabled.then(|| Recipe::Prompts(Box::new(recipe))));
     }
     let mut uris = Vec::new();
     for (name, table) in entries(config.resources.take()) {
         let (enabled, uri) = (table.enabled.unwrap_or(true), table.uri.clone());
-        let recipe = resource(&name, table, seen_from).map_err(|it| it.at_least(name.span))?;
+        let recipe = resource(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
         if enabled && uris.contains(&uri.value) {
             let what = format!("two resources are at `{}`", uri.value);
-            return Err(Problem::new(what).help("give each a `uri` of its own").at(uri.span));
+            return Err(ConfigProblem::new(what).help("give each a `uri` of its own").at(uri.span));
         }
         uris.extend(enabled.then_some(uri.value));
         recipes.extend(enabled.then(|| Recipe::Resource(Box::new(recipe))));
@@ -44,15 +44,15 @@ pub(super) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recip
     Ok(recipes)
 }
 
-fn entries<T>(tables: Option<Entries<T>>) -> Vec<(Placed<String>, T)> {
+fn entries<T>(tables: Option<Entries<T>>) -> Vec<(Spanned<String>, T)> {
     tables.map(|tables| tables.0).unwrap_or_default()
 }
 
 fn folder(
-    name: &Placed<String>,
+    name: &Spanned<String>,
     table: FolderTable,
     seen_from: &Path,
-) -> Result<FolderRecipe, Problem> {
+) -> Result<FolderRecipe, ConfigProblem> {
     let usual = FolderRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
     Ok(FolderRecipe {
         title: label("title", table.title)?,
@@ -72,10 +72,10 @@ fn folder(
 }
 
 fn prompts(
-    name: &Placed<String>,
+    name: &Spanned<String>,
     table: PromptsTable,
     seen_from: &Path,
-) -> Result<PromptsRecipe, Problem> {
+) -> Result<PromptsRecipe, ConfigProblem> {
     let usual = PromptsRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
     let prefix = match table.prefix {
         Some(prefix) if prefix.value.is_empty() => None,
@@ -89,17 +89,19 @@ fn prompts(
 }
 
 fn resource(
-    name: &Placed<String>,
+    name: &Spanned<String>,
     table: ResourceTable,
     seen_from: &Path,
-) -> Result<ResourceRecipe, Problem> {
+) -> Result<ResourceRecipe, ConfigProblem> {
     let one = "write `text`, or `file` with the name of a file";
     let body = match (table.text, table.file) {
         (Some(text), None) => ResourceBody::Text(text),
-        (None, Some(written)) => ResourceBody::File(existing(written, seen_from)?),
-        (None, None) => return Err(Problem::new("the resource holds nothing").help(one)),
+        (None, Some(written)) => ResourceBody::File(existing_file(written, seen_from)?),
+        (None, None) => return Err(ConfigProblem::new("the resource holds nothing").help(one)),
         (Some(_), Some(written)) => {
-            return Err(Problem::new("there are `text` and `file`").help(one).at(written.span));
+            return Err(ConfigProblem::new("there are `text` and `file`")
+                .help(one)
+                .at(written.span));
         }
     };
     check_uri(&table.uri)?;
@@ -115,61 +117,67 @@ fn resource(
     let variables = recipe.variables();
     if let Some(unknown) = recipe.values.keys().find(|name| !variables.contains(&name.as_str())) {
         let what = format!("`values` has `{unknown}`, but `uri` has no `{{{unknown}}}`");
-        return Err(Problem::new(what).help("name what stands in braces in `uri`"));
+        return Err(ConfigProblem::new(what).help("name what stands in braces in `uri`"));
     }
     Ok(recipe)
 }
 
 /// A name that can stand in a uri as it is.
-pub(super) fn checked_name(name: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProblem> {
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     let text = &name.value;
-    if !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_allowed) {
+    if !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_allowed) {
         return Ok(text.clone());
     }
-    let help = format!("a name has up to {LONGEST_NAME} letters, digits, `-` and `_`");
-    Err(Problem::new(format!("`{text}` cannot be a name here")).help(help).at(name.span.clone()))
+    let help = format!("a name has up to {MAX_NAME} letters, digits, `-` and `_`");
+    Err(ConfigProblem::new(format!("`{text}` cannot be a name here"))
+        .help(help)
+        .at(name.span.clone()))
 }
 
-fn directory(written: Placed<String>, seen_from: &Path) -> Result<PathBuf, Problem> {
+fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
     let span = written.span.clone();
     let path = seen_from.join(file("path", written)?);
     match path.is_dir() {
         true => Ok(path),
-        false => Err(Problem::new(format!("there is no folder `{}`", path.display()))
+        false => Err(ConfigProblem::new(format!("there is no folder `{}`", path.display()))
             .help("`path` names a folder, as seen from the folder of this file")
             .at(span)),
     }
 }
 
-fn existing(written: Placed<String>, seen_from: &Path) -> Result<PathBuf, Problem> {
+fn existing_file(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
     let span = written.span.clone();
     let path = seen_from.join(file("file", written)?);
     match path.is_file() {
         true => Ok(path),
-        false => Err(Problem::new(format!("there is no file `{}`", path.display()))
+        false => Err(ConfigProblem::new(format!("there is no file `{}`", path.display()))
             .help("`file` names a file, as seen from the folder of this file")
             .at(span)),
     }
 }
 
-fn patterns(key: &str, written: Option<Vec<Placed<String>>>) -> Result<Vec<Pattern>, Problem> {
+fn patterns(
+    key: &str,
+    written: Option<Vec<Spanned<String>>>,
+) -> Result<Vec<Pattern>, ConfigProblem> {
     let written = written.unwrap_or_default();
-    if let Some(beyond) = written.get(MOST_PATTERNS) {
-        let what = format!("`{key}` has more than {MOST_PATTERNS} patterns");
-        return Err(Problem::new(what).help("join some by `*`").at(beyond.span.clone()));
+    if let Some(beyond) = written.get(MAX_PATTERNS) {
+        let what = format!("`{key}` has more than {MAX_PATTERNS} patterns");
+        return Err(ConfigProblem::new(what).help("join some by `*`").at(beyond.span.clone()));
     }
-    let pattern = |Placed { value, span }: Placed<String>| {
+    let pattern = |Spanned { value, span }: Spanned<String>| {
         Pattern::new(&value).map_err(|bad| {
-            Problem::new(format!("`{value}` is no pattern")).help(bad.to_string()).at(span)
+            ConfigProblem::new(format!("`{value}` is no pattern")).help(bad.to_string()).at(span)
         })
     };
     written.into_iter().map(pattern).collect()
 }
 
 /// A uri has a scheme, no white space, and gaps of the two kinds that can be matched.
-fn check_uri(uri: &Placed<String>) -> Result<(), Problem> {
-    let wrong = |what: String, help: &str| Err(Problem::new(what).help(help).at(uri.span.clone()));
+fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
+    let wrong =
+        |what: String, help: &str| Err(ConfigProblem::new(what).help(help).at(uri.span.clone()));
     let text = &uri.value;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())

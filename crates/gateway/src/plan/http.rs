@@ -8,20 +8,20 @@ use creole_proto::http::forwarded::{Network, TrustedProxies};
 use creole_proto::http::origin_guard::OriginGuard;
 
 use super::{count, seconds};
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 use crate::config::http::{HttpLimitsTable, HttpTable, TlsTable};
-use crate::config::value::{Placed, Within};
+use crate::config::value::{Ranged, Spanned};
 
 /// Where a server listens that was told nothing else.
-const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// The path of an endpoint that was given none.
-const PATH: &str = "/mcp";
+const DEFAULT_PATH: &str = "/mcp";
 /// The path of the oldest transport, where nothing is configured.
-const LEGACY_SSE: &str = "/sse";
+const DEFAULT_LEGACY_SSE: &str = "/sse";
 /// Paths that tell how the process is.
-const TAKEN: [&str; 2] = ["/health", "/ready"];
+const RESERVED_PATHS: [&str; 2] = ["/health", "/ready"];
 /// The longest path, in bytes.
-const LONGEST_PATH: usize = 200;
+const MAX_PATH: usize = 200;
 
 /// How the server is reached over HTTP.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub struct HttpPlan {
     /// The certificate, if the server speaks HTTPS.
     pub tls: Option<TlsPlan>,
     /// How much, how long and how many.
-    pub limits: HttpLimits,
+    pub limits: HttpLimitsPlan,
     guard: OriginGuard,
 }
 
@@ -52,17 +52,17 @@ pub struct TlsPlan {
 
 /// How much, how long and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpLimits {
+pub struct HttpLimitsPlan {
     /// The largest body of a request, in bytes.
-    pub body: usize,
+    pub max_body: usize,
     /// How much memory bodies may take together, in bytes, if that is not to be a share of the memory there is.
-    pub buffered: Option<usize>,
+    pub max_buffered: Option<usize>,
     /// How many connections are open at once.
-    pub connections: usize,
+    pub max_connections: usize,
     /// How many of them one address may have.
-    pub connections_per_address: usize,
+    pub max_connections_per_address: usize,
     /// How many sessions are open at once.
-    pub sessions: usize,
+    pub max_sessions: usize,
     /// How long a session may be unused.
     pub session_timeout: Duration,
     /// How long the head of a request or a TLS handshake may take.
@@ -79,11 +79,11 @@ pub struct HttpLimits {
 
 impl HttpPlan {
     /// The usual plan, for messages of at most this many bytes.
-    pub fn usual(max_message: usize) -> Self {
+    pub fn with_defaults(max_message: usize) -> Self {
         Self {
-            listen: LISTEN,
-            path: PATH.to_owned(),
-            legacy_sse: Some(LEGACY_SSE.to_owned()),
+            listen: DEFAULT_LISTEN,
+            path: DEFAULT_PATH.to_owned(),
+            legacy_sse: Some(DEFAULT_LEGACY_SSE.to_owned()),
             proxies: TrustedProxies::default(),
             tls: None,
             limits: limits(&HttpLimitsTable::default(), max_message),
@@ -102,12 +102,12 @@ impl HttpPlan {
     }
 
     /// Whether only programs of the same machine can connect.
-    pub fn is_private(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()
     }
 
     /// The same plan, with relative paths that begin at this folder.
-    pub(super) fn within(mut self, folder: &Path) -> Self {
+    pub(super) fn resolve_paths(mut self, folder: &Path) -> Self {
         if let Some(tls) = &mut self.tls {
             // Joining an absolute path gives that path.
             tls.certificate = folder.join(&tls.certificate);
@@ -121,28 +121,31 @@ impl HttpPlan {
 /// which is one of this machine alone.
 pub fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(port) = text.parse() {
-        return Some(SocketAddr::new(LISTEN.ip(), port));
+        return Some(SocketAddr::new(DEFAULT_LISTEN.ip(), port));
     }
     match text.strip_prefix("localhost:") {
-        Some(port) => Some(SocketAddr::new(LISTEN.ip(), port.parse().ok()?)),
+        Some(port) => Some(SocketAddr::new(DEFAULT_LISTEN.ip(), port.parse().ok()?)),
         None => text.parse().ok(),
     }
 }
 
 /// What the table means for messages of at most this many bytes.
-pub(super) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, Problem> {
+pub(super) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, ConfigProblem> {
     let legacy = match &table.legacy_sse {
-        None => Some(LEGACY_SSE.to_owned()),
+        None => Some(DEFAULT_LEGACY_SSE.to_owned()),
         Some(written) if written.value.is_empty() => None,
         Some(written) => Some(path("legacy_sse", written)?),
     };
-    let main = table.path.as_ref().map_or(Ok(PATH.to_owned()), |written| path("path", written))?;
+    let main =
+        table.path.as_ref().map_or(Ok(DEFAULT_PATH.to_owned()), |written| path("path", written))?;
     if let Some(written) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
         let what = format!("`legacy_sse` is `{main}`, and so is `path`");
-        return Err(Problem::new(what).help("give them different paths").at(written.span.clone()));
+        return Err(ConfigProblem::new(what)
+            .help("give them different paths")
+            .at(written.span.clone()));
     }
     Ok(HttpPlan {
-        listen: table.listen.as_ref().map_or(Ok(LISTEN), listen)?,
+        listen: table.listen.as_ref().map_or(Ok(DEFAULT_LISTEN), listen)?,
         legacy_sse: legacy.filter(|legacy| *legacy != main),
         path: main,
         guard: guard(&table)?,
@@ -152,45 +155,45 @@ pub(super) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
     })
 }
 
-fn listen(written: &Placed<String>) -> Result<SocketAddr, Problem> {
+fn listen(written: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
     address(&written.value).ok_or_else(|| {
-        Problem::new(format!("`{}` is not an address with a port", written.value))
+        ConfigProblem::new(format!("`{}` is not an address with a port", written.value))
             .help("write an address of this machine and a port, such as `127.0.0.1:8080`")
             .at(written.span.clone())
     })
 }
 
 /// A path that can be written in one way only, so that it can be compared byte by byte.
-pub(super) fn path(key: &str, written: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn path(key: &str, written: &Spanned<String>) -> Result<String, ConfigProblem> {
     let path = &written.value;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
-    let wrong = if TAKEN.contains(&path.as_str()) {
+    let wrong = if RESERVED_PATHS.contains(&path.as_str()) {
         format!("`{key}` is `{path}`, which tells how the process is")
-    } else if path.len() > LONGEST_PATH {
-        format!("`{key}` is longer than {LONGEST_PATH} characters")
+    } else if path.len() > MAX_PATH {
+        format!("`{key}` is longer than {MAX_PATH} characters")
     } else if !plain || !path.bytes().all(letter) {
         format!("`{key}` is `{path}`, which is not a plain path")
     } else {
         return Ok(path.clone());
     };
     let help = "write a slash and letters, digits, `-`, `.`, `_` or `~` behind it, such as `/mcp`";
-    Err(Problem::new(wrong).help(help).at(written.span.clone()))
+    Err(ConfigProblem::new(wrong).help(help).at(written.span.clone()))
 }
 
-fn guard(table: &HttpTable) -> Result<OriginGuard, Problem> {
+fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
     let mut guard = OriginGuard::loopback();
-    for Placed { value, span } in table.hosts.iter().flatten() {
+    for Spanned { value, span } in table.hosts.iter().flatten() {
         guard.allow_host(value).map_err(|_| {
-            Problem::new(format!("`{value}` is not a host"))
+            ConfigProblem::new(format!("`{value}` is not a host"))
                 .help("write a name or an address, and perhaps a port, such as `mcp.example.com`")
                 .at(span.clone())
         })?;
     }
-    for Placed { value, span } in table.origins.iter().flatten() {
+    for Spanned { value, span } in table.origins.iter().flatten() {
         guard.allow_origin(value).map_err(|_| {
-            Problem::new(format!("`{value}` is not an origin"))
+            ConfigProblem::new(format!("`{value}` is not an origin"))
                 .help(
                     "write it as browsers do, in small letters, such as `https://app.example.com`",
                 )
@@ -200,10 +203,10 @@ fn guard(table: &HttpTable) -> Result<OriginGuard, Problem> {
     Ok(guard)
 }
 
-fn proxies(table: &HttpTable) -> Result<TrustedProxies, Problem> {
-    let networks = table.trusted_proxies.iter().flatten().map(|Placed { value, span }| {
+fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
+    let networks = table.trusted_proxies.iter().flatten().map(|Spanned { value, span }| {
         value.parse::<Network>().map_err(|_| {
-            Problem::new(format!("`{value}` is neither an address nor a network"))
+            ConfigProblem::new(format!("`{value}` is neither an address nor a network"))
                 .help("write an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`")
                 .at(span.clone())
         })
@@ -211,11 +214,11 @@ fn proxies(table: &HttpTable) -> Result<TrustedProxies, Problem> {
     networks.collect()
 }
 
-fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
-    let file = |key: &str, written: &Placed<String>| {
+fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
+    let file = |key: &str, written: &Spanned<String>| {
         if written.value.is_empty() {
             let what = format!("`{key}` is empty");
-            return Err(Problem::new(what)
+            return Err(ConfigProblem::new(what)
                 .help("write the name of a file")
                 .at(written.span.clone()));
         }
@@ -225,27 +228,27 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, Problem> {
     Ok(TlsPlan { certificate, key: file("key", &table.key)? })
 }
 
-fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimits {
+fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
     let connections = table
         .max_connections
         .map_or_else(creole::budget::max_connections, |most| count(most.get()));
-    HttpLimits {
-        body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
-        buffered: table.max_buffered.map(|bytes| count(bytes.get())),
-        connections,
-        connections_per_address: table
+    HttpLimitsPlan {
+        max_body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
+        max_buffered: table.max_buffered.map(|bytes| count(bytes.get())),
+        max_connections: connections,
+        max_connections_per_address: table
             .max_connections_per_address
             .map_or(connections.div_ceil(2), |most| count(most.get())),
-        sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
-        session_timeout: time(table.session_timeout_seconds, 1800),
-        header_timeout: time(table.header_timeout_seconds, 10),
-        body_timeout: time(table.body_timeout_seconds, 30),
-        idle_timeout: time(table.idle_timeout_seconds, 60),
-        write_timeout: time(table.write_timeout_seconds, 30),
-        drain_timeout: time(table.drain_timeout_seconds, 30),
+        max_sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
+        session_timeout: duration_or(table.session_timeout_seconds, 1800),
+        header_timeout: duration_or(table.header_timeout_seconds, 10),
+        body_timeout: duration_or(table.body_timeout_seconds, 30),
+        idle_timeout: duration_or(table.idle_timeout_seconds, 60),
+        write_timeout: duration_or(table.write_timeout_seconds, 30),
+        drain_timeout: duration_or(table.drain_timeout_seconds, 30),
     }
 }
 
-fn time<const MOST: i64>(written: Option<Within<1, MOST>>, usual: i64) -> Duration {
-    seconds(written.map_or(usual, Within::get))
+fn duration_or<const MOST: i64>(written: Option<Ranged<1, MOST>>, usual: i64) -> Duration {
+    seconds(written.map_or(usual, Ranged::get))
 }

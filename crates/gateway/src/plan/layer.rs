@@ -67,14 +67,14 @@ pub struct AuditPlan {
     /// How many older files are kept.
     pub keep: u32,
     /// What is written of the arguments.
-    pub arguments: AuditedArguments,
+    pub arguments: AuditArgumentsPlan,
     /// Whether what is written is forced to the disk each time.
     pub sync: bool,
 }
 
 /// What is written of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuditedArguments {
+pub enum AuditArgumentsPlan {
     /// Nothing.
     None,
     /// Their digest.
@@ -161,7 +161,7 @@ impl LayerPlan {
     }
 
     /// The same layer, with relative paths that begin at this folder.
-    pub(super) fn within(self, folder: &Path) -> Self {
+    pub(super) fn resolve_paths(self, folder: &Path) -> Self {
         match self {
             Self::Audit(plan) => Self::Audit(AuditPlan { file: folder.join(&plan.file), ..plan }),
             Self::Pin(file) => Self::Pin(folder.join(file)),
@@ -182,9 +182,9 @@ impl AuditPlan {
     fn build(&self, server: &str) -> Result<Audit, LayerError> {
         let Self { file, max_bytes, keep, arguments, sync } = self.clone();
         let arguments = match arguments {
-            AuditedArguments::None => Arguments::None,
-            AuditedArguments::Digest => Arguments::Digest,
-            AuditedArguments::Redacted(plan) => Arguments::Redacted(plan.redactor()?),
+            AuditArgumentsPlan::None => Arguments::None,
+            AuditArgumentsPlan::Digest => Arguments::Digest,
+            AuditArgumentsPlan::Redacted(plan) => Arguments::Redacted(plan.redactor()?),
         };
         Audit::new(server, AuditSettings { file, max_bytes, keep, arguments, sync }).map_err(
             |error| {

@@ -15,50 +15,50 @@ use creole_tools::recipe::http::{Auth, RequestMethod};
 use creole_tools::recipe::secret::Secret;
 use creole_tools::recipe::tool::ToolHints;
 
-use super::tools::http::{OWN_HEADERS, auth, verb};
-use super::tools::{LONGEST, TIMEOUT, about, own_name, within};
-use super::upstream::{address, header};
+use super::tools::http::{OWN_HEADERS, auth, request_method};
+use super::tools::{DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, description, own_name, resolve_file};
+use super::upstream::{endpoint_url, header};
 use super::{Plan, count, label, seconds};
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 use crate::config::openapi::{OpenApiTable, OperationTable, SecurityTable};
 use crate::config::tools::HttpAuthTable;
-use crate::config::value::{Entries, Placed, Within};
+use crate::config::value::{Entries, Ranged, Spanned};
 
 /// The longest prefix, in bytes.
-const LONGEST_PREFIX: usize = 32;
+const MAX_PREFIX: usize = 32;
 
 /// Where services were written, by their names; and where their times were.
 #[derive(Default)]
-pub(super) struct Described(Vec<(String, Range<usize>, Option<Range<usize>>)>);
+pub(super) struct ServiceSpans(Vec<(String, Range<usize>, Option<Range<usize>>)>);
 
 /// The services, in the order in which they were written; those that are not enabled are left out, and their documents
 /// are not read.
 pub(super) fn resolve(
     tables: Option<Entries<OpenApiTable>>,
     folder: &Path,
-) -> Result<(Vec<Recipe>, Described), Problem> {
-    let (mut recipes, mut described) = (Vec::new(), Described::default());
+) -> Result<(Vec<Recipe>, ServiceSpans), ConfigProblem> {
+    let (mut recipes, mut described) = (Vec::new(), ServiceSpans::default());
     for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
         let span = name.span.clone();
         let enabled = table.enabled.unwrap_or(true);
         let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
         described.0.push((name.value.clone(), span.clone(), time));
-        let recipe = service(name, table, enabled, folder).map_err(|it| it.at_least(span))?;
+        let recipe = service(name, table, enabled, folder).map_err(|it| it.or_at(span))?;
         recipes.extend(recipe);
     }
     Ok((recipes, described))
 }
 
-impl Described {
+impl ServiceSpans {
     /// That no service was promised more time than its server has, and that no two tools of a server are called the
     /// same.
-    pub(super) fn check(&self, plan: &Plan) -> Result<(), Problem> {
-        for each in plan.each() {
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
+        for each in plan.split() {
             let mut owners: HashMap<&str, &str> = HashMap::new();
-            for tool in each.offered().filter_map(Recipe::tool) {
+            for tool in each.offered_recipes().filter_map(Recipe::tool) {
                 owners.insert(&tool.name, "tools");
             }
-            for api in each.offered().filter_map(Recipe::api) {
+            for api in each.offered_recipes().filter_map(Recipe::api) {
                 let written = self.0.iter().find(|(name, ..)| *name == api.name);
                 let Some((_, span, time)) = written else { continue };
                 let most = each.server.limits.call_timeout;
@@ -68,13 +68,13 @@ impl Described {
                     let (name, most) = (&each.server.name, most.as_secs());
                     let help = "raise `call_timeout_seconds` in the server's `limits`, or ask for less time here";
                     let what = format!("a silent call of `{name}` ends after {most} s");
-                    return Err(Problem::new(what).help(help).at(time.clone()));
+                    return Err(ConfigProblem::new(what).help(help).at(time.clone()));
                 }
                 for tool in api.tools.iter() {
                     if let Some(other) = owners.insert(&tool.name, &api.name) {
                         let what = format!("there is a tool `{}` in `{other}` as well", tool.name);
                         let help = "add a `prefix`, or give the operation another `name`";
-                        return Err(Problem::new(what).help(help).at(span.clone()));
+                        return Err(ConfigProblem::new(what).help(help).at(span.clone()));
                     }
                 }
             }
@@ -85,13 +85,13 @@ impl Described {
 
 impl Plan {
     /// The names of the services at whose addresses is no document, and why.
-    pub fn unfetched(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn unfetched_documents(&self) -> impl Iterator<Item = (&str, &str)> {
         let apis = self.recipes.iter().filter_map(Recipe::api);
         apis.filter_map(|api| Some((api.name.as_str(), api.failure.as_deref()?)))
     }
 
     /// Gives services whose documents could not be fetched now the tools that they had before.
-    pub fn keep_documents_of(&mut self, before: &Self) {
+    pub fn reuse_documents(&mut self, before: &Self) {
         for recipe in &mut self.recipes {
             let Recipe::Api(api) = recipe else { continue };
             let Some(failure) = &api.failure else { continue };
@@ -107,7 +107,7 @@ impl Plan {
 }
 
 /// Where the parts of a table were written.
-struct Spans {
+struct TableSpans {
     document: Option<Range<usize>>,
     include: Vec<Range<usize>>,
     exclude: Vec<Range<usize>>,
@@ -115,9 +115,9 @@ struct Spans {
     security: Vec<Range<usize>>,
 }
 
-impl Spans {
+impl TableSpans {
     fn new(table: &OpenApiTable) -> Self {
-        let all = |list: &Option<Vec<Placed<String>>>| {
+        let all = |list: &Option<Vec<Spanned<String>>>| {
             list.iter().flatten().map(|it| it.span.clone()).collect()
         };
         Self {
@@ -130,7 +130,7 @@ impl Spans {
     }
 
     /// A problem of a document at the place of the table that it is about.
-    fn place(&self, error: ApiError) -> Problem {
+    fn locate(&self, error: ApiError) -> ConfigProblem {
         let span = match error.part {
             SettingsPart::Document => self.document.as_ref(),
             SettingsPart::Include(index) => self.include.get(index),
@@ -139,8 +139,8 @@ impl Spans {
             SettingsPart::Security(index) => self.security.get(index),
         };
         let problem = match span {
-            Some(span) => Problem::new(error.message).at(span.clone()),
-            None => Problem::new(error.message),
+            Some(span) => ConfigProblem::new(error.message).at(span.clone()),
+            None => ConfigProblem::new(error.message),
         };
         match error.help {
             Some(help) => problem.help(help),
@@ -154,18 +154,18 @@ fn keys<V>(entries: Option<&Entries<V>>) -> Vec<Range<usize>> {
 }
 
 fn service(
-    name: Placed<String>,
+    name: Spanned<String>,
     table: OpenApiTable,
     enabled: bool,
     folder: &Path,
-) -> Result<Option<Recipe>, Problem> {
-    let spans = Spans::new(&table);
+) -> Result<Option<Recipe>, ConfigProblem> {
+    let spans = TableSpans::new(&table);
     let document = document(table.file, table.url, folder)?;
     let usual = ApiSettings::new(&own_name(name)?, document);
     if let (Some(_), Some(trust)) = (&table.base_url, &table.trust_servers)
         && trust.value
     {
-        return Err(Problem::new("there are `base_url` and `trust_servers`")
+        return Err(ConfigProblem::new("there are `base_url` and `trust_servers`")
             .help("`base_url` has the last word; leave `trust_servers` out")
             .at(trust.span.clone()));
     }
@@ -174,96 +174,98 @@ fn service(
         trust_servers: table.trust_servers.is_some_and(|trust| trust.value),
         prefix: table.prefix.map(prefix).transpose()?.unwrap_or_default(),
         methods: table.methods.map_or(usual.methods, |words| {
-            words.into_iter().map(verb).collect::<Vec<RequestMethod>>()
+            words.into_iter().map(request_method).collect::<Vec<RequestMethod>>()
         }),
         include: selectors(table.include)?,
         exclude: selectors(table.exclude)?,
         deprecated: table.deprecated.unwrap_or(false),
-        overrides: each(table.operations, operation)?,
-        security: each(table.security, |table| security(table, folder))?,
+        overrides: map_entries(table.operations, operation)?,
+        security: map_entries(table.security, |table| security(table, folder))?,
         auth: table.auth.map(|table| auth(table, folder)).transpose()?,
         headers: headers(table.headers)?,
         retries: table
             .retries
             .map_or(usual.retries, |times| u32::try_from(times.get()).unwrap_or_default()),
         allow_private: table.allow_private.unwrap_or(false),
-        timeout: seconds(table.timeout_seconds.map_or(TIMEOUT, |time| time.value.get())),
-        max_result_bytes: count(table.output_limit_bytes.map_or(LONGEST, Within::get)),
+        timeout: seconds(table.timeout_seconds.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
+        max_result_bytes: count(table.output_limit_bytes.map_or(DEFAULT_OUTPUT_LIMIT, Ranged::get)),
         ..usual
     };
     if !enabled {
         return Ok(None);
     }
-    let api = openapi::read(&settings).map_err(|error| spans.place(error))?;
+    let api = openapi::read(&settings).map_err(|error| spans.locate(error))?;
     Ok(Some(Recipe::Api(Box::new(api))))
 }
 
 /// Where the document is.
 fn document(
-    file: Option<Placed<String>>,
-    url: Option<Placed<String>>,
+    file: Option<Spanned<String>>,
+    url: Option<Spanned<String>>,
     folder: &Path,
-) -> Result<DocumentSource, Problem> {
+) -> Result<DocumentSource, ConfigProblem> {
     let one = "write `file` with the name of a file, or `url` with an address";
     match (file, url) {
-        (Some(file), None) => within(folder, "file", file).map(DocumentSource::File),
-        (None, Some(url)) => address(url).map(DocumentSource::Url),
-        (None, None) => Err(Problem::new("the service has no document").help(one)),
+        (Some(file), None) => resolve_file(folder, "file", file).map(DocumentSource::File),
+        (None, Some(url)) => endpoint_url(url).map(DocumentSource::Url),
+        (None, None) => Err(ConfigProblem::new("the service has no document").help(one)),
         (Some(_), Some(url)) => {
-            Err(Problem::new("there are `file` and `url`").help(one).at(url.span))
+            Err(ConfigProblem::new("there are `file` and `url`").help(one).at(url.span))
         }
     }
 }
 
 /// An address that paths can follow.
-fn base(written: Placed<String>) -> Result<String, Problem> {
+fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let span = written.span.clone();
-    let base = address(written)?;
+    let base = endpoint_url(written)?;
     match base.contains(['?', '{', '}', '\\']) {
-        true => Err(Problem::new(format!("`{base}` is no address that paths can follow"))
+        true => Err(ConfigProblem::new(format!("`{base}` is no address that paths can follow"))
             .help("write it as `https://host` or `https://host/path`")
             .at(span)),
         false => Ok(base),
     }
 }
 
-fn prefix(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn prefix(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    match value.len() <= LONGEST_PREFIX && value.bytes().all(letter) {
+    match value.len() <= MAX_PREFIX && value.bytes().all(letter) {
         true => Ok(value),
-        false => Err(Problem::new(format!("`{value}` cannot stand before the name of a tool"))
-            .help(format!("write at most {LONGEST_PREFIX} letters, digits, `_`, `-` or `.`"))
-            .at(span)),
+        false => {
+            Err(ConfigProblem::new(format!("`{value}` cannot stand before the name of a tool"))
+                .help(format!("write at most {MAX_PREFIX} letters, digits, `_`, `-` or `.`"))
+                .at(span))
+        }
     }
 }
 
-fn selectors(written: Option<Vec<Placed<String>>>) -> Result<Vec<Selector>, Problem> {
-    let selector = |Placed { value, span }: Placed<String>| match value.trim().is_empty() {
-        true => Err(Problem::new("this chooses nothing").at(span)),
+fn selectors(written: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, ConfigProblem> {
+    let selector = |Spanned { value, span }: Spanned<String>| match value.trim().is_empty() {
+        true => Err(ConfigProblem::new("this chooses nothing").at(span)),
         false => Ok(Selector::new(&value)),
     };
     written.unwrap_or_default().into_iter().map(selector).collect()
 }
 
 /// The entries of a table, with what each means.
-fn each<V, M>(
+fn map_entries<V, M>(
     entries: Option<Entries<V>>,
-    meaning: impl Fn(V) -> Result<M, Problem>,
-) -> Result<Vec<(String, M)>, Problem> {
+    meaning: impl Fn(V) -> Result<M, ConfigProblem>,
+) -> Result<Vec<(String, M)>, ConfigProblem> {
     let entries = entries.map(|entries| entries.0).unwrap_or_default();
-    let entry = |(name, value): (Placed<String>, V)| {
-        let meaning = meaning(value).map_err(|problem| problem.at_least(name.span))?;
+    let entry = |(name, value): (Spanned<String>, V)| {
+        let meaning = meaning(value).map_err(|problem| problem.or_at(name.span))?;
         Ok((name.value, meaning))
     };
     entries.into_iter().map(entry).collect()
 }
 
-fn operation(table: OperationTable) -> Result<OperationOverride, Problem> {
+fn operation(table: OperationTable) -> Result<OperationOverride, ConfigProblem> {
     Ok(OperationOverride {
         name: table.name.map(own_name).transpose()?,
         title: label("title", table.title)?,
-        about: table.description.as_ref().map(about).transpose()?,
+        about: table.description.as_ref().map(description).transpose()?,
         hints: ToolHints {
             read_only: table.read_only,
             destructive: table.destructive,
@@ -274,8 +276,8 @@ fn operation(table: OperationTable) -> Result<OperationOverride, Problem> {
 }
 
 /// The secret of a scheme, which is written as that of any service.
-fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<SchemeSecret, Problem> {
-    let Placed { value: table, span } = written;
+fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecret, ConfigProblem> {
+    let Spanned { value: table, span } = written;
     let is_value = table.value.is_some() || table.value_file.is_some();
     let is_token = table.bearer.is_some() || table.bearer_file.is_some();
     let is_client =
@@ -283,13 +285,13 @@ fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<SchemeSecre
     let is_client = is_client.iter().any(|key| key.is_some()) || table.scopes.is_some();
     let kinds = [is_token, table.user.is_some(), is_value, is_client];
     if kinds.iter().filter(|kind| **kind).count() != 1 {
-        return Err(Problem::new("a secret is a token, a name and a password, the value of a key, or a program's own")
+        return Err(ConfigProblem::new("a secret is a token, a name and a password, the value of a key, or a program's own")
             .help("write `bearer`, or `user` and `password`, or `value`, or `client_id`, `client_secret` and \
                    `token_url`; for each secret there is a key that ends in `_file`")
             .at(span));
     }
     // What is the same in all kinds: a secret that is here or in a file. The document knows the header.
-    let name = Placed { value: "x".to_owned(), span: span.clone() };
+    let name = Spanned { value: "x".to_owned(), span: span.clone() };
     let both = HttpAuthTable {
         bearer: table.bearer,
         bearer_file: table.bearer_file,
@@ -300,17 +302,17 @@ fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<SchemeSecre
         value: table.value,
         value_file: table.value_file,
     };
-    let missing = |key: &str| Problem::new(format!("`{key}` is missing")).at(span.clone());
+    let missing = |key: &str| ConfigProblem::new(format!("`{key}` is missing")).at(span.clone());
     if is_client && both.password.is_none() && both.password_file.is_none() {
         return Err(missing("client_secret"));
     }
-    match auth(Placed { value: both, span: span.clone() }, folder)? {
+    match auth(Spanned { value: both, span: span.clone() }, folder)? {
         Auth::Bearer(token) => Ok(SchemeSecret::Bearer(token)),
         Auth::Basic { password: secret, .. } if is_client => {
             Ok(SchemeSecret::Client(ClientCredentials {
                 id: table.client_id.ok_or_else(|| missing("client_id"))?.value,
                 secret,
-                url: address(table.token_url.ok_or_else(|| missing("token_url"))?)?,
+                url: endpoint_url(table.token_url.ok_or_else(|| missing("token_url"))?)?,
                 scopes: table.scopes.unwrap_or_default(),
             }))
         }
@@ -319,7 +321,9 @@ fn security(written: Placed<SecurityTable>, folder: &Path) -> Result<SchemeSecre
     }
 }
 
-fn headers(written: Option<Entries<Placed<String>>>) -> Result<Vec<(String, Secret)>, Problem> {
+fn headers(
+    written: Option<Entries<Spanned<String>>>,
+) -> Result<Vec<(String, Secret)>, ConfigProblem> {
     let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
     let entry = |entry| header(entry, &OWN_HEADERS).map(|(name, value)| (name, Secret(value.0)));
     entries.map(entry).collect()

@@ -4,24 +4,24 @@ use super::{Plan, ServerPlan};
 
 /// What clients are told once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ClientScope {
     /// Clients come and go: whoever comes is told what holds by then.
-    Each,
+    Many,
     /// There is one client, which was told already.
-    One,
+    Single,
 }
 
 impl Plan {
     /// The first thing, as the configuration calls it, in which this plan differs from one that runs and which
     /// clients or the system were told already.
-    pub fn needs_restart(&self, running: &Self, told: Told) -> Option<&'static str> {
-        let servers = |plan: &Self| plan.each().into_iter().map(|plan| plan.server);
+    pub fn needs_restart(&self, running: &Self, told: ClientScope) -> Option<&'static str> {
+        let servers = |plan: &Self| plan.split().into_iter().map(|plan| plan.server);
         if servers(self).count() != servers(running).count() {
             return Some("the number of `[[servers]]`");
         }
         let pairs = || servers(self).zip(servers(running));
-        let changed = pairs().find_map(|(new, old)| fixed(&new, &old));
-        let greeted = || pairs().find_map(|(new, old)| greeting(&new, &old));
+        let changed = pairs().find_map(|(new, old)| changed_setting(&new, &old));
+        let greeted = || pairs().find_map(|(new, old)| changed_greeting(&new, &old));
         let site = |plan: &Self| plan.wordpress.as_ref().map(|site| site.address.clone());
         let moves = site(running).is_some() && site(self).is_some() && site(self) != site(running);
         let parts = [
@@ -37,7 +37,7 @@ impl Plan {
             ("whether there is `[auth]`", self.auth.is_some() != running.auth.is_some()),
         ];
         changed
-            .or_else(|| (told == Told::One).then(greeted).flatten())
+            .or_else(|| (told == ClientScope::Single).then(greeted).flatten())
             .or_else(|| parts.into_iter().find_map(|(name, differs)| differs.then_some(name)))
     }
 
@@ -48,13 +48,13 @@ impl Plan {
 }
 
 /// What all connections of a server depend on.
-fn fixed(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
+fn changed_setting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
     let parts = [("`dialect`", new.dialect != old.dialect), ("`path`", new.path != old.path)];
     parts.into_iter().find_map(|(name, differs)| differs.then_some(name))
 }
 
 /// What a connection is told, or given, when it begins.
-fn greeting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
+fn changed_greeting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
     let parts = [
         ("`name`", new.name != old.name),
         ("`title`", new.title != old.title),

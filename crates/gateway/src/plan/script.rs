@@ -6,7 +6,7 @@ use std::time::Duration;
 use creole_tools::script::{Function, Script, ScriptLimits};
 
 use super::{count, file};
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 use crate::config::script::ScriptTable;
 
 /// The script of a table, which has one of these functions.
@@ -14,7 +14,7 @@ pub(super) fn resolve(
     table: ScriptTable,
     wanted: &[Function],
     folder: &Path,
-) -> Result<Script, Problem> {
+) -> Result<Script, ConfigProblem> {
     let span = table.file.span.clone();
     let usual = ScriptLimits::default();
     let limits = ScriptLimits {
@@ -26,11 +26,13 @@ pub(super) fn resolve(
     };
     let path = folder.join(file("file", table.file)?);
     let script = Script::load(&path, limits)
-        .map_err(|problem| Problem::new(problem.to_string()).at(span.clone()))?;
+        .map_err(|problem| ConfigProblem::new(problem.to_string()).at(span.clone()))?;
     if !wanted.iter().any(|function| script.has(*function)) {
         let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
         let what = format!("`{}` has no function {}", path.display(), names.join(" or "));
-        return Err(Problem::new(what).help("write one at the top level of the file").at(span));
+        return Err(ConfigProblem::new(what)
+            .help("write one at the top level of the file")
+            .at(span));
     }
     Ok(script)
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::SkillsTable;
-use crate::config::error::Problem;
-use crate::config::value::Placed;
+use crate::config::error::ConfigProblem;
+use crate::config::value::Spanned;
 
 /// The pack that the table is for.
 const PACK: &str = "skills";
@@ -13,22 +13,22 @@ const FOLDER: &str = "skills";
 
 /// The folder of skills as seen from the configuration's folder, if skills are offered.
 pub(super) fn folder(
-    table: Option<Placed<SkillsTable>>,
+    table: Option<Spanned<SkillsTable>>,
     packs: &[String],
     seen_from: &Path,
-) -> Result<Option<PathBuf>, Problem> {
+) -> Result<Option<PathBuf>, ConfigProblem> {
     let is_offered = packs.iter().any(|pack| pack == PACK);
     if let (Some(table), false) = (&table, is_offered) {
         let what = "`[skills]` says where skills are, but the server does not offer them";
         let help = format!("add \"{PACK}\" to `packs`");
-        return Err(Problem::new(what).help(help).at(table.span.clone()));
+        return Err(ConfigProblem::new(what).help(help).at(table.span.clone()));
     }
     if !is_offered {
         return Ok(None);
     }
     let written = table.and_then(|table| table.value.folder);
     let (name, span) = match written {
-        Some(Placed { value, span }) => (value, Some(span)),
+        Some(Spanned { value, span }) => (value, Some(span)),
         None => (FOLDER.to_owned(), None),
     };
     let folder = seen_from.join(&name);
@@ -41,7 +41,7 @@ pub(super) fn folder(
     };
     let help = "`folder` in `[skills]` names a folder, as seen from the folder of this file, that holds a folder for \
                 each skill";
-    let problem = Problem::new(wrong).help(help);
+    let problem = ConfigProblem::new(wrong).help(help);
     Err(match span {
         Some(span) => problem.at(span),
         None => problem,

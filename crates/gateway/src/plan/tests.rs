@@ -34,12 +34,14 @@ fn environment(name: &str) -> Result<String, VarError> {
 
 fn plan(text: &str) -> Plan {
     Plan::read(text, Path::new(""), PACKS, &environment)
-        .map_err(|problem| problem.shown_in("creole.toml", text).to_string())
+        .map_err(|problem| problem.into_error("creole.toml", text).to_string())
         .unwrap_or_else(|shown| panic!("\n{shown}"))
 }
 
 fn refusal(text: &str) -> ConfigError {
-    Plan::read(text, Path::new(""), PACKS, &environment).unwrap_err().shown_in("creole.toml", text)
+    Plan::read(text, Path::new(""), PACKS, &environment)
+        .unwrap_err()
+        .into_error("creole.toml", text)
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn an_empty_server_is_the_usual_one() {
     assert_eq!(plan.server.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(plan.server.dialect, builtin("spec").unwrap());
     assert_eq!((plan.server.page_size, plan.server.packs.len()), (100, 0));
-    assert_eq!(plan.server.limits, Limits::default());
+    assert_eq!(plan.server.limits, LimitsPlan::default());
     let log = LogPlan { format: LogFormat::Text, level: LogLevel::Warn, payloads: false };
     assert_eq!(plan.log, log);
 }
@@ -89,11 +91,11 @@ fn everything_that_is_written_is_in_the_plan() {
     assert_eq!(server.dialect, builtin("bossman").unwrap());
     assert_eq!(server.packs, ["tasks", "echo"]);
     assert_eq!(server.page_size, 7);
-    let limits = Limits {
+    let limits = LimitsPlan {
         call_timeout: Duration::from_secs(5),
         call_timeout_max: Duration::from_secs(6),
         calls_in_flight: 8,
-        question_timeout: Duration::from_secs(9),
+        input_timeout: Duration::from_secs(9),
         list_wait: Duration::from_secs(4),
         tasks: TaskLimits {
             total: 10,
@@ -411,9 +413,9 @@ fn a_byte_order_mark_and_carriage_returns_are_no_fault() {
 
 /// The place and the sentence.
 fn said(error: &ConfigError) -> String {
-    match &error.place {
-        Some(place) => format!("{}:{} {}", place.line, place.column, error.what),
-        None => error.what.clone(),
+    match &error.location {
+        Some(place) => format!("{}:{} {}", place.line, place.column, error.message),
+        None => error.message.clone(),
     }
 }
 
@@ -424,7 +426,7 @@ fn the_folder_of_skills_is_seen_from_the_folder_of_the_file() {
     std::fs::write(place.path().join("file"), "").unwrap();
     let read = |text: &str| {
         let plan = Plan::read(text, place.path(), &["skills", "echo"], &environment);
-        plan.map_err(|problem| problem.shown_in("creole.toml", text))
+        plan.map_err(|problem| problem.into_error("creole.toml", text))
     };
     let with = |folder: &str| {
         read(&format!("[server]\npacks = [\"skills\"]\n[skills]\nfolder = \"{folder}\"\n"))
@@ -432,12 +434,12 @@ fn the_folder_of_skills_is_seen_from_the_folder_of_the_file() {
     assert_eq!(with("my/skills").unwrap().skills, Some(place.path().join("my/skills")));
     for wrong in ["", "no", "file"] {
         let error = with(wrong).unwrap_err();
-        let at = error.place.as_ref().map(|place| (place.line, place.column));
+        let at = error.location.as_ref().map(|place| (place.line, place.column));
         assert_eq!(at, Some((4, 10)), "{error}");
         assert!(error.help.is_some(), "{error}");
     }
     let usual = read("[server]\npacks = [\"skills\"]").unwrap_err();
-    assert!(usual.what.contains("there is no folder"), "{usual}");
+    assert!(usual.message.contains("there is no folder"), "{usual}");
     std::fs::create_dir(place.path().join("skills")).unwrap();
     let usual = read("[server]\npacks = [\"skills\"]\n[skills]").unwrap();
     assert_eq!(usual.skills, Some(place.path().join("skills")));

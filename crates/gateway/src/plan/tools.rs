@@ -1,11 +1,11 @@
 //! What the tables of tools without code mean.
 
 mod argument;
+mod argument_uses;
 mod command;
 pub(super) mod http;
 mod interpreter;
 mod query;
-mod terms;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use creole_tools::script::Function;
 use serde_json::Value;
 
 use super::{Plan, count, file, label, script, seconds};
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 use crate::config::tools::ToolTable;
-use crate::config::value::{Entries, Placed, Within};
-use terms::Terms;
+use crate::config::value::{Entries, Ranged, Spanned};
+use argument_uses::ArgumentUses;
 
 /// The longest name of a tool, in characters.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// The longest result that is not told otherwise, in bytes.
-pub(super) const LONGEST: i64 = 1_048_576;
+pub(super) const DEFAULT_OUTPUT_LIMIT: i64 = 1_048_576;
 
 /// How long a call takes at most that is not told otherwise: less than the server's own limit, so that the tool is
 /// ended first and can say so.
-pub(super) const TIMEOUT: i64 = 50;
+pub(super) const DEFAULT_TIMEOUT: i64 = 50;
 
 /// The tools, in the order in which they were written, and where their times were; those that are not enabled are
 /// checked and left out.
@@ -40,15 +40,14 @@ pub(super) fn resolve(
     tables: Option<Entries<ToolTable>>,
     databases: &[Database],
     folder: &Path,
-) -> Result<(Vec<Recipe>, Times), Problem> {
-    let (mut tools, mut times) = (Vec::new(), Times::default());
+) -> Result<(Vec<Recipe>, TimeoutSpans), ConfigProblem> {
+    let (mut tools, mut times) = (Vec::new(), TimeoutSpans::default());
     for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
         let enabled = table.enabled.unwrap_or(true);
         let span = name.span.clone();
         let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
         times.0.extend(time.map(|span| (name.value.clone(), span)));
-        let tool =
-            tool(name, table, databases, folder).map_err(|problem| problem.at_least(span))?;
+        let tool = tool(name, table, databases, folder).map_err(|problem| problem.or_at(span))?;
         tools.extend(enabled.then(|| Recipe::Tool(Box::new(tool))));
     }
     Ok((tools, times))
@@ -56,14 +55,14 @@ pub(super) fn resolve(
 
 /// Where the times of tools were written, by their names.
 #[derive(Default)]
-pub(super) struct Times(Vec<(String, Range<usize>)>);
+pub(super) struct TimeoutSpans(Vec<(String, Range<usize>)>);
 
-impl Times {
+impl TimeoutSpans {
     /// That no tool was promised more time than its server has.
-    pub(super) fn check(&self, plan: &Plan) -> Result<(), Problem> {
-        for server in plan.each() {
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
+        for server in plan.split() {
             let most = server.server.limits.call_timeout;
-            for tool in server.offered().filter_map(Recipe::tool) {
+            for tool in server.offered_recipes().filter_map(Recipe::tool) {
                 let written = self.0.iter().find(|(name, _)| *name == tool.name);
                 if let (true, Some((_, span))) = (tool.timeout > most, written) {
                     let what = format!(
@@ -71,7 +70,7 @@ impl Times {
                         server.server.name,
                         most.as_secs()
                     );
-                    return Err(Problem::new(what)
+                    return Err(ConfigProblem::new(what)
                         .help("raise `call_timeout_seconds` in the server's `limits`, or ask for less time here")
                         .at(span.clone()));
                 }
@@ -82,11 +81,11 @@ impl Times {
 }
 
 fn tool(
-    name: Placed<String>,
+    name: Spanned<String>,
     mut table: ToolTable,
     databases: &[Database],
     folder: &Path,
-) -> Result<ToolRecipe, Problem> {
+) -> Result<ToolRecipe, ConfigProblem> {
     let name = own_name(name)?;
     let arguments = argument::resolve(table.arguments.take())?;
     let hints = ToolHints {
@@ -97,8 +96,8 @@ fn tool(
     };
     let output = table.output_schema.take();
     let (timeout, longest) = (table.timeout_seconds.take(), table.output_limit_bytes);
-    let (title, about) = (label("title", table.title.take())?, about(&table.description)?);
-    let mut terms = Terms::new(&arguments);
+    let (title, about) = (label("title", table.title.take())?, description(&table.description)?);
+    let mut terms = ArgumentUses::new(&arguments);
     let action = action(table, &mut terms, databases, folder)?;
     terms.check_used()?;
     Ok(ToolRecipe {
@@ -110,8 +109,8 @@ fn tool(
             Some(written) => Some(output_schema(written, &action)?),
             None => action.output_schema(),
         },
-        timeout: seconds(timeout.map_or(TIMEOUT, |time| time.value.get())),
-        max_result_bytes: count(longest.map_or(LONGEST, Within::get)),
+        timeout: seconds(timeout.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
+        max_result_bytes: count(longest.map_or(DEFAULT_OUTPUT_LIMIT, Ranged::get)),
         action,
         arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
     })
@@ -119,10 +118,10 @@ fn tool(
 
 fn action(
     mut table: ToolTable,
-    terms: &mut Terms<'_>,
+    terms: &mut ArgumentUses<'_>,
     databases: &[Database],
     folder: &Path,
-) -> Result<ToolAction, Problem> {
+) -> Result<ToolAction, ConfigProblem> {
     check_one(&table)?;
     if let Some(command) = table.command.take() {
         query::check_absent(&table)?;
@@ -139,17 +138,17 @@ fn action(
     }
     let Some(written) = table.script.take() else {
         let what = "a tool needs a `command`, a `query`, or a table `http` or `script`";
-        return Err(Problem::new(what).help(
+        return Err(ConfigProblem::new(what).help(
             "add `command = [\"program\", \"argument\"]`, `query = \"SELECT …\"`, `http = { url = \"https://…\" }` or \
              `script = { file = \"….js\" }`",
         ));
     };
-    terms.use_all();
+    terms.mark_all_used();
     script::resolve(written.value, &[Function::Tool], folder).map(ToolAction::Script)
 }
 
 /// That a tool does one thing.
-fn check_one(table: &ToolTable) -> Result<(), Problem> {
+fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
     let ways = [
         table.command.as_ref().map(|it| &it.span),
         table.http.as_ref().map(|it| &it.span),
@@ -160,25 +159,27 @@ fn check_one(table: &ToolTable) -> Result<(), Problem> {
         None => Ok(()),
         Some(second) => {
             let what = "a tool has a `command`, `http`, a `query` or a `script`, not two of them";
-            Err(Problem::new(what).help("leave one of them out").at(second.clone()))
+            Err(ConfigProblem::new(what).help("leave one of them out").at(second.clone()))
         }
     }
 }
 
 /// The name of a tool, as every revision takes it.
-pub(super) fn own_name(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value: name, span } = written;
+pub(super) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(letter) {
-        let help = format!("write at most {LONGEST_NAME} letters, digits, `_`, `-` or `.`");
-        return Err(Problem::new(format!("`{name}` is no name for a tool")).help(help).at(span));
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(letter) {
+        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-` or `.`");
+        return Err(ConfigProblem::new(format!("`{name}` is no name for a tool"))
+            .help(help)
+            .at(span));
     }
     Ok(name)
 }
 
-pub(super) fn about(written: &Placed<String>) -> Result<String, Problem> {
+pub(super) fn description(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     if written.value.trim().is_empty() {
-        return Err(Problem::new("`description` is empty")
+        return Err(ConfigProblem::new("`description` is empty")
             .help("say in a sentence what the tool does: a model chooses by it")
             .at(written.span.clone()));
     }
@@ -186,8 +187,8 @@ pub(super) fn about(written: &Placed<String>) -> Result<String, Problem> {
 }
 
 /// The schema of a result, which there is only where the result is data.
-fn output_schema(written: Placed<Value>, action: &ToolAction) -> Result<Value, Problem> {
-    let Placed { value, span } = written;
+fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, ConfigProblem> {
+    let Spanned { value, span } = written;
     let is_data = match action {
         ToolAction::Command(command) => command.result == ResultFormat::Json,
         ToolAction::Http(http) => {
@@ -196,7 +197,7 @@ fn output_schema(written: Placed<Value>, action: &ToolAction) -> Result<Value, P
         ToolAction::Script(_) | ToolAction::Query(_) => true,
     };
     if !is_data {
-        return Err(Problem::new("`output_schema` is for tools whose result is data")
+        return Err(ConfigProblem::new("`output_schema` is for tools whose result is data")
             .help("add `result = \"json\"`, or leave it out")
             .at(span));
     }
@@ -205,7 +206,7 @@ fn output_schema(written: Placed<Value>, action: &ToolAction) -> Result<Value, P
 }
 
 /// That a schema is one.
-fn check_schema(value: &Value) -> Result<(), Problem> {
+fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
     let wrong = match value.is_object() {
         // Only a schema that is used shows all that is wrong with it.
         true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
@@ -214,16 +215,16 @@ fn check_schema(value: &Value) -> Result<(), Problem> {
         false => Some("it is no table".to_owned()),
     };
     match wrong {
-        Some(wrong) => Err(Problem::new(format!("this is no JSON Schema: {wrong}"))),
+        Some(wrong) => Err(ConfigProblem::new(format!("this is no JSON Schema: {wrong}"))),
         None => Ok(()),
     }
 }
 
 /// A file, as seen from the folder of the configuration.
-pub(super) fn within(
+pub(super) fn resolve_file(
     folder: &Path,
     key: &str,
-    written: Placed<String>,
-) -> Result<PathBuf, Problem> {
+    written: Spanned<String>,
+) -> Result<PathBuf, ConfigProblem> {
     Ok(folder.join(file(key, written)?))
 }

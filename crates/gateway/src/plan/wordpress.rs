@@ -7,9 +7,9 @@ use creole_tools::recipe::secret::{Secret, SecretSource};
 use creole_tools::wordpress::{AllowedRoutes, PHASES, SETS, SiteAddress, SiteSettings};
 
 use super::seconds;
-use crate::config::error::Problem;
-use crate::config::nearest::suggestion;
-use crate::config::value::{Placed, Within};
+use crate::config::error::ConfigProblem;
+use crate::config::suggestions::suggestion;
+use crate::config::value::{Ranged, Spanned};
 use crate::config::wordpress::{RoutesTable, WordPressTable};
 
 /// The packs that the table is for.
@@ -18,34 +18,34 @@ const PACKS: [&str; 2] = ["buddyboss-platform", ROUTES];
 const ROUTES: &str = "wordpress";
 /// What callers must be allowed to do at the site, where nothing is said: what administrators are.
 const CAPABILITY: &str = "manage_options";
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the table means, if a pack needs it.
 pub(super) fn resolve(
-    table: Option<Placed<WordPressTable>>,
+    table: Option<Spanned<WordPressTable>>,
     packs: &[String],
     has_auth: bool,
     folder: &Path,
-) -> Result<Option<SiteSettings>, Problem> {
+) -> Result<Option<SiteSettings>, ConfigProblem> {
     let needs = packs.iter().find(|pack| PACKS.contains(&pack.as_str()));
-    let Some(Placed { value: table, span }) = table else {
+    let Some(Spanned { value: table, span }) = table else {
         return match needs {
             None => Ok(None),
-            Some(pack) => Err(Problem::new(format!("the pack `{pack}` needs a site"))
+            Some(pack) => Err(ConfigProblem::new(format!("the pack `{pack}` needs a site"))
                 .help("add `[wordpress]` with the `url` of the site")),
         };
     };
     if needs.is_none() {
         let what = "`[wordpress]` names a site, but the server offers nothing of it";
         let help = "add \"buddyboss-platform\" or \"wordpress\" to `packs`";
-        return Err(Problem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(what).help(help).at(span));
     }
     let routes = routes(table.routes.unwrap_or_default())?;
     let has_none = routes.read.is_empty() && routes.write.is_empty();
     if has_none && packs.iter().any(|pack| pack == ROUTES) {
         let what = "the pack `wordpress` makes tools of the routes that are named, and none is";
         let help = "add `[wordpress.routes]` with, for one, `read = [\"wp/v2/posts/*\"]`";
-        return Err(Problem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(what).help(help).at(span));
     }
     let account = account(table.user, table.password, table.password_file, folder)?;
     if account.is_none() && has_auth {
@@ -53,7 +53,7 @@ pub(super) fn resolve(
             "callers sign in at the site of `[wordpress]`, and `[auth]` asks who they are as well";
         let help =
             "take out `[auth]`, or add `user` and `password_file`, whom all calls are made as";
-        return Err(Problem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(what).help(help).at(span));
     }
     Ok(Some(SiteSettings {
         address: address(&table.url, table.allow_http.unwrap_or(false))?,
@@ -64,39 +64,41 @@ pub(super) fn resolve(
         account,
         sets: sets(table.sets)?,
         routes,
-        timeout: table.timeout_seconds.map_or(PATIENCE, |time: Within<1, 300>| seconds(time.get())),
+        timeout: table
+            .timeout_seconds
+            .map_or(DEFAULT_TIMEOUT, |time: Ranged<1, 300>| seconds(time.get())),
     }))
 }
 
-fn address(written: &Placed<String>, allows_http: bool) -> Result<SiteAddress, Problem> {
+fn address(written: &Spanned<String>, allows_http: bool) -> Result<SiteAddress, ConfigProblem> {
     let address = SiteAddress::parse(&written.value).map_err(|wrong| {
-        Problem::new(format!("`url` {wrong}"))
+        ConfigProblem::new(format!("`url` {wrong}"))
             .help("write the address of the site's front page, such as `https://example.org`")
             .at(written.span.clone())
     })?;
     if address.is_encrypted() || address.is_loopback() || allows_http {
         return Ok(address);
     }
-    Err(Problem::new("passwords would be sent to this site unencrypted")
+    Err(ConfigProblem::new("passwords would be sent to this site unencrypted")
         .help("write https://, or add `allow_http = true` if you trust the network in between")
         .at(written.span.clone()))
 }
 
-fn capability(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn capability(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match value.len() <= 64 && value.bytes().all(is_plain) {
         true => Ok(value),
-        false => Err(Problem::new("`capability` is no name of a capability").at(span)),
+        false => Err(ConfigProblem::new("`capability` is no name of a capability").at(span)),
     }
 }
 
 fn account(
-    user: Option<Placed<String>>,
-    password: Option<Placed<String>>,
-    file: Option<Placed<String>>,
+    user: Option<Spanned<String>>,
+    password: Option<Spanned<String>>,
+    file: Option<Spanned<String>>,
     folder: &Path,
-) -> Result<Option<(String, SecretSource)>, Problem> {
+) -> Result<Option<(String, SecretSource)>, ConfigProblem> {
     let held = match (password, file) {
         (None, None) => None,
         (Some(here), None) => Some((SecretSource::Inline(Secret(here.value)), here.span)),
@@ -105,33 +107,33 @@ fn account(
             Some((SecretSource::File(folder.join(super::file("password_file", file)?)), span))
         }
         (Some(_), Some(file)) => {
-            return Err(Problem::new("a secret is here or in a file, not both").at(file.span));
+            return Err(ConfigProblem::new("a secret is here or in a file, not both").at(file.span));
         }
     };
     match (user, held) {
         (None, None) => Ok(None),
-        (Some(Placed { value, span }), Some((held, _))) => {
+        (Some(Spanned { value, span }), Some((held, _))) => {
             if value.is_empty() || value.contains(':') || value.chars().any(char::is_control) {
-                return Err(Problem::new("`user` is no name of a user").at(span));
+                return Err(ConfigProblem::new("`user` is no name of a user").at(span));
             }
             Ok(Some((value, held)))
         }
-        (Some(Placed { span, .. }), None) | (None, Some((_, span))) => {
-            Err(Problem::new("`user` and its password belong together")
+        (Some(Spanned { span, .. }), None) | (None, Some((_, span))) => {
+            Err(ConfigProblem::new("`user` and its password belong together")
                 .help("write `user` and `password_file`, or neither")
                 .at(span))
         }
     }
 }
 
-fn sets(written: Option<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
+fn sets(written: Option<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
     let Some(written) = written else { return Ok(vec![PHASES[0].to_owned()]) };
     let known: Vec<&str> = PHASES.iter().copied().chain(SETS.iter().map(|(set, _)| *set)).collect();
     let mut sets = Vec::new();
-    for Placed { value, span } in written {
+    for Spanned { value, span } in written {
         if !known.contains(&value.as_str()) {
             let help = suggestion(&value, "the sets", &known);
-            return Err(Problem::new(format!("unknown set of tools `{value}`"))
+            return Err(ConfigProblem::new(format!("unknown set of tools `{value}`"))
                 .help(help)
                 .at(span));
         }
@@ -140,20 +142,20 @@ fn sets(written: Option<Vec<Placed<String>>>) -> Result<Vec<String>, Problem> {
     Ok(sets)
 }
 
-fn routes(table: RoutesTable) -> Result<AllowedRoutes, Problem> {
-    let patterns = |written: Option<Vec<Placed<String>>>| {
+fn routes(table: RoutesTable) -> Result<AllowedRoutes, ConfigProblem> {
+    let patterns = |written: Option<Vec<Spanned<String>>>| {
         written.unwrap_or_default().into_iter().map(pattern).collect::<Result<Vec<_>, _>>()
     };
     Ok(AllowedRoutes { read: patterns(table.read)?, write: patterns(table.write)? })
 }
 
-fn pattern(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn pattern(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let pattern = value.trim_matches('/');
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/*".contains(&byte);
     match pattern.contains('/') && pattern.bytes().all(letter) {
         true => Ok(pattern.to_owned()),
-        false => Err(Problem::new(format!("`{value}` is no pattern of routes"))
+        false => Err(ConfigProblem::new(format!("`{value}` is no pattern of routes"))
             .help("write a namespace and a route, such as `wp/v2/posts/*`")
             .at(span)),
     }
@@ -171,10 +173,10 @@ mod tests {
         let lookup = |_: &str| Err(VarError::NotPresent);
         let plan = Plan::read(&text, Path::new("/etc/creole"), &PACKS, &lookup);
         let plan = plan.map_err(|problem| {
-            let error = problem.shown_in("creole.toml", &text);
+            let error = problem.into_error("creole.toml", &text);
             let place =
-                error.place.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
-            format!("{}{}", place.unwrap_or_default(), error.what)
+                error.location.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
+            format!("{}{}", place.unwrap_or_default(), error.message)
         });
         plan.map(|plan| plan.wordpress.unwrap())
     }
@@ -184,7 +186,7 @@ mod tests {
         let site = read("[wordpress]\nurl = \"https://example.org/\"").unwrap();
         assert_eq!(site.address.as_str(), "https://example.org");
         assert_eq!((site.capability.as_str(), site.account), ("manage_options", None));
-        assert_eq!((site.sets, site.timeout), (vec!["phase-1".to_owned()], PATIENCE));
+        assert_eq!((site.sets, site.timeout), (vec!["phase-1".to_owned()], DEFAULT_TIMEOUT));
         let site = "[wordpress]\nurl = \"http://[::1]\"\nuser = \"sam\"\npassword_file = \"key\"\n\
                     sets = [\"members\"]\ncapability = \"\"\n[wordpress.routes]\nread = [\"wp/v2/posts/*\"]";
         let site = read(&format!("{site}\n[auth]\nusers = \"users\"")).unwrap();

@@ -13,9 +13,9 @@ use creole::proto::revision::{Era, Revision};
 
 use super::{Affinity, Naming, RevisionChoice, UpstreamSettings};
 use crate::chain::Chain;
-use crate::config::words::{self, UpstreamEra};
+use crate::config::enums::{self, UpstreamEra};
 use crate::plan::layer::{LayerError, build};
-use crate::plan::upstream::{Reached, Token, UpstreamPlan};
+use crate::plan::upstream::{TokenSource, UpstreamAddress, UpstreamPlan};
 
 impl UpstreamSettings {
     /// How a planned server is treated.
@@ -35,15 +35,15 @@ impl UpstreamSettings {
             dialect: plan.dialect.clone(),
             naming: Naming { prefix: plan.prefix.clone() },
             affinity: match plan.affinity {
-                words::Affinity::Principal => Affinity::Principal,
-                words::Affinity::Shared => Affinity::Shared,
-                words::Affinity::Session => Affinity::Session,
-                words::Affinity::Request => Affinity::Request,
+                enums::AffinityChoice::Principal => Affinity::Principal,
+                enums::AffinityChoice::Shared => Affinity::Shared,
+                enums::AffinityChoice::Session => Affinity::Session,
+                enums::AffinityChoice::Request => Affinity::Request,
             },
             interactive: plan.interactive,
-            startup_timeout: plan.startup,
-            max_parked_calls: plan.most_waiting,
-            max_sessions: plan.most_sessions,
+            startup_timeout: plan.startup_timeout,
+            max_parked_calls: plan.max_parked_calls,
+            max_sessions: plan.max_sessions,
             limits: ClientLimits {
                 call_idle_timeout: plan.timeout,
                 call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
@@ -56,10 +56,10 @@ impl UpstreamSettings {
     }
 }
 
-fn token_credentials(name: &str, token: &Token) -> Arc<dyn Credentials> {
+fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
     match token {
-        Token::File(path) => Arc::new(TokenFile::new(name, path)),
-        Token::Command(command) => {
+        TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
+        TokenSource::Command(command) => {
             let (first, args) =
                 command.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
             Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
@@ -86,8 +86,8 @@ fn inherited_variables<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (Os
 }
 
 fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
-    match &plan.reached {
-        Reached::Command { command, env, env_pass, cwd } => {
+    match &plan.address {
+        UpstreamAddress::Command { command, env, env_pass, cwd } => {
             let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
             let given = env.iter().map(|(name, value)| (name.into(), value.0.clone().into()));
@@ -96,12 +96,12 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
             program.folder = cwd.clone();
             Ok(Address::Child(program))
         }
-        Reached::Preset(preset) => {
+        UpstreamAddress::Preset(preset) => {
             let unknown =
                 |error| LayerError::new(format!("this program cannot find itself: {error}"));
             preset_address(&plan.name, preset).map_err(unknown)
         }
-        Reached::Url { url, headers, token, authorities } => {
+        UpstreamAddress::Url { url, headers, token, authorities } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
             let trusted = authorities.as_ref().map(|authorities| authorities.pem());
             let target =

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use creole_gateway::config::reference::reference;
 use creole_gateway::config::schema::schema;
-use creole_gateway::{ConfigError, Plan, Source, presets};
+use creole_gateway::{ConfigError, ConfigSource, Plan, presets};
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ const PACKS: &[&str] = &[
 ];
 
 /// Loads a configuration where the variables that presets and examples name are set.
-fn load(source: Source<'_>) -> Result<Plan, ConfigError> {
-    Plan::load_with(source, PACKS, &|name| match name {
+fn load(source: ConfigSource<'_>) -> Result<Plan, ConfigError> {
+    Plan::load_with_environment(source, PACKS, &|name| match name {
         "CREOLE_WORDPRESS_URL" => Ok("https://site.example".to_owned()),
         _ => Err(VarError::NotPresent),
     })
@@ -46,13 +46,13 @@ fn as_json(text: &str) -> Value {
 }
 
 fn refusal(path: &Path) -> ConfigError {
-    Plan::load(Source::File(path), PACKS).expect_err("the file is refused")
+    Plan::load(ConfigSource::File(path), PACKS).expect_err("the file is refused")
 }
 
 #[test]
 fn every_preset_loads() {
     for preset in presets::ALL {
-        let plan = load(Source::Preset(preset.name))
+        let plan = load(ConfigSource::Preset(preset.name))
             .unwrap_or_else(|error| panic!("{}\n{error}", preset.name));
         let has_something = !plan.server.packs.is_empty() || !plan.upstreams.is_empty();
         assert!(has_something, "{}", preset.name);
@@ -61,8 +61,8 @@ fn every_preset_loads() {
 
 #[test]
 fn the_default_is_the_preset_of_that_name() {
-    let named = Plan::load(Source::Preset(presets::DEFAULT), PACKS).unwrap();
-    assert_eq!(Plan::load(Source::Default, PACKS).unwrap(), named);
+    let named = Plan::load(ConfigSource::Preset(presets::DEFAULT), PACKS).unwrap();
+    assert_eq!(Plan::load(ConfigSource::Default, PACKS).unwrap(), named);
     assert_eq!(named.server.packs, ["hello", "echo", "calculate", "tasks", "guide"]);
 }
 
@@ -72,8 +72,8 @@ fn a_file_means_the_same_as_the_preset_that_it_is_copied_from() {
     for preset in presets::ALL {
         let path = folder.path().join("creole.toml");
         fs::write(&path, preset.text).unwrap();
-        let copied = load(Source::File(&path)).unwrap();
-        assert_eq!(copied, load(Source::Preset(preset.name)).unwrap());
+        let copied = load(ConfigSource::File(&path)).unwrap();
+        assert_eq!(copied, load(ConfigSource::Preset(preset.name)).unwrap());
     }
 }
 
@@ -117,7 +117,8 @@ fn the_example_of_the_document_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("creole.toml");
     fs::write(&path, example).unwrap();
-    let plan = Plan::load(Source::File(&path), PACKS).unwrap_or_else(|error| panic!("{error}"));
+    let plan =
+        Plan::load(ConfigSource::File(&path), PACKS).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((plan.server.chain.len(), plan.upstreams.len()), (3, 2));
     assert!(validator().is_valid(&as_json(example)));
 }
@@ -131,7 +132,7 @@ fn every_example_is_valid_against_the_schema_and_loads() {
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text = fs::read_to_string(&path).unwrap();
             assert!(validator().is_valid(&as_json(&text)), "{}", path.display());
-            let plan = load(Source::File(&path));
+            let plan = load(ConfigSource::File(&path));
             plan.unwrap_or_else(|error| panic!("{error}"));
             found += 1;
         }
@@ -171,7 +172,7 @@ fn files_of_users_and_keys_are_looked_for_beside_the_configuration() {
     let path = folder.path().join("creole.toml");
     let text = "[server]\n[auth]\nusers = \"users.txt\"\nkeys_file = \"/etc/creole/keys.txt\"\n";
     fs::write(&path, text).unwrap();
-    let auth = Plan::load(Source::File(&path), PACKS).unwrap().auth.unwrap();
+    let auth = Plan::load(ConfigSource::File(&path), PACKS).unwrap().auth.unwrap();
     assert_eq!(auth.users, Some(folder.path().join("users.txt")));
     assert_eq!(auth.keys_file.as_deref(), Some(Path::new("/etc/creole/keys.txt")));
 }
@@ -182,16 +183,16 @@ fn what_is_no_readable_file_is_refused() {
     let path = |name: &str| folder.path().join(name);
     fs::write(path("latin1.toml"), b"[server]\nname = \"caf\xe9\"\n").unwrap();
     fs::write(path("huge.toml"), vec![b'\n'; 1_048_577]).unwrap();
-    assert!(refusal(&path("none.toml")).what.starts_with("there is no file"));
-    assert!(refusal(folder.path()).what.ends_with("is a directory, not a configuration file"));
-    assert!(refusal(&path("latin1.toml")).what.ends_with("is not UTF-8 text (line 2)"));
-    assert!(refusal(&path("huge.toml")).what.ends_with("is longer than 1048576 bytes"));
-    assert_eq!(refusal(Path::new("")).what, "the name of the configuration file is empty");
+    assert!(refusal(&path("none.toml")).message.starts_with("there is no file"));
+    assert!(refusal(folder.path()).message.ends_with("is a directory, not a configuration file"));
+    assert!(refusal(&path("latin1.toml")).message.ends_with("is not UTF-8 text (line 2)"));
+    assert!(refusal(&path("huge.toml")).message.ends_with("is longer than 1048576 bytes"));
+    assert_eq!(refusal(Path::new("")).message, "the name of the configuration file is empty");
 }
 
 #[test]
 fn an_unknown_preset_is_refused_with_those_that_there_are() {
-    let error = Plan::load(Source::Preset("bosman"), PACKS).unwrap_err();
+    let error = Plan::load(ConfigSource::Preset("bosman"), PACKS).unwrap_err();
     let expected = "error: unknown preset `bosman`\n  = help: did you mean `bossman`? the presets \
                     are `default`, `bb-mcp-server`, `mcp-chain`, `bossman`, `fpf-governance`, \
                     `buddyboss`, `everything`";

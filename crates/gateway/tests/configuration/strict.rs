@@ -15,7 +15,7 @@ const WRONG: &str = include_str!("wrong.txt");
 fn load(folder: &Path, text: &str) -> Result<Plan, ConfigError> {
     let path = folder.join("creole.toml");
     fs::write(&path, text).unwrap();
-    Plan::load(Source::File(&path), PACKS)
+    Plan::load(ConfigSource::File(&path), PACKS)
 }
 
 /// A value as TOML; what cannot be written so is nothing.
@@ -77,7 +77,7 @@ fn is_refused_by_both(folder: &Path, validator: &Validator, changed: &Value, wha
     let Some(text) = written(changed) else { return false };
     match load(folder, &text) {
         Ok(_) => panic!("the schema refuses it, and the reader takes it: {what}"),
-        Err(error) => assert!(error.place.is_some(), "no place: {what}\n{error}"),
+        Err(error) => assert!(error.location.is_some(), "no place: {what}\n{error}"),
     }
     true
 }
@@ -154,7 +154,7 @@ fn wrong_files_are_refused_by_both_with_their_place() {
         assert!(!validator.is_valid(&as_json(text)), "the schema takes it\n{text}");
         let error = load(folder.path(), text).expect_err(text);
         let shown = error.to_string();
-        assert!(error.place.is_some() && shown.contains("creole.toml:"), "{text}\n{shown}");
+        assert!(error.location.is_some() && shown.contains("creole.toml:"), "{text}\n{shown}");
         assert!(shown.contains('^'), "{shown}");
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
         layers(&upstream.chain, &upstream.name)?;
     }
     let mut unmatched = Vec::new();
-    for mut plan in plan.each() {
+    for mut plan in plan.split() {
         layers(&plan.server.chain, &plan.server.name)?;
         plan.server.chain.retain(|layer| !writes(layer));
         let built = creole_cli::assemble(&plan, &PackOptions::default(), &Federation::default());
@@ -72,7 +72,7 @@ pub(super) fn connected(plan: &Plan) -> Result<Vec<Row>, Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let mut wrong = Vec::new();
     let mut rows = documents(plan);
-    for plan in plan.each() {
+    for plan in plan.split() {
         let (of_server, reached) = runtime.block_on(tried(&plan))?;
         wrong.extend(of_server);
         let is_known = |row: &Row| rows.iter().any(|known| known.name == row.name);
@@ -108,7 +108,7 @@ async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     let served = Served::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
     progress::shown(served.federation.wait_until_settled()).await;
     let mut wrong = Vec::new();
-    for recipe in plan.offered() {
+    for recipe in plan.offered_recipes() {
         wrong.extend(Recipe::check_database(recipe).await);
     }
     let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();

@@ -14,7 +14,7 @@ use creole::transport::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, Route, Router,
 };
 use creole_gateway::Plan;
-use creole_gateway::plan::{HttpPlan, Told};
+use creole_gateway::plan::{ClientScope, HttpPlan};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
@@ -51,7 +51,7 @@ async fn listen(
     args: &ServeArgs,
     premises: Premises,
 ) -> Result<(), Failure> {
-    if let Some(bytes) = reached.limits.buffered {
+    if let Some(bytes) = reached.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
     }
     let drain = Drain::new();
@@ -65,7 +65,7 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload(&certificates)));
     }
-    let renewal = Renewal::new(plan, args, served, callers, Told::Each);
+    let renewal = Renewal::new(plan, args, served, callers, ClientScope::Many);
     renewal.watch();
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
@@ -84,8 +84,8 @@ async fn listen(
 fn limits(reached: &HttpPlan) -> HttpLimits {
     let limits = &reached.limits;
     HttpLimits {
-        connections: limits.connections,
-        connections_per_address: limits.connections_per_address,
+        connections: limits.max_connections,
+        connections_per_address: limits.max_connections_per_address,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
         write_timeout: limits.write_timeout,
@@ -130,7 +130,7 @@ fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
         let (name, path) = (&plan.server.name, path(plan, reached));
         format!("creole: `{name}` listens on {scheme}://{address}{path}")
     };
-    plan.each().iter().map(line).collect::<Vec<_>>().join("\n")
+    plan.split().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The paths of the servers, and what is served at each.
@@ -143,7 +143,7 @@ async fn router(
 ) -> Result<(Router<McpEndpoint>, Vec<Served>), Failure> {
     let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
     let mut all = Vec::new();
-    for (place, plan) in plan.each().iter().enumerate() {
+    for (place, plan) in plan.split().iter().enumerate() {
         // The oldest transport has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
@@ -199,12 +199,12 @@ fn endpoint(
 fn settings(reached: &HttpPlan, state: State) -> EndpointSettings {
     let limits = &reached.limits;
     let body =
-        BodyLimits { size: limits.body, total: limits.body_timeout, ..BodyLimits::default() };
+        BodyLimits { size: limits.max_body, total: limits.body_timeout, ..BodyLimits::default() };
     EndpointSettings {
         legacy_sse_path: reached.legacy_sse.clone(),
         body,
         budget: Budget::of_process(),
-        max_sessions: limits.sessions,
+        max_sessions: limits.max_sessions,
         session_idle: limits.session_timeout,
         state,
         replicas: None,

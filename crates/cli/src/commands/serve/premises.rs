@@ -48,7 +48,7 @@ impl Premises {
 /// Whether the server may be reached from other machines without knowing who calls.
 fn permit(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
     let is_guarded = plan.auth.is_some() || plan.signs_in_at_a_site();
-    if reached.is_private() || is_guarded {
+    if reached.is_loopback() || is_guarded {
         return Ok(());
     }
     let listen = reached.listen;
@@ -79,7 +79,7 @@ pub(crate) fn secrets(plan: &Plan) -> Result<Option<Secrets>, Failure> {
 
 /// The files that the server writes.
 fn written(plan: &Plan) -> impl Iterator<Item = &Path> {
-    let servers = std::iter::once(&plan.server).chain(&plan.further);
+    let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
     let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
     let layers = servers.flat_map(|server| &server.chain).chain(behind);
     let of_layers = layers.filter_map(|layer| match layer {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use creole::auth::Authenticator;
 use creole::seal::Secrets;
-use creole_gateway::plan::Told;
-use creole_gateway::{Plan, Source};
+use creole_gateway::plan::ClientScope;
+use creole_gateway::{ConfigSource, Plan};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -32,7 +32,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 pub(super) struct Renewal {
     args: ServeArgs,
     callers: Option<Authenticator>,
-    told: Told,
+    told: ClientScope,
     /// Held while the configuration is read again, which may take as long as its servers take to be reached.
     running: Mutex<Running>,
     /// The servers, in the order of the plan. Held for a moment only, so that the end waits for no reload.
@@ -53,7 +53,7 @@ impl Renewal {
         args: &ServeArgs,
         served: Vec<Served>,
         callers: Option<Authenticator>,
-        told: Told,
+        told: ClientScope,
     ) -> Arc<Self> {
         let running = Mutex::new(Running { plan: plan.clone() });
         let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
@@ -63,15 +63,16 @@ impl Renewal {
 
     /// Whether there is a file that can be read again; what ships inside stays as it is.
     pub(super) fn is_of_a_file(&self) -> bool {
-        matches!(self.args.chosen.source(), Source::File(_))
+        matches!(self.args.chosen.source(), ConfigSource::File(_))
     }
 
     /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
     /// lives.
     pub(super) fn watch(self: &Arc<Self>) {
-        if let Source::File(file) = self.args.chosen.source() {
+        if let ConfigSource::File(file) = self.args.chosen.source() {
             self.follow(file);
-            let is_missing = |running: &Running| running.plan.unfetched().next().is_some();
+            let is_missing =
+                |running: &Running| running.plan.unfetched_documents().next().is_some();
             if self.running.try_lock().is_ok_and(|running| is_missing(&running)) {
                 self.fetch_again();
             }
@@ -107,7 +108,7 @@ impl Renewal {
         let mut running = self.running.lock().await;
         let plan = self.planned_after(&running.plan).await?;
         let names = |plan: &Plan| {
-            plan.unfetched().map(|(name, _)| name.to_owned()).collect::<Vec<String>>()
+            plan.unfetched_documents().map(|(name, _)| name.to_owned()).collect::<Vec<String>>()
         };
         let (before, missing) = (names(&running.plan), names(&plan));
         let fetched: Vec<&str> =
@@ -127,7 +128,7 @@ impl Renewal {
         // A document may have to be fetched, and calls go on meanwhile.
         let planned = spawn_blocking(move || super::planned(&args)).await;
         let mut plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
-        plan.keep_documents_of(before);
+        plan.reuse_documents(before);
         Ok(plan)
     }
 
@@ -151,7 +152,7 @@ impl Renewal {
                 if looked_at(&read, stamp).await == seen {
                     read = seen;
                     renewal.read_again().await;
-                    let parts = renewal.running.lock().await.plan.files();
+                    let parts = renewal.running.lock().await.plan.included_files();
                     let new = parts.into_iter().filter(|file| !read.contains_key(file));
                     let new = new.map(|file| (file, None)).collect();
                     read.extend(looked_at(&new, stamp).await);
@@ -167,7 +168,7 @@ impl Renewal {
         }
         let name = self.args.chosen.source().name();
         let renewed = self.renew().await;
-        if self.running.lock().await.plan.unfetched().next().is_some() {
+        if self.running.lock().await.plan.unfetched_documents().next().is_some() {
             self.fetch_again();
         }
         match renewed {
@@ -209,7 +210,7 @@ impl Renewal {
         running: &mut Running,
         plan: Plan,
     ) -> Result<Vec<&'static str>, Failure> {
-        let plans = plan.each();
+        let plans = plan.split();
         let before = self.lock().clone();
         let heirs =
             before.iter().zip(&plans).map(|(served, plan)| served.succeed(plan, &self.args));
@@ -279,7 +280,7 @@ type Stamp = (Option<std::time::SystemTime>, u64, u64);
 
 /// Begins to look at files that are part of the configuration and were not looked at before.
 fn note_parts(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
-    for file in plan.files() {
+    for file in plan.included_files() {
         let now = stamp(&file);
         read.entry(file).or_insert(now);
     }

@@ -10,7 +10,7 @@ use creole::state::{State, StateLimits};
 use creole::{Server, Service, catch_panic};
 use creole_gateway::Plan;
 use creole_gateway::federation::{Federation, FederationReplacement};
-use creole_gateway::plan::upstream::Reached;
+use creole_gateway::plan::upstream::UpstreamAddress;
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
@@ -68,7 +68,7 @@ impl Served {
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
         let mut servers = behind(plan, args, affinity, peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
-        federation.start_upstreams(servers, &service.registry(), plan.has_own());
+        federation.start_upstreams(servers, &service.registry(), plan.has_own_items());
         let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(Entrance::new);
         Ok(Self { service, state, peers, sealer, federation, affinity, guardian, site, entrance })
     }
@@ -95,8 +95,11 @@ impl Served {
         let mut servers = behind(plan, args, self.affinity, self.peers.as_ref())?;
         let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
-        let behind =
-            self.federation.prepare_replacement(servers, successor.registry(), plan.has_own());
+        let behind = self.federation.prepare_replacement(
+            servers,
+            successor.registry(),
+            plan.has_own_items(),
+        );
         let served = Self { federation, guardian, site, ..self.clone() };
         Ok(Heir { served, successor, behind })
     }
@@ -158,7 +161,7 @@ async fn opened(file: &Path, server: &str) -> creole::state::Result<(State, Seal
 
 /// A guardian, if tools of this server run programs.
 fn guardian(plan: &Plan) -> Option<Reaper> {
-    if plan.offered().any(Recipe::runs_programs) { guardian::start() } else { None }
+    if plan.offered_recipes().any(Recipe::runs_programs) { guardian::start() } else { None }
 }
 
 fn server(
@@ -195,19 +198,19 @@ fn behind(
             planned.affinity = affinity;
         }
         // A preset only stands in for what the command line may name.
-        if matches!(upstream.reached, Reached::Preset(_))
+        if matches!(upstream.address, UpstreamAddress::Preset(_))
             && let Some(way) = program.take()
         {
             planned.address = way;
             planned.detects_dialect = true;
         }
-        planned.input_timeout = plan.server.limits.question_timeout;
+        planned.input_timeout = plan.server.limits.input_timeout;
         planned.replicas = peers.cloned();
         servers.push(planned);
     }
     if let Some(way) = program {
         let transparent = args.chosen.is_default();
-        let patience = plan.server.limits.question_timeout;
+        let patience = plan.server.limits.input_timeout;
         let peers = peers.cloned();
         let usual = UpstreamSettings { detects_dialect: true, ..UpstreamSettings::new(way) };
         servers.push(UpstreamSettings {

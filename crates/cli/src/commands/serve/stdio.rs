@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use creole::EndReason;
 use creole_gateway::Plan;
-use creole_gateway::plan::Told;
+use creole_gateway::plan::ClientScope;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use crate::output;
 
 /// Speaks until the client is gone.
 pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
-    let servers = plan.each();
+    let servers = plan.split();
     let [only] = servers.as_slice() else {
         let several = "stdin and stdout serve one server, and the configuration has several; choose one \
                        with --server NAME, or serve all with --http ADDRESS";
@@ -35,7 +35,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let served = Served::new(only, args, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = Renewal::new(plan, args, vec![served], None, Told::One);
+        let renewal = Renewal::new(plan, args, vec![served], None, ClientScope::Single);
         renewal.watch();
         if renewal.is_of_a_file() {
             let told = signals::listen_for_reloads(&renewal);

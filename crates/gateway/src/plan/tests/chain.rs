@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
 
-use super::super::layer::{AuditPlan, AuditedArguments, RedactPlan};
+use super::super::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
 use super::*;
 use crate::chain::{FilterSettings, Names, RenameSettings, RetrySettings, Rewrite, Timeout};
 
@@ -73,7 +73,7 @@ fn what_is_written_is_what_a_layer_does() {
         file: "a.log".into(),
         max_bytes: 104_857_600,
         keep: 5,
-        arguments: AuditedArguments::Redacted(redacted),
+        arguments: AuditArgumentsPlan::Redacted(redacted),
         sync: false,
     };
     assert_eq!(audit, LayerPlan::Audit(expected));

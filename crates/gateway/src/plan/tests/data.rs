@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// What a text means in a folder with these scripts.
-fn read(folder: &TempDir, text: &str) -> Result<Plan, Problem> {
+fn read(folder: &TempDir, text: &str) -> Result<Plan, ConfigProblem> {
     let (packs, lookup) = (["tasks"], |_: &str| Err(VarError::NotPresent));
     Plan::read(text, folder.path(), &packs, &lookup)
 }
@@ -37,7 +37,7 @@ const SCRIPTS: &str = r#"
 fn scripts_are_part_of_a_plan_and_their_files_are_watched() {
     let folder = scripts();
     let plan = read(&folder, SCRIPTS).unwrap();
-    assert_eq!(plan.files(), ["layer.js", "tool.js"].map(|name| folder.path().join(name)));
+    assert_eq!(plan.included_files(), ["layer.js", "tool.js"].map(|name| folder.path().join(name)));
     assert_eq!(plan, read(&folder, SCRIPTS).unwrap());
     fs::write(folder.path().join("tool.js"), "const tool = () => 2;").unwrap();
     let changed = read(&folder, SCRIPTS).unwrap();
@@ -52,14 +52,14 @@ fn a_script_without_the_function_that_is_called_is_refused() {
     let folder = scripts();
     let swapped = SCRIPTS.replace("\"tool.js\"", "\"layer.js\"");
     let problem =
-        read(&folder, &swapped).unwrap_err().shown_in("creole.toml", &swapped).to_string();
+        read(&folder, &swapped).unwrap_err().into_error("creole.toml", &swapped).to_string();
     assert!(
         problem.contains("has no function `tool`") && problem.contains("creole.toml:9:"),
         "{problem}"
     );
     let missing = SCRIPTS.replace("tool.js", "gone.js");
     let problem =
-        read(&folder, &missing).unwrap_err().shown_in("creole.toml", &missing).to_string();
+        read(&folder, &missing).unwrap_err().into_error("creole.toml", &missing).to_string();
     assert!(problem.contains("gone.js: this file cannot be read"), "{problem}");
 }
 
@@ -105,8 +105,8 @@ fn tools_share_a_database_and_servers_choose_whose_tables_they_have() {
         .collect();
     assert!(databases[0] == databases[1] && databases[0].limits().max_rows == 7);
     assert_eq!(databases[0].file(), Some(&*folder.path().join("shop.db")));
-    let count = |plan: &Plan| plan.offered().count();
-    assert_eq!(plan.each().iter().map(count).collect::<Vec<_>>(), [3, 2]);
+    let count = |plan: &Plan| plan.offered_recipes().count();
+    assert_eq!(plan.split().iter().map(count).collect::<Vec<_>>(), [3, 2]);
     let tasks = plan.tasks.clone().unwrap().redacted();
     assert_eq!(Path::new(&tasks), folder.path().join("tasks.db"));
     let read_only = |tool: &creole_tools::recipe::ToolRecipe| tool.hints.read_only == Some(true);

@@ -13,7 +13,7 @@ fn folder() -> tempfile::TempDir {
 
 fn read(folder: &Path, text: &str) -> Result<Plan, String> {
     Plan::read(text, folder, PACKS, &environment)
-        .map_err(|problem| problem.shown_in("creole.toml", text).to_string())
+        .map_err(|problem| problem.into_error("creole.toml", text).to_string())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn everything_about_files_is_in_the_plan() {
     assert_eq!(docs.path, place.path().join("docs"));
     let Recipe::Resource(rules) = &plan.recipes[2] else { panic!("{:?}", plan.recipes[2]) };
     assert_eq!(rules.body, ResourceBody::File(place.path().join("rules.md")));
-    assert_eq!(plan.offered().count(), 4);
+    assert_eq!(plan.offered_recipes().count(), 4);
 }
 
 #[test]
@@ -63,8 +63,9 @@ fn each_of_several_servers_chooses_its_files() {
         "[[servers]]\nname = \"a\"\nfolders = []\n[[servers]]\nname = \"b\"\nprompts = [\"mine\"]\nresources = []\n{tables}"
     );
     let plan = read(place.path(), &text).unwrap_or_else(|shown| panic!("\n{shown}"));
-    let offered = |plan: &Plan| plan.offered().map(|it| it.name().to_owned()).collect::<Vec<_>>();
-    let each: Vec<Vec<String>> = plan.each().iter().map(offered).collect();
+    let offered =
+        |plan: &Plan| plan.offered_recipes().map(|it| it.name().to_owned()).collect::<Vec<_>>();
+    let each: Vec<Vec<String>> = plan.split().iter().map(offered).collect();
     assert_eq!(each, [vec!["mine", "r"], vec!["docs", "mine"]]);
     let text = format!("[server]\nfolders = [\"dcs\"]\n{tables}");
     let shown = read(place.path(), &text).unwrap_err();

@@ -18,17 +18,17 @@ fn admits(plan: &HttpPlan, host: &str) -> bool {
 fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     assert_eq!(plan("[server]").http, None);
     let usual = http("");
-    assert_eq!(usual, HttpPlan::usual(1_048_576));
+    assert_eq!(usual, HttpPlan::with_defaults(1_048_576));
     assert_eq!(
         (usual.listen.to_string().as_str(), usual.path.as_str()),
         ("127.0.0.1:8080", "/mcp")
     );
-    assert!(usual.is_private() && usual.tls.is_none());
+    assert!(usual.is_loopback() && usual.tls.is_none());
     assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
     let connections = creole::budget::max_connections();
-    assert_eq!((usual.limits.connections, usual.limits.sessions), (connections, 10_000));
+    assert_eq!((usual.limits.max_connections, usual.limits.max_sessions), (connections, 10_000));
     let half = connections.div_ceil(2);
-    assert_eq!((usual.limits.connections_per_address, usual.limits.buffered), (half, None));
+    assert_eq!((usual.limits.max_connections_per_address, usual.limits.max_buffered), (half, None));
     assert!(!usual.proxies.contains("127.0.0.1".parse().unwrap()));
     let waits = [
         usual.limits.header_timeout,
@@ -56,7 +56,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         "#,
     );
     assert_eq!(plan.listen, "192.0.2.7:443".parse().unwrap());
-    assert!(!plan.is_private());
+    assert!(!plan.is_loopback());
     assert_eq!((plan.path.as_str(), plan.legacy_sse.as_deref()), ("/a/b.c", Some("/sse")));
     for host in ["localhost", "mcp.example.com:1", "ann.example:8443", "192.0.2.7"] {
         assert!(admits(&plan, host), "{host}");
@@ -67,8 +67,8 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         assert_eq!(plan.proxies.contains(address.parse().unwrap()), expected, "{address}");
     }
     let limits = plan.limits;
-    assert_eq!((limits.connections_per_address, limits.buffered), (1, Some(2_097_152)));
-    assert_eq!((limits.body, limits.connections, limits.sessions), (2048, 3, 4));
+    assert_eq!((limits.max_connections_per_address, limits.max_buffered), (1, Some(2_097_152)));
+    assert_eq!((limits.max_body, limits.max_connections, limits.max_sessions), (2048, 3, 4));
     assert_eq!(limits.header_timeout, Duration::from_secs(5));
     assert_eq!(limits.body_timeout, Duration::from_secs(6));
     assert_eq!(limits.idle_timeout, Duration::from_secs(7));
@@ -79,7 +79,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
 #[test]
 fn the_largest_body_is_the_dialects_largest_message_unless_written() {
     let plan = plan("[server.dialect]\nmax_message = 4096\n[http]");
-    assert_eq!(plan.http.unwrap().limits.body, 4096);
+    assert_eq!(plan.http.unwrap().limits.max_body, 4096);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn certificates_are_found_beside_the_file_that_names_them() {
     let path = folder.path().join("creole.toml");
     let text = "[server]\n[http.tls]\ncertificate = \"a.pem\"\nkey = \"/etc/b.pem\"\n";
     fs::write(&path, text).unwrap();
-    let tls = Plan::load(Source::File(&path), PACKS).unwrap().http.unwrap().tls.unwrap();
+    let tls = Plan::load(ConfigSource::File(&path), PACKS).unwrap().http.unwrap().tls.unwrap();
     let certificate = folder.path().join("a.pem");
     assert_eq!(tls, TlsPlan { certificate, key: PathBuf::from("/etc/b.pem") });
 }
@@ -111,9 +111,9 @@ fn an_address_is_written_as_people_write_it() {
         assert_eq!(address(text), expected.map(|it| it.parse().unwrap()), "{text}");
     }
     let mapped = http("listen = \"[::ffff:127.0.0.1]:1\"");
-    assert!(mapped.is_private());
+    assert!(mapped.is_loopback());
     let open = http("listen = \"0.0.0.0:1\"");
-    assert!(!open.is_private() && !admits(&open, "0.0.0.0"));
+    assert!(!open.is_loopback() && !admits(&open, "0.0.0.0"));
 }
 
 #[test]

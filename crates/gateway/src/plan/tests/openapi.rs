@@ -28,7 +28,7 @@ fn folder() -> TempDir {
 fn read(text: &str) -> Result<Plan, String> {
     let folder = folder();
     Plan::read(text, folder.path(), PACKS, &environment)
-        .map_err(|problem| problem.shown_in("creole.toml", text).to_string())
+        .map_err(|problem| problem.into_error("creole.toml", text).to_string())
 }
 
 fn api(plan: &Plan) -> &Api {
@@ -92,7 +92,7 @@ fn a_service_is_all_that_was_written() {
         if path.ends_with("secret.txt"))
     );
     assert!(!format!("{:?}", api.tools).contains("ann"), "a secret is not shown");
-    assert_eq!(plan.offered().count(), 1);
+    assert_eq!(plan.offered_recipes().count(), 1);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::{environment, plan};
-use crate::plan::{Plan, Told};
+use crate::plan::{ClientScope, Plan};
 
 #[track_caller]
-fn between(old: &str, new: &str, told: Told) -> Option<&'static str> {
+fn between(old: &str, new: &str, told: ClientScope) -> Option<&'static str> {
     plan(new).needs_restart(&plan(old), told)
 }
 
@@ -19,7 +19,7 @@ fn what_everything_depends_on_needs_a_restart() {
         ("[server]\nname = \"a\"\n[state]\nfile = \"s.sqlite\"", "`[state]`"),
         ("[server]\nname = \"a\"\n[log]\nformat = \"json\"", "`format` in `[log]`"),
     ] {
-        assert_eq!(between(old, new, Told::Each), Some(what), "{new}");
+        assert_eq!(between(old, new, ClientScope::Many), Some(what), "{new}");
     }
 }
 
@@ -32,8 +32,8 @@ fn what_one_client_was_told_is_told_to_others_anew() {
         ("[server]\nname = \"a\"\nversion = \"2\"", "`version`"),
         ("[server]\nname = \"a\"\n[server.limits]\ncalls_in_flight = 7", "`limits`"),
     ] {
-        assert_eq!(between(old, new, Told::One), Some(what), "{new}");
-        assert_eq!(between(old, new, Told::Each), None, "{new}");
+        assert_eq!(between(old, new, ClientScope::Single), Some(what), "{new}");
+        assert_eq!(between(old, new, ClientScope::Many), None, "{new}");
     }
 }
 
@@ -62,7 +62,7 @@ fn a_site_may_be_asked_otherwise_but_stays_the_same() {
             Some("whether callers sign in at the site of `[wordpress]`"),
         ),
     ] {
-        assert_eq!(with(new).needs_restart(&old, Told::Each), what, "{new}");
+        assert_eq!(with(new).needs_restart(&old, ClientScope::Many), what, "{new}");
     }
 }
 
@@ -73,5 +73,5 @@ fn everything_else_is_taken_over() {
                [upstreams.far]\nurl = \"http://127.0.0.1:1/mcp\"\n\
                [[server.chain]]\nkind = \"timeout\"\nseconds = 3\n\
                [log]\nlevel = \"debug\"";
-    assert_eq!(between(old, new, Told::One), None);
+    assert_eq!(between(old, new, ClientScope::Single), None);
 }

@@ -28,7 +28,7 @@ url = "https://wiki.example.com/mcp"
 #[test]
 fn each_server_is_a_plan_of_its_own() {
     let plan = plan(TWO);
-    let each = plan.each();
+    let each = plan.split();
     let told: Vec<_> = each
         .iter()
         .map(|plan| {
@@ -40,14 +40,14 @@ fn each_server_is_a_plan_of_its_own() {
         told,
         [("front", None, vec!["files", "wiki"]), ("back", Some("/inner"), vec!["files"])]
     );
-    assert_eq!(plan.named("back").unwrap(), each[1]);
-    assert_eq!(plan.named("side"), None);
+    assert_eq!(plan.only_named("back").unwrap(), each[1]);
+    assert_eq!(plan.only_named("side"), None);
 }
 
 #[test]
 fn one_of_several_without_a_path_is_found_by_its_name() {
     let plan = plan("[[servers]]\nname = \"a\"\n[[servers]]\nname = \"b\"\n");
-    assert_eq!(plan.each()[1].server.path.as_deref(), Some("/b/mcp"));
+    assert_eq!(plan.split()[1].server.path.as_deref(), Some("/b/mcp"));
 }
 
 #[test]
@@ -69,5 +69,5 @@ fn what_contradicts_itself_is_refused_where_it_stands() {
 fn a_file_that_only_has_an_upstream_is_a_server_too() {
     let plan = plan("[upstreams.files]\ncommand = [\"x\"]\n");
     assert_eq!((plan.server.name.as_str(), plan.upstreams.len()), ("creole", 1));
-    assert!(plan.server.packs.is_empty() && plan.further.is_empty());
+    assert!(plan.server.packs.is_empty() && plan.other_servers.is_empty());
 }

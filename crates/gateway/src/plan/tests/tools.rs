@@ -144,12 +144,12 @@ fn servers_choose_their_tools() {
     "#;
     let plan = plan(text);
     let offered: Vec<Vec<String>> = plan
-        .each()
+        .split()
         .iter()
-        .map(|plan| plan.offered().map(|recipe| recipe.name().to_owned()).collect())
+        .map(|plan| plan.offered_recipes().map(|recipe| recipe.name().to_owned()).collect())
         .collect();
     assert_eq!(offered, [vec!["one"], vec!["one", "two"]]);
-    assert!(plan.has_own());
+    assert!(plan.has_own_items());
     let said = refusal(&text.replace("[\"one\"]", "[\"tow\"]")).to_string();
     assert!(said.contains("unknown tool `tow`") && said.contains("did you mean `two`"), "{said}");
 }

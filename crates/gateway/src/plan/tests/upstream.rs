@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::upstream::{Reached, Secret, Token};
+use super::super::upstream::{Secret, TokenSource, UpstreamAddress};
 use super::*;
-use crate::config::words::{Affinity, UpstreamEra};
+use crate::config::enums::{AffinityChoice, UpstreamEra};
 
 fn upstream(table: &str) -> UpstreamPlan {
     plan(&format!("[server]\n[upstreams.files]\n{table}")).upstreams.remove(0)
@@ -15,19 +15,19 @@ fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
     let files = upstream(
         "command = [\"npx\", \"-y\", \"server\"]\nenv = { A = \"${WHO}\" }\nenv_pass = [\"PATH\"]\ncwd = \"data\"",
     );
-    let reached = Reached::Command {
+    let reached = UpstreamAddress::Command {
         command: ["npx", "-y", "server"].map(str::to_owned).to_vec(),
         env: vec![("A".to_owned(), Secret("ann".to_owned()))],
         env_pass: vec!["PATH".to_owned()],
         cwd: Some(PathBuf::from("data")),
     };
-    assert_eq!(files.reached, reached);
+    assert_eq!(files.address, reached);
     assert_eq!((files.name.as_str(), files.prefix.as_str()), ("files", "files__"));
     assert_eq!((files.revision, files.era), (None, UpstreamEra::Auto));
-    assert_eq!((files.affinity, files.interactive), (Affinity::Principal, true));
-    assert_eq!((files.timeout.as_secs(), files.startup.as_secs()), (60, 30));
-    assert_eq!((files.most_waiting, files.most_sessions), (1024, 64));
-    assert_eq!(upstream("command = [\"a\"]\nmost_sessions = 3").most_sessions, 3);
+    assert_eq!((files.affinity, files.interactive), (AffinityChoice::Principal, true));
+    assert_eq!((files.timeout.as_secs(), files.startup_timeout.as_secs()), (60, 30));
+    assert_eq!((files.max_parked_calls, files.max_sessions), (1024, 64));
+    assert_eq!(upstream("command = [\"a\"]\nmost_sessions = 3").max_sessions, 3);
     assert_eq!(files.dialect, builtin("spec").unwrap());
 }
 
@@ -39,24 +39,27 @@ fn an_address_is_called_with_its_headers_which_are_not_shown() {
     assert!(!format!("{remote:?}").contains("s3cret"));
     let headers = vec![("Authorization".to_owned(), Secret("Bearer s3cret".to_owned()))];
     let url = "https://example.com/mcp".to_owned();
-    assert_eq!(remote.reached, Reached::Url { url, headers, token: None, authorities: None });
+    assert_eq!(
+        remote.address,
+        UpstreamAddress::Url { url, headers, token: None, authorities: None }
+    );
     assert_eq!((remote.prefix.as_str(), remote.era), ("gh_", UpstreamEra::Stateless));
 }
 
 #[test]
 fn a_token_comes_from_a_file_beside_the_configuration_or_from_a_program() {
-    let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).reached {
-        Reached::Url { token, .. } => token,
+    let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).address {
+        UpstreamAddress::Url { token, .. } => token,
         other => panic!("{other:?}"),
     };
-    let file = upstream("url = \"http://a\"\ntoken_file = \"t\"").within("/etc/x".as_ref());
+    let file = upstream("url = \"http://a\"\ntoken_file = \"t\"").resolve_paths("/etc/x".as_ref());
     let path = PathBuf::from("/etc/x/t");
     assert!(
-        matches!(file.reached, Reached::Url { token: Some(Token::File(it)), .. } if it == path)
+        matches!(file.address, UpstreamAddress::Url { token: Some(TokenSource::File(it)), .. } if it == path)
     );
     let command = ["gh", "auth", "token"].map(str::to_owned).to_vec();
     let written = "token_command = [\"gh\", \"auth\", \"token\"]";
-    assert_eq!(token(written), Some(Token::Command(command)));
+    assert_eq!(token(written), Some(TokenSource::Command(command)));
     assert_eq!(token(""), None);
 }
 

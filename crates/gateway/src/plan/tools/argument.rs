@@ -8,45 +8,45 @@ use creole_tools::recipe::template::is_argument_name;
 use serde_json::{Map, Value, json};
 
 use super::check_schema;
-use crate::config::error::Problem;
+use crate::config::enums::{ArgumentKind, ItemKind};
+use crate::config::error::ConfigProblem;
 use crate::config::tools::ArgumentTable;
-use crate::config::value::{Entries, Placed};
-use crate::config::words::{ArgumentKind, ItemKind};
+use crate::config::value::{Entries, Spanned};
 
 /// The most arguments of one tool.
-const MOST: usize = 100;
+const MAX_ARGUMENTS: usize = 100;
 
 /// The arguments, each with the place of its name.
 pub(super) fn resolve(
-    tables: Option<Entries<Placed<ArgumentTable>>>,
-) -> Result<Vec<(Range<usize>, RecipeArgument)>, Problem> {
+    tables: Option<Entries<Spanned<ArgumentTable>>>,
+) -> Result<Vec<(Range<usize>, RecipeArgument)>, ConfigProblem> {
     let tables = tables.map(|tables| tables.0).unwrap_or_default();
-    if let Some((name, _)) = tables.get(MOST) {
-        let what = format!("a tool has at most {MOST} arguments");
-        return Err(Problem::new(what).at(name.span.clone()));
+    if let Some((name, _)) = tables.get(MAX_ARGUMENTS) {
+        let what = format!("a tool has at most {MAX_ARGUMENTS} arguments");
+        return Err(ConfigProblem::new(what).at(name.span.clone()));
     }
     tables.into_iter().map(|(name, table)| argument(name, table.value)).collect()
 }
 
 fn argument(
-    name: Placed<String>,
+    name: Spanned<String>,
     table: ArgumentTable,
-) -> Result<(Range<usize>, RecipeArgument), Problem> {
-    let Placed { value: name, span } = name;
+) -> Result<(Range<usize>, RecipeArgument), ConfigProblem> {
+    let Spanned { value: name, span } = name;
     if !is_argument_name(&name) {
         let help = "write letters, digits, `_` or `-`, and a letter first";
         let what = format!("`{name}` is no name for an argument");
-        return Err(Problem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(what).help(help).at(span));
     }
     if let (Some(required), Some(_)) = (&table.required, &table.default)
         && required.value
     {
-        return Err(Problem::new("an argument that every call has needs no `default`")
+        return Err(ConfigProblem::new("an argument that every call has needs no `default`")
             .help("leave `required` or `default` out")
             .at(required.span.clone()));
     }
     let kind = kind(table.kind.value);
-    check_fit(&table, kind)?;
+    check_bounds(&table, kind)?;
     let schema = schema(&table);
     check_schema(&schema).map_err(|problem| problem.at(span.clone()))?;
     let required = table.required.map_or(table.default.is_none(), |required| required.value);
@@ -55,7 +55,7 @@ fn argument(
         && checks.validate(&default.value).is_err()
     {
         let what = format!("the default of `{name}` is not one of its values");
-        return Err(Problem::new(what).at(default.span.clone()));
+        return Err(ConfigProblem::new(what).at(default.span.clone()));
     }
     let argument = RecipeArgument {
         name,
@@ -81,7 +81,7 @@ fn kind(word: ArgumentKind) -> ArgumentType {
 }
 
 /// That a bound is for what the argument is.
-fn check_fit(table: &ArgumentTable, kind: ArgumentType) -> Result<(), Problem> {
+fn check_bounds(table: &ArgumentTable, kind: ArgumentType) -> Result<(), ConfigProblem> {
     let (text, list) = (kind == ArgumentType::String, kind == ArgumentType::Array);
     let number = matches!(kind, ArgumentType::Integer | ArgumentType::Number);
     let span = |span: &Range<usize>| span.clone();
@@ -98,7 +98,7 @@ fn check_fit(table: &ArgumentTable, kind: ArgumentType) -> Result<(), Problem> {
     ];
     match bounds.into_iter().find(|(_, written, fits, _)| written.is_some() && !fits) {
         Some((key, Some(written), _, of)) => {
-            Err(Problem::new(format!("`{key}` is for arguments that are {of}")).at(written))
+            Err(ConfigProblem::new(format!("`{key}` is for arguments that are {of}")).at(written))
         }
         _ => Ok(()),
     }

@@ -9,34 +9,35 @@ use creole_tools::recipe::secret::SecretSource;
 use creole_tools::recipe::template::Template;
 use creole_tools::recipe::tool_result::ResultFormat;
 
+use super::argument_uses::{ArgumentUses, ValueContext};
 use super::interpreter;
-use super::terms::{Place, Terms};
-use super::within;
-use crate::config::error::Problem;
-use crate::config::tools::{ToolTable, WordChoice};
-use crate::config::value::{Entries, Placed, Within};
-use crate::config::words::ResultKind;
+use super::resolve_file;
+use crate::config::enums::ResultKind;
+use crate::config::error::ConfigProblem;
+use crate::config::tools::{CommandWord, ToolTable};
+use crate::config::value::{Entries, Ranged, Spanned};
 use crate::plan::count;
-use crate::plan::upstream::{passed, variable, variable_name};
+use crate::plan::upstream::{inherited_variables, variable, variable_name};
 
 /// The command of a tool, and the keys beside it.
 pub(super) fn resolve(
-    command: Placed<Vec<Placed<WordChoice>>>,
+    command: Spanned<Vec<Spanned<CommandWord>>>,
     table: ToolTable,
-    terms: &mut Terms<'_>,
+    terms: &mut ArgumentUses<'_>,
     folder: &Path,
-) -> Result<CommandRecipe, Problem> {
-    let Placed { value: mut written, span } = command;
+) -> Result<CommandRecipe, ConfigProblem> {
+    let Spanned { value: mut written, span } = command;
     let help = "write the program and its arguments, such as `[\"git\", \"log\"]`";
-    let nothing = || Problem::new("`command` names no program").help(help).at(span.clone());
+    let nothing = || ConfigProblem::new("`command` names no program").help(help).at(span.clone());
     if written.is_empty() {
         return Err(nothing());
     }
     let program = match written.remove(0) {
-        Placed { value: WordChoice::Word(word), span } => program(&word, folder, span)?,
+        Spanned { value: CommandWord::Word(word), span } => program(&word, folder, span)?,
         _ => return Err(nothing()),
     };
-    let stdin = table.stdin.map(|stdin| terms.placed(&stdin, Place::Any)).transpose()?;
+    let stdin =
+        table.stdin.map(|stdin| terms.template_at(&stdin, ValueContext::Any)).transpose()?;
     let words = words(written, terms)?;
     if !table.dangerously_let_callers_write_scripts.is_some_and(|it| it.value) {
         interpreter::check(&program, &words).map_err(|problem| problem.at(span))?;
@@ -46,9 +47,9 @@ pub(super) fn resolve(
         words,
         stdin,
         env: environment(table.env, table.env_files, folder)?,
-        env_pass: passed(table.env_pass.map(|it| it.value).unwrap_or_default())?,
-        directory: table.cwd.map(|cwd| within(folder, "cwd", cwd)).transpose()?,
-        success_codes: success(table.exit_codes)?,
+        env_pass: inherited_variables(table.env_pass.map(|it| it.value).unwrap_or_default())?,
+        directory: table.cwd.map(|cwd| resolve_file(folder, "cwd", cwd)).transpose()?,
+        success_codes: success_codes(table.exit_codes)?,
         result: result(table.result, table.mime_type)?,
         progress: table.progress.is_some_and(|it| it.value),
         max_concurrent: table.concurrency.map_or(16, |it| count(it.value.get())),
@@ -56,7 +57,7 @@ pub(super) fn resolve(
 }
 
 /// That the keys of commands are not beside something else.
-pub(super) fn check_absent(table: &ToolTable) -> Result<(), Problem> {
+pub(super) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     let spans = [
         (
             "dangerously_let_callers_write_scripts",
@@ -75,7 +76,7 @@ pub(super) fn check_absent(table: &ToolTable) -> Result<(), Problem> {
     ];
     match spans.into_iter().find_map(|(key, span)| Some((key, span?))) {
         Some((key, span)) => {
-            Err(Problem::new(format!("`{key}` is for tools that have a `command`"))
+            Err(ConfigProblem::new(format!("`{key}` is for tools that have a `command`"))
                 .help("leave it out, or see whether the table `http` has a key for it")
                 .at(span.clone()))
         }
@@ -83,7 +84,11 @@ pub(super) fn check_absent(table: &ToolTable) -> Result<(), Problem> {
     }
 }
 
-fn program(word: &str, folder: &Path, span: Range<usize>) -> Result<std::path::PathBuf, Problem> {
+fn program(
+    word: &str,
+    folder: &Path,
+    span: Range<usize>,
+) -> Result<std::path::PathBuf, ConfigProblem> {
     let wrong = if word.trim().is_empty() || word.contains('\0') {
         "`command` names no program".to_owned()
     } else if Template::parse(word).is_ok_and(|template| template.literal().is_none()) {
@@ -93,23 +98,25 @@ fn program(word: &str, folder: &Path, span: Range<usize>) -> Result<std::path::P
     } else {
         return Ok(word.into());
     };
-    Err(Problem::new(wrong).help("name the program; its arguments may have placeholders").at(span))
+    Err(ConfigProblem::new(wrong)
+        .help("name the program; its arguments may have placeholders")
+        .at(span))
 }
 
 fn words(
-    written: Vec<Placed<WordChoice>>,
-    terms: &mut Terms<'_>,
-) -> Result<Vec<WordGroup>, Problem> {
+    written: Vec<Spanned<CommandWord>>,
+    terms: &mut ArgumentUses<'_>,
+) -> Result<Vec<WordGroup>, ConfigProblem> {
     let mut groups: Vec<WordGroup> = Vec::new();
-    for Placed { value, span } in written {
+    for Spanned { value, span } in written {
         let group = group(value, terms).map_err(|problem| problem.at(span.clone()))?;
         if let ([word], Some(option)) = (group.words.as_slice(), groups.last().and_then(option))
-            && !terms.is_certain(word)
+            && !terms.is_always_filled(word)
         {
             let what = format!("without its value, `{option}` would be left behind");
             let help = "write the two as a list of their own, which is left out as a whole: [\"--option\", \
                         \"{value}\"]";
-            return Err(Problem::new(what).help(help).at(span));
+            return Err(ConfigProblem::new(what).help(help).at(span));
         }
         groups.push(group);
     }
@@ -126,16 +133,16 @@ fn option(group: &WordGroup) -> Option<String> {
     .map(str::to_owned)
 }
 
-fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<WordGroup, Problem> {
+fn group(written: CommandWord, terms: &mut ArgumentUses<'_>) -> Result<WordGroup, ConfigProblem> {
     let (when, words) = match written {
-        WordChoice::Word(word) => (None, vec![word]),
-        WordChoice::Words(words) => (None, words),
-        WordChoice::When(table) => {
+        CommandWord::Word(word) => (None, vec![word]),
+        CommandWord::Words(words) => (None, words),
+        CommandWord::When(table) => {
             if terms.argument(&table.when)?.kind != ArgumentType::Boolean {
                 let what = format!("the argument `{}` is not yes or no", table.when);
-                return Err(Problem::new(what)
+                return Err(ConfigProblem::new(what)
                     .help("give it `type = \"boolean\"`")
-                    .about(&table.when));
+                    .about_part(&table.when));
             }
             (Some(table.when), table.words)
         }
@@ -144,11 +151,11 @@ fn group(written: WordChoice, terms: &mut Terms<'_>) -> Result<WordGroup, Proble
     Ok(WordGroup { when, words })
 }
 
-fn word(text: &str, terms: &mut Terms<'_>) -> Result<Template, Problem> {
+fn word(text: &str, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
     if text.contains('\0') {
-        return Err(Problem::new("a word has a NUL character"));
+        return Err(ConfigProblem::new("a word has a NUL character"));
     }
-    let template = terms.template(text, Place::ListAlone)?;
+    let template = terms.template(text, ValueContext::ListAlone)?;
     let beginning = template.literal_prefix();
     if !beginning.is_empty()
         && beginning.bytes().all(|byte| byte == b'-')
@@ -157,16 +164,16 @@ fn word(text: &str, terms: &mut Terms<'_>) -> Result<Template, Problem> {
     {
         let what = format!("callers would choose the option: `{{{name}}}` follows the dashes");
         let help = format!("list the options that there are: `enum = […]` for `{name}`");
-        return Err(Problem::new(what).help(help).about(text));
+        return Err(ConfigProblem::new(what).help(help).about_part(text));
     }
     Ok(template)
 }
 
 fn environment(
-    env: Option<Placed<Entries<Placed<String>>>>,
-    files: Option<Placed<Entries<Placed<String>>>>,
+    env: Option<Spanned<Entries<Spanned<String>>>>,
+    files: Option<Spanned<Entries<Spanned<String>>>>,
     folder: &Path,
-) -> Result<Vec<(String, SecretSource)>, Problem> {
+) -> Result<Vec<(String, SecretSource)>, ConfigProblem> {
     let mut variables = Vec::new();
     for entry in env.map(|env| env.value.0).unwrap_or_default() {
         let (name, secret) = variable(entry)?;
@@ -174,44 +181,46 @@ fn environment(
     }
     for (name, path) in files.map(|files| files.value.0).unwrap_or_default() {
         let name = variable_name(name)?;
-        let path = within(folder, &name, path)?;
+        let path = resolve_file(folder, &name, path)?;
         variables.push((name, SecretSource::File(path)));
     }
     Ok(variables)
 }
 
-fn success(written: Option<Placed<Vec<Within<0, 255>>>>) -> Result<Vec<i32>, Problem> {
-    let Some(Placed { value, span }) = written else { return Ok(vec![0]) };
+fn success_codes(written: Option<Spanned<Vec<Ranged<0, 255>>>>) -> Result<Vec<i32>, ConfigProblem> {
+    let Some(Spanned { value, span }) = written else { return Ok(vec![0]) };
     if value.is_empty() {
-        return Err(Problem::new("`exit_codes` is empty: no call could succeed").at(span));
+        return Err(ConfigProblem::new("`exit_codes` is empty: no call could succeed").at(span));
     }
     Ok(value.into_iter().map(|code| code.get() as i32).collect())
 }
 
 fn result(
-    kind: Option<Placed<ResultKind>>,
-    mime_type: Option<Placed<String>>,
-) -> Result<ResultFormat, Problem> {
+    kind: Option<Spanned<ResultKind>>,
+    mime_type: Option<Spanned<String>>,
+) -> Result<ResultFormat, ConfigProblem> {
     let word = kind.as_ref().map_or(ResultKind::Text, |kind| kind.value);
     match (word, mime_type) {
         (ResultKind::Text, None) => Ok(ResultFormat::Text),
         (ResultKind::Json, None) => Ok(ResultFormat::Json),
         (ResultKind::Image, Some(written)) => {
-            let Placed { value, span } = written;
+            let Spanned { value, span } = written;
             let is_picture = value.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
             match is_picture && value.bytes().all(|byte| byte.is_ascii_graphic()) {
                 true => Ok(ResultFormat::Image(value)),
-                false => Err(Problem::new(format!("`{value}` is no media type of a picture"))
-                    .help("write one such as `image/png`")
-                    .at(span)),
+                false => {
+                    Err(ConfigProblem::new(format!("`{value}` is no media type of a picture"))
+                        .help("write one such as `image/png`")
+                        .at(span))
+                }
             }
         }
         (ResultKind::Image, None) => {
-            let problem = Problem::new("a picture needs a media type")
+            let problem = ConfigProblem::new("a picture needs a media type")
                 .help("add `mime_type = \"image/png\"`, or what it is");
             Err(kind.into_iter().fold(problem, |problem, kind| problem.at(kind.span)))
         }
-        (_, Some(written)) => Err(Problem::new("`mime_type` is for pictures")
+        (_, Some(written)) => Err(ConfigProblem::new("`mime_type` is for pictures")
             .help("add `result = \"image\"`, or leave it out")
             .at(written.span)),
     }

@@ -9,13 +9,13 @@ use creole_tools::recipe::secret::{Secret, SecretSource};
 use creole_tools::recipe::template::Template;
 use serde_json::Value;
 
-use super::terms::{Place, Terms};
-use super::within;
-use crate::config::error::Problem;
+use super::argument_uses::{ArgumentUses, ValueContext};
+use super::resolve_file;
+use crate::config::enums::{HttpMethod, ResponseForm};
+use crate::config::error::ConfigProblem;
 use crate::config::tools::{HttpAuthTable, HttpToolTable};
-use crate::config::value::{Entries, Placed};
-use crate::config::words::{AnswerForm, HttpMethod};
-use crate::plan::upstream::{address, header};
+use crate::config::value::{Entries, Spanned};
+use crate::plan::upstream::{endpoint_url, header};
 
 /// Headers that the transport writes itself.
 pub(in crate::plan) const OWN_HEADERS: [&str; 9] = [
@@ -30,28 +30,28 @@ pub(in crate::plan) const OWN_HEADERS: [&str; 9] = [
     "upgrade",
 ];
 /// How deep a body may be.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The service of a tool.
 pub(super) fn resolve(
     table: HttpToolTable,
     is_idempotent: bool,
-    terms: &mut Terms<'_>,
+    terms: &mut ArgumentUses<'_>,
     folder: &Path,
-) -> Result<HttpRecipe, Problem> {
-    let method = verb(table.method.unwrap_or(HttpMethod::Get));
+) -> Result<HttpRecipe, ConfigProblem> {
+    let method = request_method(table.method.unwrap_or(HttpMethod::Get));
     if let (RequestMethod::Get, Some(body)) = (method, &table.body) {
-        return Err(Problem::new("a request that only reads has no `body`")
+        return Err(ConfigProblem::new("a request that only reads has no `body`")
             .help("add a `method`, or use `query`")
             .at(body.span.clone()));
     }
     let retries = match table.retries {
         None if method == RequestMethod::Get => 2,
         None => 0,
-        Some(Placed { value, span }) => {
+        Some(Spanned { value, span }) => {
             let retries = value.get();
             if retries > 0 && !method.is_idempotent() && !is_idempotent {
-                return Err(Problem::new("what may not happen twice is not tried again")
+                return Err(ConfigProblem::new("what may not happen twice is not tried again")
                     .help("leave `retries` out, or say that the tool is `idempotent`")
                     .at(span));
             }
@@ -59,7 +59,7 @@ pub(super) fn resolve(
         }
     };
     if table.template.is_some() {
-        terms.use_all();
+        terms.mark_all_used();
     }
     Ok(HttpRecipe {
         method,
@@ -70,11 +70,11 @@ pub(super) fn resolve(
         auth: table.auth.map(|table| auth(table, folder)).transpose()?,
         retries,
         allow_private: table.allow_private.unwrap_or(false),
-        response: answer(table.pick, table.template, table.result)?,
+        response: response_options(table.pick, table.template, table.result)?,
     })
 }
 
-pub(in crate::plan) fn verb(word: HttpMethod) -> RequestMethod {
+pub(in crate::plan) fn request_method(word: HttpMethod) -> RequestMethod {
     match word {
         HttpMethod::Get => RequestMethod::Get,
         HttpMethod::Post => RequestMethod::Post,
@@ -85,17 +85,17 @@ pub(in crate::plan) fn verb(word: HttpMethod) -> RequestMethod {
 }
 
 /// An address whose host nobody but the configuration chooses.
-fn url(written: Placed<String>, terms: &mut Terms<'_>) -> Result<Template, Problem> {
+fn url(written: Spanned<String>, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
     let span = written.span.clone();
-    let template = terms.placed(&written, Place::Plain)?;
-    address(written)?;
+    let template = terms.template_at(&written, ValueContext::Scalar)?;
+    endpoint_url(written)?;
     let host = template.literal_prefix().split_once("://").map_or("", |(_, rest)| rest);
     let is_whole = host.contains(['/', '?']) || template.literal().is_some();
     let wrong = if !is_whole {
-        Problem::new("the host cannot be an argument: callers would choose who is asked")
+        ConfigProblem::new("the host cannot be an argument: callers would choose who is asked")
             .help("write the host out; placeholders may stand behind the first `/` of the path")
-    } else if !terms.is_certain(&template) {
-        Problem::new("an address cannot do without one of its arguments")
+    } else if !terms.is_always_filled(&template) {
+        ConfigProblem::new("an address cannot do without one of its arguments")
             .help("make it required, give it a `default`, or move it to `query`")
     } else {
         return Ok(template);
@@ -104,38 +104,45 @@ fn url(written: Placed<String>, terms: &mut Terms<'_>) -> Result<Template, Probl
 }
 
 fn query(
-    written: Option<Entries<Placed<String>>>,
-    terms: &mut Terms<'_>,
-) -> Result<Vec<(String, Template)>, Problem> {
+    written: Option<Entries<Spanned<String>>>,
+    terms: &mut ArgumentUses<'_>,
+) -> Result<Vec<(String, Template)>, ConfigProblem> {
     let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
-    let entry = |(name, value): (Placed<String>, Placed<String>)| {
-        Ok((name.value, terms.placed(&value, Place::ListAlone)?))
+    let entry = |(name, value): (Spanned<String>, Spanned<String>)| {
+        Ok((name.value, terms.template_at(&value, ValueContext::ListAlone)?))
     };
     entries.map(entry).collect()
 }
 
 fn headers(
-    written: Option<Entries<Placed<String>>>,
-    terms: &mut Terms<'_>,
-) -> Result<Vec<(String, Template)>, Problem> {
+    written: Option<Entries<Spanned<String>>>,
+    terms: &mut ArgumentUses<'_>,
+) -> Result<Vec<(String, Template)>, ConfigProblem> {
     let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
-    let entry = |(name, value): (Placed<String>, Placed<String>)| {
-        let template = terms.placed(&value, Place::Plain)?;
+    let entry = |(name, value): (Spanned<String>, Spanned<String>)| {
+        let template = terms.template_at(&value, ValueContext::Scalar)?;
         Ok((header((name, value), &OWN_HEADERS)?.0, template))
     };
     entries.map(entry).collect()
 }
 
-fn whole_body(written: &Placed<Value>, terms: &mut Terms<'_>) -> Result<JsonTemplate, Problem> {
-    body(&written.value, terms, DEEPEST).map_err(|problem| problem.at(written.span.clone()))
+fn whole_body(
+    written: &Spanned<Value>,
+    terms: &mut ArgumentUses<'_>,
+) -> Result<JsonTemplate, ConfigProblem> {
+    body(&written.value, terms, MAX_DEPTH).map_err(|problem| problem.at(written.span.clone()))
 }
 
-fn body(value: &Value, terms: &mut Terms<'_>, deepest: usize) -> Result<JsonTemplate, Problem> {
+fn body(
+    value: &Value,
+    terms: &mut ArgumentUses<'_>,
+    deepest: usize,
+) -> Result<JsonTemplate, ConfigProblem> {
     let Some(deeper) = deepest.checked_sub(1) else {
-        return Err(Problem::new(format!("`body` is deeper than {DEEPEST} levels")));
+        return Err(ConfigProblem::new(format!("`body` is deeper than {MAX_DEPTH} levels")));
     };
     match value {
-        Value::String(text) => terms.template(text, Place::Any).map(JsonTemplate::Text),
+        Value::String(text) => terms.template(text, ValueContext::Any).map(JsonTemplate::Text),
         Value::Array(items) => {
             let items = items.iter().map(|item| body(item, terms, deeper));
             Ok(JsonTemplate::List(items.collect::<Result<_, _>>()?))
@@ -143,25 +150,29 @@ fn body(value: &Value, terms: &mut Terms<'_>, deepest: usize) -> Result<JsonTemp
         Value::Object(members) => {
             let member =
                 |(key, value): (&String, &Value)| Ok((key.clone(), body(value, terms, deeper)?));
-            Ok(JsonTemplate::Object(members.iter().map(member).collect::<Result<_, Problem>>()?))
+            Ok(JsonTemplate::Object(
+                members.iter().map(member).collect::<Result<_, ConfigProblem>>()?,
+            ))
         }
         other => Ok(JsonTemplate::Plain(other.clone())),
     }
 }
 
 pub(in crate::plan) fn auth(
-    written: Placed<HttpAuthTable>,
+    written: Spanned<HttpAuthTable>,
     folder: &Path,
-) -> Result<Auth, Problem> {
-    let Placed { value: table, span } = written;
-    let held = |here: Option<Placed<String>>, file: Option<Placed<String>>, key: &str| match (
+) -> Result<Auth, ConfigProblem> {
+    let Spanned { value: table, span } = written;
+    let held = |here: Option<Spanned<String>>, file: Option<Spanned<String>>, key: &str| match (
         here, file,
     ) {
         (Some(here), None) => Ok(Some(SecretSource::Inline(Secret(secret(here)?)))),
-        (None, Some(file)) => within(folder, key, file).map(|path| Some(SecretSource::File(path))),
+        (None, Some(file)) => {
+            resolve_file(folder, key, file).map(|path| Some(SecretSource::File(path)))
+        }
         (None, None) => Ok(None),
         (Some(_), Some(file)) => {
-            Err(Problem::new("a secret is here or in a file, not both").at(file.span))
+            Err(ConfigProblem::new("a secret is here or in a file, not both").at(file.span))
         }
     };
     let bearer = held(table.bearer, table.bearer_file, "bearer_file")?;
@@ -169,29 +180,29 @@ pub(in crate::plan) fn auth(
     let value = held(table.value, table.value_file, "value_file")?;
     match (bearer, table.user, password, table.header, value) {
         (Some(token), None, None, None, None) => Ok(Auth::Bearer(token)),
-        (None, Some(user), Some(password), None, None) => user_of(user, password),
+        (None, Some(user), Some(password), None, None) => basic_auth(user, password),
         (None, None, None, Some(name), Some(value)) => {
-            let empty = Placed { value: String::new(), span: name.span.clone() };
+            let empty = Spanned { value: String::new(), span: name.span.clone() };
             Ok(Auth::Header { name: header((name, empty), &OWN_HEADERS)?.0, value })
         }
-        _ => Err(Problem::new("`auth` is a token, a name and a password, or a header and its value")
+        _ => Err(ConfigProblem::new("`auth` is a token, a name and a password, or a header and its value")
             .help("write `bearer`, or `user` and `password`, or `header` and `value`; for each secret there is a \
                    key that ends in `_file`")
             .at(span)),
     }
 }
 
-fn user_of(user: Placed<String>, password: SecretSource) -> Result<Auth, Problem> {
-    let Placed { value: user, span } = user;
+fn basic_auth(user: Spanned<String>, password: SecretSource) -> Result<Auth, ConfigProblem> {
+    let Spanned { value: user, span } = user;
     if user.contains(':') || user.chars().any(char::is_control) {
-        return Err(Problem::new("`user` has a colon or a control character").at(span));
+        return Err(ConfigProblem::new("`user` has a colon or a control character").at(span));
     }
     Ok(Auth::Basic { user, password })
 }
 
 /// A secret that a header can carry.
-fn secret(written: Placed<String>) -> Result<String, Problem> {
-    let Placed { value, span } = written;
+fn secret(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
     let wrong = if value.is_empty() {
         "the secret is empty"
     } else if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -199,30 +210,30 @@ fn secret(written: Placed<String>) -> Result<String, Problem> {
     } else {
         return Ok(value);
     };
-    Err(Problem::new(wrong).at(span).hidden())
+    Err(ConfigProblem::new(wrong).at(span).hide_value())
 }
 
-fn answer(
-    pick: Option<Placed<String>>,
-    template: Option<Placed<String>>,
-    form: Option<AnswerForm>,
-) -> Result<ResponseOptions, Problem> {
-    if let Some(Placed { value, span }) = &pick
+fn response_options(
+    pick: Option<Spanned<String>>,
+    template: Option<Spanned<String>>,
+    form: Option<ResponseForm>,
+) -> Result<ResponseOptions, ConfigProblem> {
+    if let Some(Spanned { value, span }) = &pick
         && !value.starts_with('/')
     {
-        return Err(Problem::new(format!("`{value}` is no JSON pointer"))
+        return Err(ConfigProblem::new(format!("`{value}` is no JSON pointer"))
             .help("begin it with `/`, such as `/items/0/name`")
             .at(span.clone()));
     }
-    if let Some(Placed { value, span }) = &template {
+    if let Some(Spanned { value, span }) = &template {
         check_template(value).map_err(|wrong| {
-            Problem::new(format!("this is no template: {wrong}")).at(span.clone())
+            ConfigProblem::new(format!("this is no template: {wrong}")).at(span.clone())
         })?;
     }
     let form = match form {
         None => ResponseFormat::Auto,
-        Some(AnswerForm::Text) => ResponseFormat::Text,
-        Some(AnswerForm::Json) => ResponseFormat::Json,
+        Some(ResponseForm::Text) => ResponseFormat::Text,
+        Some(ResponseForm::Json) => ResponseFormat::Json,
     };
     Ok(ResponseOptions {
         pick: pick.map(|pick| pick.value),

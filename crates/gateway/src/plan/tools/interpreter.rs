@@ -5,7 +5,7 @@ use std::path::Path;
 use creole_tools::recipe::command::WordGroup;
 use creole_tools::recipe::template::Template;
 
-use crate::config::error::Problem;
+use crate::config::error::ConfigProblem;
 
 /// Programs that take a script as an argument.
 struct Interpreter {
@@ -60,7 +60,7 @@ const LAUNCHERS: &[&str] = &[
 ];
 
 /// Refuses a command whose script has a placeholder.
-pub(super) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), Problem> {
+pub(super) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), ConfigProblem> {
     let words: Vec<&Template> = groups.iter().flat_map(|group| &group.words).collect();
     let name = name(&program.to_string_lossy());
     if let Some(interpreter) = named(&name) {
@@ -78,7 +78,11 @@ pub(super) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), Problem>
     Ok(())
 }
 
-fn check_script(name: &str, interpreter: &Interpreter, words: &[&Template]) -> Result<(), Problem> {
+fn check_script(
+    name: &str,
+    interpreter: &Interpreter,
+    words: &[&Template],
+) -> Result<(), ConfigProblem> {
     for (place, word) in words.iter().enumerate() {
         if !interpreter.is_option(word.literal_prefix()) {
             continue;
@@ -92,7 +96,7 @@ fn check_script(name: &str, interpreter: &Interpreter, words: &[&Template]) -> R
             );
             let help = "pass the value as an argument behind the script, such as [\"sh\", \"-c\", \"wc -l -- \\\"$1\\\"\", \
                         \"sh\", \"{file}\"], or set `dangerously_let_callers_write_scripts = true`";
-            return Err(Problem::new(what).help(help));
+            return Err(ConfigProblem::new(what).help(help));
         }
     }
     Ok(())

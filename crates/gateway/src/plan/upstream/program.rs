@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{Reached, Secret, UpstreamPlan};
+use super::{Secret, UpstreamAddress, UpstreamPlan};
 
 impl UpstreamPlan {
     /// The program that it is started by, if there is none of this name.
     pub fn missing_program(&self) -> Option<&str> {
-        let Reached::Command { command, env, cwd, .. } = &self.reached else { return None };
+        let UpstreamAddress::Command { command, env, cwd, .. } = &self.address else { return None };
         let program = command.first()?;
         let own = env.iter().rev().find(|(name, _)| name == "PATH");
         let path = own.map(|(_, Secret(path))| OsString::from(path));

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::{file, program};
-use crate::config::error::Problem;
-use crate::config::value::Placed;
+use crate::config::error::ConfigProblem;
+use crate::config::value::Spanned;
 
 /// Where a token comes from that may change while this process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum TokenSource {
     /// The first line of this file.
     File(PathBuf),
     /// The first line that this program writes; there is at least the program.
@@ -17,14 +17,14 @@ pub enum Token {
 
 /// The token of a table, which must not name two, nor another one among its headers.
 pub(super) fn resolve(
-    path: Option<Placed<String>>,
-    command: Option<Placed<Vec<Placed<String>>>>,
-    headers: &[(Placed<String>, Placed<String>)],
-) -> Result<Option<Token>, Problem> {
+    path: Option<Spanned<String>>,
+    command: Option<Spanned<Vec<Spanned<String>>>>,
+    headers: &[(Spanned<String>, Spanned<String>)],
+) -> Result<Option<TokenSource>, ConfigProblem> {
     let (key, span, token) = match (path, command) {
         (None, None) => return Ok(None),
         (Some(_), Some(command)) => {
-            return Err(Problem::new(
+            return Err(ConfigProblem::new(
                 "an upstream has a `token_file` or a `token_command`, not both",
             )
             .help("leave one of them out")
@@ -32,16 +32,16 @@ pub(super) fn resolve(
         }
         (Some(path), None) => {
             let span = path.span.clone();
-            ("token_file", span, Token::File(file("token_file", path)?))
+            ("token_file", span, TokenSource::File(file("token_file", path)?))
         }
         (None, Some(command)) => {
             let span = command.span.clone();
-            ("token_command", span, Token::Command(program("token_command", command)?))
+            ("token_command", span, TokenSource::Command(program("token_command", command)?))
         }
     };
     if headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization")) {
         let what = format!("`{key}` and the header `Authorization` would both be sent");
-        return Err(Problem::new(what).help("leave one of them out").at(span));
+        return Err(ConfigProblem::new(what).help("leave one of them out").at(span));
     }
     Ok(Some(token))
 }

@@ -86,7 +86,9 @@ pub(super) async fn resume(
             Ok(ReplicaReply::Lost) => return Ok(lost_call(&call.operation).into()),
             Ok(meanwhile) => forward_to_caller(meanwhile, context).await,
             Err(_) => {
-                return Ok(super::super::internal_fault("another version of this runs there").into());
+                return Ok(
+                    super::super::internal_fault("another version of this runs there").into()
+                );
             }
         }
     }

@@ -33,7 +33,8 @@ async fn served(folder: &TempDir) -> (Arc<Renewal>, Authenticator) {
     let served = Served::new(&plan, &args, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();
     let callers = Authenticator::new(creole_cli::callers(auth).unwrap()).unwrap();
-    let renewal = Renewal::new(&plan, &args, vec![served], Some(callers.clone()), Told::Each);
+    let renewal =
+        Renewal::new(&plan, &args, vec![served], Some(callers.clone()), ClientScope::Many);
     (renewal, callers)
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// What must have happened before work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lifecycle {
+pub enum LifecycleChoice {
     /// Nothing: every request stands alone.
     None,
     /// `initialize` was received.
@@ -19,12 +19,12 @@ pub enum Lifecycle {
     Strict,
 }
 
-impl From<Lifecycle> for dialect::Lifecycle {
-    fn from(word: Lifecycle) -> Self {
+impl From<LifecycleChoice> for dialect::Lifecycle {
+    fn from(word: LifecycleChoice) -> Self {
         match word {
-            Lifecycle::None => Self::None,
-            Lifecycle::Flag => Self::Flag,
-            Lifecycle::Strict => Self::Strict,
+            LifecycleChoice::None => Self::None,
+            LifecycleChoice::Flag => Self::Flag,
+            LifecycleChoice::Strict => Self::Strict,
         }
     }
 }
@@ -32,18 +32,18 @@ impl From<Lifecycle> for dialect::Lifecycle {
 /// What a second `initialize` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RepeatedInitialize {
+pub enum RepeatedInitializeChoice {
     /// It opens the conversation anew.
     Accept,
     /// It is refused, and the first one stands.
     Refuse,
 }
 
-impl From<RepeatedInitialize> for dialect::RepeatedInitializePolicy {
-    fn from(word: RepeatedInitialize) -> Self {
+impl From<RepeatedInitializeChoice> for dialect::RepeatedInitializePolicy {
+    fn from(word: RepeatedInitializeChoice) -> Self {
         match word {
-            RepeatedInitialize::Accept => Self::Accept,
-            RepeatedInitialize::Refuse => Self::Refuse,
+            RepeatedInitializeChoice::Accept => Self::Accept,
+            RepeatedInitializeChoice::Refuse => Self::Refuse,
         }
     }
 }
@@ -51,18 +51,18 @@ impl From<RepeatedInitialize> for dialect::RepeatedInitializePolicy {
 /// How much of a tool's definition is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Definitions {
+pub enum DefinitionsChoice {
     /// All that there is.
     Full,
     /// Name, description and the schema of the arguments.
     Plain,
 }
 
-impl From<Definitions> for dialect::DefinitionDetail {
-    fn from(word: Definitions) -> Self {
+impl From<DefinitionsChoice> for dialect::DefinitionDetail {
+    fn from(word: DefinitionsChoice) -> Self {
         match word {
-            Definitions::Full => Self::Full,
-            Definitions::Plain => Self::Plain,
+            DefinitionsChoice::Full => Self::Full,
+            DefinitionsChoice::Plain => Self::Plain,
         }
     }
 }
@@ -70,18 +70,18 @@ impl From<Definitions> for dialect::DefinitionDetail {
 /// Which numbers may be ids, besides strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum IdNumbers {
+pub enum IdNumbersChoice {
     /// Integers, as MCP says.
     Integers,
     /// Any number, as JSON-RPC says.
     Any,
 }
 
-impl From<IdNumbers> for dialect::IdNumbers {
-    fn from(word: IdNumbers) -> Self {
+impl From<IdNumbersChoice> for dialect::IdNumbers {
+    fn from(word: IdNumbersChoice) -> Self {
         match word {
-            IdNumbers::Integers => Self::Integers,
-            IdNumbers::Any => Self::Any,
+            IdNumbersChoice::Integers => Self::Integers,
+            IdNumbersChoice::Any => Self::Any,
         }
     }
 }
@@ -89,18 +89,18 @@ impl From<IdNumbers> for dialect::IdNumbers {
 /// What a message without an id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum MissingId {
+pub enum MissingIdChoice {
     /// A notification.
     Notification,
     /// An invalid request.
     Refuse,
 }
 
-impl From<MissingId> for dialect::MissingIdPolicy {
-    fn from(word: MissingId) -> Self {
+impl From<MissingIdChoice> for dialect::MissingIdPolicy {
+    fn from(word: MissingIdChoice) -> Self {
         match word {
-            MissingId::Notification => Self::Notification,
-            MissingId::Refuse => Self::Refuse,
+            MissingIdChoice::Notification => Self::Notification,
+            MissingIdChoice::Refuse => Self::Refuse,
         }
     }
 }
@@ -108,18 +108,18 @@ impl From<MissingId> for dialect::MissingIdPolicy {
 /// What a message with a null id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum NullId {
+pub enum NullIdChoice {
     /// An invalid request, as MCP says.
     Refuse,
     /// A notification.
     Notification,
 }
 
-impl From<NullId> for dialect::NullIdPolicy {
-    fn from(word: NullId) -> Self {
+impl From<NullIdChoice> for dialect::NullIdPolicy {
+    fn from(word: NullIdChoice) -> Self {
         match word {
-            NullId::Refuse => Self::Refuse,
-            NullId::Notification => Self::Notification,
+            NullIdChoice::Refuse => Self::Refuse,
+            NullIdChoice::Notification => Self::Notification,
         }
     }
 }
@@ -127,18 +127,18 @@ impl From<NullId> for dialect::NullIdPolicy {
 /// The id in the answer to a refused message whose id can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RefusedId {
+pub enum RefusedIdChoice {
     /// The message's own.
     Echo,
     /// Always null.
     Null,
 }
 
-impl From<RefusedId> for dialect::RejectedIdPolicy {
-    fn from(word: RefusedId) -> Self {
+impl From<RefusedIdChoice> for dialect::RejectedIdPolicy {
+    fn from(word: RefusedIdChoice) -> Self {
         match word {
-            RefusedId::Echo => Self::Echo,
-            RefusedId::Null => Self::Null,
+            RefusedIdChoice::Echo => Self::Echo,
+            RefusedIdChoice::Null => Self::Null,
         }
     }
 }
@@ -146,18 +146,18 @@ impl From<RefusedId> for dialect::RejectedIdPolicy {
 /// What stands for an id that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum UnreadableId {
+pub enum UnreadableIdChoice {
     /// What the revision says.
     ByRevision,
     /// `"id": null`.
     Null,
 }
 
-impl From<UnreadableId> for dialect::UnreadableIdPolicy {
-    fn from(word: UnreadableId) -> Self {
+impl From<UnreadableIdChoice> for dialect::UnreadableIdPolicy {
+    fn from(word: UnreadableIdChoice) -> Self {
         match word {
-            UnreadableId::ByRevision => Self::ByRevision,
-            UnreadableId::Null => Self::Null,
+            UnreadableIdChoice::ByRevision => Self::ByRevision,
+            UnreadableIdChoice::Null => Self::Null,
         }
     }
 }
@@ -165,7 +165,7 @@ impl From<UnreadableId> for dialect::UnreadableIdPolicy {
 /// What an array of messages is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Batch {
+pub enum BatchChoice {
     /// What the negotiated revision says.
     ByRevision,
     /// A batch.
@@ -174,12 +174,12 @@ pub enum Batch {
     Refuse,
 }
 
-impl From<Batch> for dialect::BatchPolicy {
-    fn from(word: Batch) -> Self {
+impl From<BatchChoice> for dialect::BatchPolicy {
+    fn from(word: BatchChoice) -> Self {
         match word {
-            Batch::ByRevision => Self::ByRevision,
-            Batch::Accept => Self::Accept,
-            Batch::Refuse => Self::Refuse,
+            BatchChoice::ByRevision => Self::ByRevision,
+            BatchChoice::Accept => Self::Accept,
+            BatchChoice::Refuse => Self::Refuse,
         }
     }
 }
@@ -187,7 +187,7 @@ impl From<Batch> for dialect::BatchPolicy {
 /// When a tool result carries `isError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum IsError {
+pub enum IsErrorChoice {
     /// Always.
     Always,
     /// Only when it is true.
@@ -196,12 +196,12 @@ pub enum IsError {
     Never,
 }
 
-impl From<IsError> for dialect::IsErrorPolicy {
-    fn from(word: IsError) -> Self {
+impl From<IsErrorChoice> for dialect::IsErrorPolicy {
+    fn from(word: IsErrorChoice) -> Self {
         match word {
-            IsError::Always => Self::Always,
-            IsError::WhenTrue => Self::WhenTrue,
-            IsError::Never => Self::Never,
+            IsErrorChoice::Always => Self::Always,
+            IsErrorChoice::WhenTrue => Self::WhenTrue,
+            IsErrorChoice::Never => Self::Never,
         }
     }
 }
@@ -209,7 +209,7 @@ impl From<IsError> for dialect::IsErrorPolicy {
 /// What is done to the `additionalProperties` of announced schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Schemas {
+pub enum SchemasChoice {
     /// Schemas are announced as the tool wrote them.
     AsWritten,
     /// `additionalProperties: false` is added to each object schema that does not say.
@@ -218,12 +218,12 @@ pub enum Schemas {
     Open,
 }
 
-impl From<Schemas> for dialect::SchemaPolicy {
-    fn from(word: Schemas) -> Self {
+impl From<SchemasChoice> for dialect::SchemaPolicy {
+    fn from(word: SchemasChoice) -> Self {
         match word {
-            Schemas::AsWritten => Self::AsWritten,
-            Schemas::Closed => Self::Closed,
-            Schemas::Open => Self::Open,
+            SchemasChoice::AsWritten => Self::AsWritten,
+            SchemasChoice::Closed => Self::Closed,
+            SchemasChoice::Open => Self::Open,
         }
     }
 }
@@ -231,7 +231,7 @@ impl From<Schemas> for dialect::SchemaPolicy {
 /// How capabilities are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Capabilities {
+pub enum CapabilitiesChoice {
     /// Objects with `listChanged` and `subscribe`.
     Detailed,
     /// Empty objects: changes are not announced.
@@ -243,7 +243,7 @@ pub enum Capabilities {
 /// Where a fault is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Channel {
+pub enum ChannelChoice {
     /// As a JSON-RPC error.
     Protocol,
     /// As a tool result with `isError`, so that the model can react; outside of tool calls as an
@@ -282,7 +282,7 @@ pub enum LogLevel {
 /// What a layer of a chain looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ListKindChoice {
     /// Tools, by their names.
     Tools,
     /// Resources, by their uris.
@@ -296,14 +296,14 @@ pub enum Kind {
     Skills,
 }
 
-impl From<Kind> for ListKind {
-    fn from(word: Kind) -> Self {
+impl From<ListKindChoice> for ListKind {
+    fn from(word: ListKindChoice) -> Self {
         match word {
-            Kind::Tools => Self::Tools,
-            Kind::Resources => Self::Resources,
-            Kind::Templates => Self::Templates,
-            Kind::Prompts => Self::Prompts,
-            Kind::Skills => Self::Skills,
+            ListKindChoice::Tools => Self::Tools,
+            ListKindChoice::Resources => Self::Resources,
+            ListKindChoice::Templates => Self::Templates,
+            ListKindChoice::Prompts => Self::Prompts,
+            ListKindChoice::Skills => Self::Skills,
         }
     }
 }
@@ -311,7 +311,7 @@ impl From<Kind> for ListKind {
 /// What an audit log tells of the arguments of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AuditArguments {
+pub enum AuditArgumentsChoice {
     /// Nothing.
     None,
     /// Their SHA-256, by which equal ones are known to be equal.
@@ -323,7 +323,7 @@ pub enum AuditArguments {
 /// What secrets are taken out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RedactedFrom {
+pub enum RedactScopeChoice {
     /// What comes back: results, the words of faults, and progress and log messages.
     Results,
     /// What tools and prompts are given.
@@ -347,7 +347,7 @@ pub enum UpstreamEra {
 /// Who shares a connection to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Affinity {
+pub enum AffinityChoice {
     /// The calls of one caller.
     Principal,
     /// All callers: only for upstreams that keep nothing of one that another must not see.
@@ -406,7 +406,7 @@ pub enum ResultKind {
 /// What the answer of a service becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum AnswerForm {
+pub enum ResponseForm {
     /// Text.
     Text,
     /// JSON: a structured result.

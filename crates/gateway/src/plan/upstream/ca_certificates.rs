@@ -10,27 +10,27 @@ use std::sync::Arc;
 use creole::client::tls::TlsClient;
 
 use super::super::file;
-use crate::config::error::Problem;
-use crate::config::value::Placed;
+use crate::config::error::ConfigProblem;
+use crate::config::value::Spanned;
 
 /// The largest file of certificates; those of a whole system are a quarter of it.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_FILE: u64 = 1024 * 1024;
 
 /// Certificates of authorities, and the file that they are from.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Authorities {
+pub struct CaCertificates {
     file: PathBuf,
     pem: Arc<[u8]>,
 }
 
-impl Authorities {
+impl CaCertificates {
     /// Reads a file.
     ///
     /// # Errors
     /// With what is wrong with it, as the rest of a sentence that begins with its name.
     pub fn read(file: PathBuf) -> Result<Self, String> {
         let pem = bytes(&file).map_err(|error| format!("cannot be read: {error}"))?;
-        if pem.len() as u64 > LARGEST {
+        if pem.len() as u64 > MAX_FILE {
             return Err("is larger than 1 MB, so it is no file of certificates".to_owned());
         }
         TlsClient::with_roots(&pem)
@@ -51,11 +51,11 @@ impl Authorities {
 
 fn bytes(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    File::open(file)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-impl fmt::Debug for Authorities {
+impl fmt::Debug for CaCertificates {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Authorities").field(&self.file).finish()
     }
@@ -63,19 +63,19 @@ impl fmt::Debug for Authorities {
 
 /// The file of `ca_file`, for a server at this address.
 pub(super) fn resolve(
-    written: Placed<String>,
+    written: Spanned<String>,
     url: &str,
     folder: &Path,
-) -> Result<Authorities, Problem> {
+) -> Result<CaCertificates, ConfigProblem> {
     let span = written.span.clone();
     if !url.starts_with("https://") {
         let what = "`ca_file` is for addresses that begin with `https://`";
-        return Err(Problem::new(what).help("leave it out, or write `https://`").at(span));
+        return Err(ConfigProblem::new(what).help("leave it out, or write `https://`").at(span));
     }
     let path = folder.join(file("ca_file", written)?);
     let shown = path.display().to_string();
-    Authorities::read(path).map_err(|why| {
+    CaCertificates::read(path).map_err(|why| {
         let help = "name a file that has `-----BEGIN CERTIFICATE-----` in it";
-        Problem::new(format!("`{shown}` {why}")).help(help).at(span)
+        ConfigProblem::new(format!("`{shown}` {why}")).help(help).at(span)
     })
 }

@@ -6,34 +6,34 @@ use std::ops::Range;
 use creole_tools::recipe::argument::{ArgumentType, RecipeArgument};
 use creole_tools::recipe::template::Template;
 
-use crate::config::error::Problem;
-use crate::config::nearest::suggestion;
-use crate::config::value::Placed;
+use crate::config::error::ConfigProblem;
+use crate::config::suggestions::suggestion;
+use crate::config::value::Spanned;
 
 /// The arguments that there are, and which of them somebody uses.
-pub(super) struct Terms<'a> {
+pub(super) struct ArgumentUses<'a> {
     arguments: &'a [(Range<usize>, RecipeArgument)],
     used: HashSet<String>,
 }
 
 /// How a value stands in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ValueContext {
     /// Any value may stand there.
     Any,
     /// A list may only stand there alone.
     ListAlone,
     /// No list and nothing with members may stand there.
-    Plain,
+    Scalar,
 }
 
-impl<'a> Terms<'a> {
+impl<'a> ArgumentUses<'a> {
     pub(super) fn new(arguments: &'a [(Range<usize>, RecipeArgument)]) -> Self {
         Self { arguments, used: HashSet::new() }
     }
 
     /// The argument of this name, which somebody uses.
-    pub(super) fn argument(&mut self, name: &str) -> Result<&'a RecipeArgument, Problem> {
+    pub(super) fn argument(&mut self, name: &str) -> Result<&'a RecipeArgument, ConfigProblem> {
         let found = self.arguments.iter().find(|(_, argument)| argument.name == name);
         let Some((_, argument)) = found else {
             let known: Vec<&str> = self.arguments.iter().map(|(_, it)| it.name.as_str()).collect();
@@ -41,51 +41,55 @@ impl<'a> Terms<'a> {
                 true => format!("describe it in a table `arguments.{name}` of this tool"),
                 false => suggestion(name, "the arguments of this tool", &known),
             };
-            return Err(Problem::new(format!("there is no argument `{name}`"))
+            return Err(ConfigProblem::new(format!("there is no argument `{name}`"))
                 .help(help)
-                .about(&format!("{{{name}}}")));
+                .about_part(&format!("{{{name}}}")));
         };
         self.used.insert(name.to_owned());
         Ok(argument)
     }
 
     /// A template, each of whose placeholders is an argument that may stand in such a place.
-    pub(super) fn template(&mut self, text: &str, place: Place) -> Result<Template, Problem> {
-        let template = Template::parse(text).map_err(Problem::new)?;
+    pub(super) fn template(
+        &mut self,
+        text: &str,
+        place: ValueContext,
+    ) -> Result<Template, ConfigProblem> {
+        let template = Template::parse(text).map_err(ConfigProblem::new)?;
         for name in template.names() {
             let argument = self.argument(name)?;
             let is_alone = template.single_argument().is_some();
             let fits = match (place, argument.kind) {
-                (Place::Any, _) => true,
-                (Place::ListAlone, ArgumentType::Array) => is_alone,
-                (Place::Plain, ArgumentType::Array | ArgumentType::Object) => false,
-                (Place::ListAlone | Place::Plain, _) => true,
+                (ValueContext::Any, _) => true,
+                (ValueContext::ListAlone, ArgumentType::Array) => is_alone,
+                (ValueContext::Scalar, ArgumentType::Array | ArgumentType::Object) => false,
+                (ValueContext::ListAlone | ValueContext::Scalar, _) => true,
             };
             if !fits {
                 let what = match place {
-                    Place::ListAlone => {
+                    ValueContext::ListAlone => {
                         format!("`{{{name}}}` is a list, and more stands beside it")
                     }
                     _ => format!("`{{{name}}}` is neither a text nor a number nor yes or no"),
                 };
                 let help = "a list may only stand alone, where it becomes several";
-                return Err(Problem::new(what).help(help).about(&format!("{{{name}}}")));
+                return Err(ConfigProblem::new(what).help(help).about_part(&format!("{{{name}}}")));
             }
         }
         Ok(template)
     }
 
     /// The same, of a text that has a place.
-    pub(super) fn placed(
+    pub(super) fn template_at(
         &mut self,
-        written: &Placed<String>,
-        place: Place,
-    ) -> Result<Template, Problem> {
+        written: &Spanned<String>,
+        place: ValueContext,
+    ) -> Result<Template, ConfigProblem> {
         self.template(&written.value, place).map_err(|problem| problem.at(written.span.clone()))
     }
 
     /// Whether every call has all that a template names.
-    pub(super) fn is_certain(&self, template: &Template) -> bool {
+    pub(super) fn is_always_filled(&self, template: &Template) -> bool {
         let is_certain = |name: &str| {
             self.arguments.iter().any(|(_, it)| it.name == name && it.always_has_value())
         };
@@ -93,17 +97,17 @@ impl<'a> Terms<'a> {
     }
 
     /// Counts every argument as used.
-    pub(super) fn use_all(&mut self) {
+    pub(super) fn mark_all_used(&mut self) {
         self.used.extend(self.arguments.iter().map(|(_, it)| it.name.clone()));
     }
 
     /// That none was described in vain.
-    pub(super) fn check_used(&self) -> Result<(), Problem> {
+    pub(super) fn check_used(&self) -> Result<(), ConfigProblem> {
         let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
         match idle {
             None => Ok(()),
             Some((span, RecipeArgument { name, .. })) => {
-                Err(Problem::new(format!("the argument `{name}` is used nowhere"))
+                Err(ConfigProblem::new(format!("the argument `{name}` is used nowhere"))
                     .help(format!("write `{{{name}}}` where its value belongs, or leave it out"))
                     .at(span.clone()))
             }

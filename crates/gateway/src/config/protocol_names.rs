@@ -25,6 +25,6 @@ pub(crate) fn methods() -> Vec<&'static str> {
 }
 
 /// The names of all kinds of faults.
-pub(crate) fn faults() -> Vec<&'static str> {
+pub(crate) fn fault_kinds() -> Vec<&'static str> {
     FaultKind::ALL.iter().map(|(_, name)| *name).collect()
 }

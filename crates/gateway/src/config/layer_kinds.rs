@@ -9,23 +9,23 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::chain::KINDS;
-use super::error::Problem;
-use super::nearest::suggestion;
+use super::chain::LAYER_KINDS;
+use super::error::ConfigProblem;
+use super::suggestions::suggestion;
 
 /// Changes each table of each chain of the document.
-pub(crate) fn fold(document: &mut DeTable<'_>) -> Result<(), Problem> {
+pub(crate) fn tag_layer_kinds(document: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
     for (key, value) in document.iter_mut() {
         match (&**key.get_ref(), value.get_mut()) {
-            ("server", DeValue::Table(server)) => fold_in(server)?,
+            ("server", DeValue::Table(server)) => tag_in_table(server)?,
             ("servers", DeValue::Array(servers)) => {
                 for server in servers.iter_mut() {
-                    fold_below(server.get_mut())?;
+                    tag_in_value(server.get_mut())?;
                 }
             }
             ("upstreams", DeValue::Table(upstreams)) => {
                 for (_, upstream) in upstreams.iter_mut() {
-                    fold_below(upstream.get_mut())?;
+                    tag_in_value(upstream.get_mut())?;
                 }
             }
             _ => {}
@@ -34,23 +34,23 @@ pub(crate) fn fold(document: &mut DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn fold_below(value: &mut DeValue<'_>) -> Result<(), Problem> {
+fn tag_in_value(value: &mut DeValue<'_>) -> Result<(), ConfigProblem> {
     match value {
-        DeValue::Table(table) => fold_in(table),
+        DeValue::Table(table) => tag_in_table(table),
         // What is wrong with it is said when it is read.
         _ => Ok(()),
     }
 }
 
 /// Changes the tables of the chain of a server or an upstream.
-fn fold_in(table: &mut DeTable<'_>) -> Result<(), Problem> {
+fn tag_in_table(table: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
     let chain = table.iter_mut().find(|(key, _)| key.get_ref() == "chain");
     let Some((_, chain)) = chain else { return Ok(()) };
     let DeValue::Array(layers) = chain.get_mut() else { return Ok(()) };
     for layer in layers.iter_mut() {
         let span = layer.span();
         let DeValue::Table(options) = layer.get_mut() else { continue };
-        let kind = take_kind(options).map_err(|problem| problem.at_least(span.clone()))?;
+        let kind = take_kind(options).map_err(|problem| problem.or_at(span.clone()))?;
         let options = std::mem::take(options);
         let mut folded = DeTable::new();
         folded.insert(kind, Spanned::new(span, DeValue::Table(options)));
@@ -60,19 +60,21 @@ fn fold_in(table: &mut DeTable<'_>) -> Result<(), Problem> {
 }
 
 /// Takes the kind out of a table.
-fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, Problem> {
+fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, ConfigProblem> {
     let key = options.keys().find(|key| key.get_ref() == "kind").cloned();
     let found = key.and_then(|key| options.remove(&key));
-    let help = || format!("write `kind = \"…\"`; {}", suggestion("", "the kinds", &KINDS));
+    let help = || format!("write `kind = \"…\"`; {}", suggestion("", "the kinds", &LAYER_KINDS));
     match found.map(|kind| (kind.span(), kind.into_inner())) {
-        None => Err(Problem::new("`kind` is missing").help(help())),
+        None => Err(ConfigProblem::new("`kind` is missing").help(help())),
         Some((span, DeValue::String(kind))) => {
-            if KINDS.contains(&&*kind) {
+            if LAYER_KINDS.contains(&&*kind) {
                 return Ok(Spanned::new(span, kind));
             }
-            let said = suggestion(&kind, "the kinds", &KINDS);
-            Err(Problem::new(format!("unknown kind of layer `{kind}`")).help(said).at(span))
+            let said = suggestion(&kind, "the kinds", &LAYER_KINDS);
+            Err(ConfigProblem::new(format!("unknown kind of layer `{kind}`")).help(said).at(span))
         }
-        Some((span, _)) => Err(Problem::new("expected a word in quotes").help(help()).at(span)),
+        Some((span, _)) => {
+            Err(ConfigProblem::new("expected a word in quotes").help(help()).at(span))
+        }
     }
 }

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use crate::config::enums::LogFormat;
 use crate::config::error::ConfigError;
-use crate::config::words::LogFormat;
 use crate::presets;
 
 /// The largest configuration file that is read, in bytes.
-const MOST_BYTES: u64 = 1_048_576;
+const MAX_BYTES: u64 = 1_048_576;
 
 /// Where a configuration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum ConfigSource<'a> {
     /// A file.
     File(&'a Path),
     /// A configuration that ships inside, by its name.
@@ -22,7 +22,7 @@ pub enum Source<'a> {
     Default,
 }
 
-impl Source<'_> {
+impl ConfigSource<'_> {
     /// What errors call it.
     pub fn name(&self) -> String {
         match self {
@@ -63,37 +63,43 @@ impl Source<'_> {
 
 fn read(path: &Path) -> Result<String, ConfigError> {
     if path.as_os_str().is_empty() {
-        return Err(ConfigError::general("the name of the configuration file is empty", None));
+        return Err(ConfigError::without_location(
+            "the name of the configuration file is empty",
+            None,
+        ));
     }
     let bytes = read_bytes(path).map_err(|error| unreadable(path, &error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let what = format!("`{}` is longer than {MOST_BYTES} bytes", path.display());
-        return Err(ConfigError::general(what, None));
+    if bytes.len() as u64 > MAX_BYTES {
+        let what = format!("`{}` is longer than {MAX_BYTES} bytes", path.display());
+        return Err(ConfigError::without_location(what, None));
     }
     String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
 }
 
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound => ConfigError::general(
+        ErrorKind::NotFound => ConfigError::without_location(
             format!("there is no file `{shown}`"),
             Some(format!("`creole config show > {shown}` writes one to start from")),
         ),
-        ErrorKind::IsADirectory => ConfigError::general(
+        ErrorKind::IsADirectory => ConfigError::without_location(
             format!("`{shown}` is a directory, not a configuration file"),
             None,
         ),
         ErrorKind::PermissionDenied => {
-            ConfigError::general(format!("the file `{shown}` may not be read"), None)
+            ConfigError::without_location(format!("the file `{shown}` may not be read"), None)
         }
-        _ => ConfigError::general(format!("the file `{shown}` cannot be read: {error}"), None),
+        _ => ConfigError::without_location(
+            format!("the file `{shown}` cannot be read: {error}"),
+            None,
+        ),
     }
 }
 
@@ -101,5 +107,5 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> ConfigError {
     let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
     let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
     let what = format!("`{}` is not UTF-8 text (line {line})", path.display());
-    ConfigError::general(what, Some("save the file as UTF-8".to_owned()))
+    ConfigError::without_location(what, Some("save the file as UTF-8".to_owned()))
 }

@@ -1,7 +1,7 @@
 //! The known name that a mistyped one probably means.
 
 /// How many names are listed although a likely one is found.
-const FEW: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// The name closest to `word`, if one is close enough to be meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -12,16 +12,16 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Names in backquotes, for a sentence.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn backquoted_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
 /// The sentence that helps with an unknown name: the likely one first, then all if they are few.
 pub(crate) fn suggestion(word: &str, noun: &str, known: &[&str]) -> String {
-    let all = || format!("{noun} are {}", listed(known.iter().copied()));
+    let all = || format!("{noun} are {}", backquoted_list(known.iter().copied()));
     match nearest(word, known.iter().copied()) {
-        Some(name) if known.len() > FEW => format!("did you mean `{name}`?"),
+        Some(name) if known.len() > MAX_LISTED => format!("did you mean `{name}`?"),
         Some(name) => format!("did you mean `{name}`? {}", all()),
         None => all(),
     }
@@ -29,8 +29,8 @@ pub(crate) fn suggestion(word: &str, noun: &str, known: &[&str]) -> String {
 
 /// How many letters must be put in, taken out, changed or swapped with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().map(same_letter).collect();
-    let right: Vec<char> = right.chars().map(same_letter).collect();
+    let left: Vec<char> = left.chars().map(normalized_letter).collect();
+    let right: Vec<char> = right.chars().map(normalized_letter).collect();
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=right.len()).collect();
     for row in 1..=left.len() {
@@ -38,7 +38,7 @@ fn distance(left: &str, right: &str) -> usize {
         for column in 1..=right.len() {
             let changed = last[column - 1] + usize::from(left[row - 1] != right[column - 1]);
             let mut best = changed.min(last[column] + 1).min(current[column - 1] + 1);
-            if swapped(&left[..row], &right[..column]) {
+            if is_swap(&left[..row], &right[..column]) {
                 best = best.min(before_last[column - 2] + 1);
             }
             current.push(best);
@@ -48,7 +48,7 @@ fn distance(left: &str, right: &str) -> usize {
     last[right.len()]
 }
 
-fn swapped(left: &[char], right: &[char]) -> bool {
+fn is_swap(left: &[char], right: &[char]) -> bool {
     match (left, right) {
         ([.., a, b], [.., c, d]) => a == d && b == c,
         _ => false,
@@ -56,7 +56,7 @@ fn swapped(left: &[char], right: &[char]) -> bool {
 }
 
 /// Upper case, lower case, hyphen and underscore are easily mixed up.
-fn same_letter(letter: char) -> char {
+fn normalized_letter(letter: char) -> char {
     if letter == '_' { '-' } else { letter.to_ascii_lowercase() }
 }
 

@@ -5,83 +5,83 @@
 
 use toml::de::Error;
 
-use super::error::Problem;
-use super::nearest::{listed, nearest, suggestion};
+use super::error::ConfigProblem;
+use super::suggestions::{backquoted_list, nearest, suggestion};
 
 /// The table that each configuration has; what else can be missing is a single key.
-const TABLE: &str = "server";
+const SERVER_TABLE: &str = "server";
 
 /// What is wrong with a file that is not TOML.
-pub(crate) fn syntax(error: &Error) -> Problem {
-    placed(Problem::new(format!("not valid TOML: {}", error.message())), error)
+pub(crate) fn syntax_error(error: &Error) -> ConfigProblem {
+    with_location(ConfigProblem::new(format!("not valid TOML: {}", error.message())), error)
 }
 
 /// What is wrong with a TOML file that is not a configuration.
-pub(crate) fn meaning(error: &Error, text: &str) -> Problem {
+pub(crate) fn schema_error(error: &Error, text: &str) -> ConfigProblem {
     let message = error.message();
     let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
     if let Some((key, problem)) = missing_key(message) {
         // A missing table has no place: its span would be the whole file.
-        return if key == TABLE { problem } else { placed(problem, error) };
+        return if key == SERVER_TABLE { problem } else { with_location(problem, error) };
     }
     let problem = unknown_key(message)
-        .or_else(|| unknown_word(message, written))
+        .or_else(|| unknown_value(message, written))
         .or_else(|| wrong_type(message, written))
-        .unwrap_or_else(|| Problem::new(message));
-    placed(problem, error)
+        .unwrap_or_else(|| ConfigProblem::new(message));
+    with_location(problem, error)
 }
 
-fn placed(problem: Problem, error: &Error) -> Problem {
+fn with_location(problem: ConfigProblem, error: &Error) -> ConfigProblem {
     match error.span() {
         Some(span) => problem.at(span),
         None => problem,
     }
 }
 
-fn unknown_key(message: &str) -> Option<Problem> {
+fn unknown_key(message: &str) -> Option<ConfigProblem> {
     let (key, known) = message.strip_prefix("unknown field `")?.split_once('`')?;
-    let known = quoted(known);
+    let known = backquoted(known);
     let help = match nearest(key, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known here: {}", listed(known)),
+        None => format!("known here: {}", backquoted_list(known)),
     };
-    Some(Problem::new(format!("unknown key `{key}`")).help(help))
+    Some(ConfigProblem::new(format!("unknown key `{key}`")).help(help))
 }
 
 /// Whether variables were put into what was written: what became of it may be a secret, and is not shown.
-fn is_filled(written: &str) -> bool {
+fn has_variables(written: &str) -> bool {
     written.starts_with(['"', '\'']) && written.contains("${")
 }
 
-fn unknown_word(message: &str, written: &str) -> Option<Problem> {
+fn unknown_value(message: &str, written: &str) -> Option<ConfigProblem> {
     let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
-    if is_filled(written) {
-        let help = format!("the words allowed here are {}", listed(quoted(known)));
-        return Some(Problem::new("this stands for no word that is known here").help(help));
+    if has_variables(written) {
+        let help = format!("the words allowed here are {}", backquoted_list(backquoted(known)));
+        return Some(ConfigProblem::new("this stands for no word that is known here").help(help));
     }
-    let help = suggestion(word, "the words allowed here", &quoted(known));
-    Some(Problem::new(format!("unknown word `{word}`")).help(help))
+    let help = suggestion(word, "the words allowed here", &backquoted(known));
+    Some(ConfigProblem::new(format!("unknown word `{word}`")).help(help))
 }
 
-fn missing_key(message: &str) -> Option<(&str, Problem)> {
+fn missing_key(message: &str) -> Option<(&str, ConfigProblem)> {
     let key = message.strip_prefix("missing field `")?.strip_suffix('`')?;
     let help = match key {
-        TABLE => format!("add a table `[{key}]`"),
+        SERVER_TABLE => format!("add a table `[{key}]`"),
         _ => format!("add `{key} = …` to this table"),
     };
-    Some((key, Problem::new(format!("`{key}` is missing")).help(help)))
+    Some((key, ConfigProblem::new(format!("`{key}` is missing")).help(help)))
 }
 
-fn wrong_type(message: &str, written: &str) -> Option<Problem> {
+fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
     if message == "wanted string or table" {
-        return Some(Problem::new("expected a word in quotes"));
+        return Some(ConfigProblem::new("expected a word in quotes"));
     }
     let wrong = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     let (found, expected) = wrong?.rsplit_once(", expected ")?;
-    let problem = Problem::new(format!(
+    let problem = ConfigProblem::new(format!(
         "expected {}, found {}",
-        expected_words(expected),
-        if is_filled(written) { "a string".to_owned() } else { found_words(found) }
+        expected_type(expected),
+        if has_variables(written) { "a string".to_owned() } else { found_type(found) }
     ));
     Some(match (expected, found.starts_with("string ")) {
         ("a sequence", true) => {
@@ -91,7 +91,7 @@ fn wrong_type(message: &str, written: &str) -> Option<Problem> {
     })
 }
 
-fn expected_words(expected: &str) -> &str {
+fn expected_type(expected: &str) -> &str {
     match expected {
         "a sequence" => "a list",
         "a map" => "a table",
@@ -101,7 +101,7 @@ fn expected_words(expected: &str) -> &str {
     }
 }
 
-fn found_words(found: &str) -> String {
+fn found_type(found: &str) -> String {
     match found {
         "map" => "a table".to_owned(),
         "sequence" => "a list".to_owned(),
@@ -117,6 +117,6 @@ fn found_words(found: &str) -> String {
 }
 
 /// The parts of a sentence that stand in backquotes.
-fn quoted(sentence: &str) -> Vec<&str> {
+fn backquoted(sentence: &str) -> Vec<&str> {
     sentence.split('`').skip(1).step_by(2).collect()
 }
