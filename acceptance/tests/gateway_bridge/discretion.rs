@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use creole_acceptance::gateway::{Legacy, Show};
 use creole_acceptance::process_under_test::{Server, serve};
-use creole_gateway::chain::{approve, changes};
+use creole_gateway::chain::{approve, changed_tools};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, form, named, text};
@@ -110,7 +110,7 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     assert_eq!(listed(), json!([]));
     let mut told = client.listen();
     // It is in the file before the first list, and callers are told what to do.
-    assert_eq!(changes(&pins).unwrap().len(), 1);
+    assert_eq!(changed_tools(&pins).unwrap().len(), 1);
     let refused = client.call("ask", json!({}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     let why = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use creole_gateway::chain::{Changed, approve, changes};
+use creole_gateway::chain::{ChangedTool, approve, changed_tools};
 use creole_gateway::plan::layer::LayerPlan;
 use creole_gateway::{ConfigSource, Plan};
 
@@ -40,7 +40,7 @@ fn files(plan: &Plan) -> BTreeSet<PathBuf> {
 fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for file in files {
-        for changed in changes(file).map_err(|error| unusable(file, &error))? {
+        for changed in changed_tools(file).map_err(|error| unusable(file, &error))? {
             lines.extend(told(&changed));
         }
     }
@@ -51,7 +51,7 @@ fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
 }
 
 /// What changed, each value as JSON: its escapes keep it from steering the terminal.
-fn told(changed: &Changed) -> Vec<String> {
+fn told(changed: &ChangedTool) -> Vec<String> {
     let mut lines = vec![format!("{:?} {:?}", changed.server, changed.tool)];
     for (place, before, after) in changed.differences() {
         lines.push(format!("  {place:?}"));

@@ -21,11 +21,11 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::redact::Redactor;
-use super::weight::is_error;
-use file::Journal;
+use super::result_size::is_error_result;
+use file::AuditFile;
 
 /// Lines that may wait to be written.
-const QUEUE: usize = 4096;
+const LINE_QUEUE: usize = 4096;
 
 /// Where it is written and what.
 #[derive(Clone, Debug)]
@@ -37,14 +37,14 @@ pub struct AuditSettings {
     /// How many older files are kept.
     pub keep: u32,
     /// What is written of the arguments.
-    pub arguments: Arguments,
+    pub arguments: AuditArguments,
     /// Whether what is written is forced to the disk each time.
     pub sync: bool,
 }
 
 /// What is written of the arguments.
 #[derive(Clone, Debug)]
-pub enum Arguments {
+pub enum AuditArguments {
     /// Nothing.
     None,
     /// The SHA-256 of their canonical form.
@@ -57,9 +57,9 @@ pub enum Arguments {
 #[derive(Debug)]
 pub struct Audit {
     server: String,
-    arguments: Arguments,
+    arguments: AuditArguments,
     lines: Option<SyncSender<String>>,
-    lost: Arc<AtomicU64>,
+    lost_lines: Arc<AtomicU64>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -69,8 +69,8 @@ impl Audit {
     /// # Errors
     /// When the file cannot be opened.
     pub fn new(server: &str, settings: AuditSettings) -> std::io::Result<Self> {
-        let mut journal = Journal::open(&settings)?;
-        let (lines, waiting) = sync_channel::<String>(QUEUE);
+        let mut journal = AuditFile::open(&settings)?;
+        let (lines, waiting) = sync_channel::<String>(LINE_QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&lost);
         let writer =
@@ -78,41 +78,53 @@ impl Audit {
                 while let Ok(first) = waiting.recv() {
                     let rest = std::iter::from_fn(|| waiting.try_recv().ok());
                     let count = missing.swap(0, Ordering::AcqRel);
-                    let gap =
-                        (count > 0).then(|| json!({ "time": now(), "lost": count }).to_string());
-                    journal.write(std::iter::once(first).chain(rest.take(QUEUE)).chain(gap));
+                    let gap = (count > 0)
+                        .then(|| json!({ "time": timestamp(), "lost": count }).to_string());
+                    journal.write(std::iter::once(first).chain(rest.take(LINE_QUEUE)).chain(gap));
                 }
             })?;
         let (lines, writer) = (Some(lines), Some(writer));
-        Ok(Self { server: server.to_owned(), arguments: settings.arguments, lines, lost, writer })
+        Ok(Self {
+            server: server.to_owned(),
+            arguments: settings.arguments,
+            lines,
+            lost_lines: lost,
+            writer,
+        })
     }
 
-    fn begin(&self, call: &Call) -> Record<'_> {
+    fn start_record(&self, call: &Call) -> AuditRecord<'_> {
         let operation = &call.operation;
         let mut line = Map::new();
-        line.insert("time".to_owned(), now().into());
+        line.insert("time".to_owned(), timestamp().into());
         line.insert("principal".to_owned(), call.context.principal().into());
         line.insert("server".to_owned(), self.server.as_str().into());
         line.insert("method".to_owned(), operation.method().into());
         if !operation.target().is_empty() {
             line.insert("target".to_owned(), operation.target().into());
         }
-        if let Some((key, value)) = self.told_of(operation) {
+        if let Some((key, value)) = self.operation_fields(operation) {
             line.insert(key.to_owned(), value);
         }
-        Record { audit: self, line, begun: Instant::now(), outcome: "cancelled", fault: None }
+        AuditRecord {
+            audit: self,
+            line,
+            started: Instant::now(),
+            outcome: "cancelled",
+            fault: None,
+        }
     }
 
-    fn told_of(&self, operation: &Operation) -> Option<(&'static str, Value)> {
+    fn operation_fields(&self, operation: &Operation) -> Option<(&'static str, Value)> {
         let arguments = operation.arguments()?;
         match &self.arguments {
-            Arguments::None => None,
-            Arguments::Digest => {
+            AuditArguments::None => None,
+            AuditArguments::Digest => {
                 let digest = digest(canonical(arguments.as_str()).as_bytes());
                 Some(("argumentsSha256", hex(&digest).into()))
             }
-            Arguments::Redacted(redactor) => {
-                let redacted = redactor.data(arguments);
+            AuditArguments::Redacted(redactor) => {
+                let redacted = redactor.redact_data(arguments);
                 Some(("arguments", redacted.as_ref().unwrap_or(arguments).decode().ok()?))
             }
         }
@@ -122,7 +134,7 @@ impl Audit {
         let text = serde_json::to_string(line).unwrap_or_default();
         let sent = self.lines.as_ref().map(|lines| lines.try_send(text));
         if !matches!(sent, Some(Ok(()))) {
-            self.lost.fetch_add(1, Ordering::AcqRel);
+            self.lost_lines.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
@@ -139,18 +151,18 @@ impl Drop for Audit {
 }
 
 /// A call that is under way; written when it ends, also if it is cancelled.
-struct Record<'a> {
+struct AuditRecord<'a> {
     audit: &'a Audit,
     line: Map<String, Value>,
-    begun: Instant,
+    started: Instant,
     outcome: &'static str,
     fault: Option<&'static str>,
 }
 
-impl Record<'_> {
-    fn ended(&mut self, outcome: &Outcome) {
+impl AuditRecord<'_> {
+    fn set_outcome(&mut self, outcome: &Outcome) {
         self.outcome = match outcome {
-            Outcome::Complete(payload) if is_error(payload) => "error",
+            Outcome::Complete(payload) if is_error_result(payload) => "error",
             Outcome::Complete(_) => "ok",
             Outcome::InputRequired { .. } => "asked",
             Outcome::Detach(_) => "detached",
@@ -162,19 +174,19 @@ impl Record<'_> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for AuditRecord<'_> {
     fn drop(&mut self) {
         self.line.insert("outcome".to_owned(), self.outcome.into());
         if let Some(fault) = self.fault {
             self.line.insert("fault".to_owned(), fault.into());
         }
-        let took = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let took = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.line.insert("durationUs".to_owned(), took.into());
         self.audit.write(&self.line);
     }
 }
 
-fn now() -> String {
+fn timestamp() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format_timestamp(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
@@ -182,9 +194,9 @@ fn now() -> String {
 impl Middleware for Audit {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let mut record = self.begin(&call);
+            let mut record = self.start_record(&call);
             let outcome = next.call(call).await;
-            record.ended(&outcome);
+            record.set_outcome(&outcome);
             outcome
         })
     }

@@ -24,72 +24,74 @@ pub struct BreakerSettings {
 #[derive(Debug)]
 pub struct Breaker {
     settings: BreakerSettings,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BreakerState {
     /// Calls pass; so many failed in a row.
     Closed(u32),
     /// Calls are refused until then.
     Open(Instant),
     /// One call tries.
-    Trying,
+    HalfOpen,
 }
 
 impl Breaker {
     /// A layer with these settings.
     pub fn new(settings: BreakerSettings) -> Self {
-        Self { settings, state: Mutex::new(State::Closed(0)) }
+        Self { settings, state: Mutex::new(BreakerState::Closed(0)) }
     }
 
     /// Lets a call pass, as the one that tries or as any other, or tells how long it is refused.
-    fn enter(&self) -> Result<Passage<'_>, Duration> {
+    fn admit(&self) -> Result<BreakerPass<'_>, Duration> {
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
-            State::Closed(_) => Ok(Passage { breaker: self, tries: false }),
-            State::Open(until) if until > now => Err(until - now),
-            State::Open(_) => {
-                *state = State::Trying;
-                Ok(Passage { breaker: self, tries: true })
+            BreakerState::Closed(_) => Ok(BreakerPass { breaker: self, is_probe: false }),
+            BreakerState::Open(until) if until > now => Err(until - now),
+            BreakerState::Open(_) => {
+                *state = BreakerState::HalfOpen;
+                Ok(BreakerPass { breaker: self, is_probe: true })
             }
-            State::Trying => Err(Duration::ZERO),
+            BreakerState::HalfOpen => Err(Duration::ZERO),
         }
     }
 
-    fn change(&self, change: impl FnOnce(State) -> State) {
+    fn change(&self, change: impl FnOnce(BreakerState) -> BreakerState) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = change(*state);
     }
 }
 
 /// A call that passes. One that tries and is cancelled leaves it to the next one to try.
-struct Passage<'a> {
+struct BreakerPass<'a> {
     breaker: &'a Breaker,
-    tries: bool,
+    is_probe: bool,
 }
 
-impl Passage<'_> {
-    fn ended(mut self, failed: bool) {
+impl BreakerPass<'_> {
+    fn finish(mut self, failed: bool) {
         let BreakerSettings { failures, open } = self.breaker.settings;
-        let tries = std::mem::take(&mut self.tries);
+        let tries = std::mem::take(&mut self.is_probe);
         self.breaker.change(|state| match (state, failed) {
-            (State::Closed(before), true) if before + 1 < failures => State::Closed(before + 1),
-            (State::Closed(_), true) => State::Open(Instant::now() + open),
-            (State::Closed(_), false) => State::Closed(0),
-            (State::Trying, true) if tries => State::Open(Instant::now() + open),
-            (State::Trying, false) if tries => State::Closed(0),
+            (BreakerState::Closed(before), true) if before + 1 < failures => {
+                BreakerState::Closed(before + 1)
+            }
+            (BreakerState::Closed(_), true) => BreakerState::Open(Instant::now() + open),
+            (BreakerState::Closed(_), false) => BreakerState::Closed(0),
+            (BreakerState::HalfOpen, true) if tries => BreakerState::Open(Instant::now() + open),
+            (BreakerState::HalfOpen, false) if tries => BreakerState::Closed(0),
             // A call from before it opened says nothing about now.
             (state, _) => state,
         });
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for BreakerPass<'_> {
     fn drop(&mut self) {
-        if self.tries {
-            self.breaker.change(|_| State::Open(Instant::now()));
+        if self.is_probe {
+            self.breaker.change(|_| BreakerState::Open(Instant::now()));
         }
     }
 }
@@ -102,10 +104,10 @@ fn is_failure(outcome: &Outcome) -> bool {
 impl Middleware for Breaker {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            match self.enter() {
+            match self.admit() {
                 Ok(passage) => {
                     let outcome = next.call(call).await;
-                    passage.ended(is_failure(&outcome));
+                    passage.finish(is_failure(&outcome));
                     outcome
                 }
                 Err(wait) => {
@@ -127,12 +129,12 @@ impl Middleware for Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, call, fault, text};
+    use crate::chain::testing::{FlakyTools, call, fault, text};
 
-    fn serve(kind: FaultKind, failures: usize) -> (creole::Service, std::sync::Arc<Flaky>) {
+    fn serve(kind: FaultKind, failures: usize) -> (creole::Service, std::sync::Arc<FlakyTools>) {
         let open = Duration::from_secs(30);
         let breaker = Breaker::new(BreakerSettings { failures: 2, open });
-        Flaky::serve(breaker, Fault::new(kind, "it is gone"), failures)
+        FlakyTools::serve(breaker, Fault::new(kind, "it is gone"), failures)
     }
 
     #[tokio::test(start_paused = true)]
@@ -166,12 +168,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_try_that_is_cancelled_leaves_it_to_the_next_one() {
         let breaker = Breaker::new(BreakerSettings { failures: 1, open: Duration::from_secs(1) });
-        breaker.enter().unwrap().ended(true);
+        breaker.admit().unwrap().finish(true);
         tokio::time::advance(Duration::from_secs(2)).await;
-        let trying = breaker.enter().unwrap();
-        assert!(breaker.enter().is_err());
+        let trying = breaker.admit().unwrap();
+        assert!(breaker.admit().is_err());
         drop(trying);
-        breaker.enter().unwrap().ended(false);
-        assert_eq!(*breaker.state.lock().unwrap(), State::Closed(0));
+        breaker.admit().unwrap().finish(false);
+        assert_eq!(*breaker.state.lock().unwrap(), BreakerState::Closed(0));
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps results for a while.
 
-mod kept;
+mod entries;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome, Payload};
 use creole_proto::wire::{Raw, canonical};
 
-use super::Names;
-use super::hints::Known;
-use super::weight::{is_error, weight};
-use kept::{Kept, Key};
+use super::NamePatterns;
+use super::hints::HintedTools;
+use super::result_size::{is_error_result, result_size};
+use entries::{CacheEntries, CacheKey};
 
 /// What a kept result costs besides its own bytes.
-const OVERHEAD: usize = 256;
+const ENTRY_OVERHEAD: usize = 256;
 
 /// What is kept, how long and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct CacheSettings {
     /// How much is kept in all, in bytes.
     pub max_bytes: usize,
     /// Tools whose results are kept although they do not say that they change nothing.
-    pub names: Names,
+    pub names: NamePatterns,
     /// Whether all callers share what is kept.
     pub public: bool,
 }
@@ -37,19 +37,19 @@ pub struct CacheSettings {
 #[derive(Debug)]
 pub struct Cache {
     settings: CacheSettings,
-    read_only: Known,
-    kept: Mutex<Kept>,
+    read_only: HintedTools,
+    entries: Mutex<CacheEntries>,
 }
 
 impl Cache {
     /// A layer with these settings.
     pub fn new(settings: CacheSettings) -> Self {
-        Self { settings, read_only: Known::default(), kept: Mutex::default() }
+        Self { settings, read_only: HintedTools::default(), entries: Mutex::default() }
     }
 
     /// The key of a call whose result may be kept. A call that belongs to a conversation of several rounds, or that
     /// runs as a task, is never answered by the result of another one.
-    fn key(&self, call: &Call) -> Option<Key> {
+    fn key(&self, call: &Call) -> Option<CacheKey> {
         let context = &call.context;
         let has_begun =
             context.caller().input_responses.is_some() || context.request_state().is_some();
@@ -75,16 +75,17 @@ impl Cache {
         Some(digest(parts.as_flattened()))
     }
 
-    fn keep(&self, key: Key, target: String, payload: &Payload) {
-        let Some(bytes) = weight(payload).map(|bytes| bytes + target.len() + OVERHEAD) else {
+    fn store(&self, key: CacheKey, target: String, payload: &Payload) {
+        let Some(bytes) = result_size(payload).map(|bytes| bytes + target.len() + ENTRY_OVERHEAD)
+        else {
             return;
         };
         let Some(ttl) = self.ttl(payload) else { return };
-        if is_error(payload) || bytes > self.settings.max_bytes {
+        if is_error_result(payload) || bytes > self.settings.max_bytes {
             return;
         }
-        let mut kept = self.kept();
-        kept.keep((key, target), payload.clone(), bytes, ttl);
+        let mut kept = self.entries();
+        kept.insert((key, target), payload.clone(), bytes, ttl);
         kept.make_room(self.settings.max_bytes);
     }
 
@@ -100,34 +101,34 @@ impl Cache {
         Some(ttl).filter(|ttl| is_for_them && !ttl.is_zero())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Middleware for Cache {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let Some(key) = self.key(&call) else { return next.call(call) };
-        if let Some(payload) = self.kept().find(&key) {
+        if let Some(payload) = self.entries().get(&key) {
             return Box::pin(async move { Outcome::Complete(payload) });
         }
         let target = call.operation.target().to_owned();
         Box::pin(async move {
             let outcome = next.call(call).await;
             if let Outcome::Complete(payload) = &outcome {
-                self.keep(key, target, payload);
+                self.store(key, target, payload);
             }
             outcome
         })
     }
 
     fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
-        self.read_only.note(kind, &item, |hints| hints.read_only);
+        self.read_only.record(kind, &item, |hints| hints.read_only);
         Some(item)
     }
 
     fn resource_updated(&self, uri: &str) {
-        self.kept().forget_all_of(uri);
+        self.entries().remove_target(uri);
     }
 }
 

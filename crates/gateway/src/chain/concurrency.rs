@@ -35,13 +35,13 @@ impl Concurrency {
         Self { settings, permits, waiting: AtomicUsize::new(0) }
     }
 
-    async fn enter(&self) -> Result<SemaphorePermit<'_>, Fault> {
+    async fn acquire(&self) -> Result<SemaphorePermit<'_>, Fault> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
         let ConcurrencySettings { calls, queue, wait } = self.settings;
         let busy = |detail| Fault::new(FaultKind::Busy, detail);
-        let Some(_place) = Place::in_queue(&self.waiting, queue) else {
+        let Some(_place) = QueuePlace::enter(&self.waiting, queue) else {
             return Err(busy(format!("{calls} calls run and {queue} wait already")));
         };
         match tokio::time::timeout(wait, self.permits.acquire()).await {
@@ -52,16 +52,16 @@ impl Concurrency {
 }
 
 /// A place in the queue; given back when it is dropped, also by a call that is cancelled.
-struct Place<'a>(&'a AtomicUsize);
+struct QueuePlace<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    fn in_queue(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
+impl<'a> QueuePlace<'a> {
+    fn enter(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(waiting);
         (waiting.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -74,7 +74,7 @@ impl Middleware for Concurrency {
             return next.call(call);
         }
         Box::pin(async move {
-            match self.enter().await {
+            match self.acquire().await {
                 Ok(_permit) => next.call(call).await,
                 Err(fault) => fault.with_subject(call.operation.target()).into(),
             }
@@ -85,7 +85,7 @@ impl Middleware for Concurrency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{call, fault, slow, text};
+    use crate::chain::testing::{call, fault, slow_service, text};
 
     fn one_at_once(queue: usize, wait: u64) -> Concurrency {
         let wait = Duration::from_secs(wait);
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_wait_for_each_other_and_those_that_find_the_queue_full_are_refused() {
-        let service = slow(one_at_once(1, 60));
+        let service = slow_service(one_at_once(1, 60));
         let begun = tokio::time::Instant::now();
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second, third) = tokio::join!(wait(), wait(), wait());
@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_too_long_or_goes_away_leaves_the_queue() {
-        let service = slow(one_at_once(1, 5));
+        let service = slow_service(one_at_once(1, 5));
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second) = tokio::join!(wait(), wait());
         assert_eq!(text(&first), "waited");

@@ -8,10 +8,10 @@ use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
 
-use super::Names;
-use super::edit::newest;
-use super::hints::{Hints, Known};
-use super::unknown::{subject, withheld};
+use super::NamePatterns;
+use super::hints::{HintedTools, Hints};
+use super::json_edit::newest_json;
+use super::operation_item::{item_of, withheld_fault};
 
 /// What is to be seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct FilterSettings {
     /// The lists that it looks at.
     pub kinds: Vec<ListKind>,
     /// Only these; empty for all.
-    pub allow: Names,
+    pub allow: NamePatterns,
     /// None of these.
-    pub deny: Names,
+    pub deny: NamePatterns,
     /// Only tools that change nothing, or only others.
     pub read_only: Option<bool>,
     /// Only tools that may destroy something, or only others.
@@ -38,15 +38,19 @@ pub struct FilterSettings {
 pub struct Filter {
     settings: FilterSettings,
     /// Tools whose hints are as they should be. Others, also those never seen, are unknown.
-    fitting: Known,
+    matching_tools: HintedTools,
     /// The patterns that matched something.
-    matched: Mutex<HashSet<String>>,
+    matched_patterns: Mutex<HashSet<String>>,
 }
 
 impl Filter {
     /// A layer with these settings.
     pub fn new(settings: FilterSettings) -> Self {
-        Self { settings, fitting: Known::default(), matched: Mutex::default() }
+        Self {
+            settings,
+            matching_tools: HintedTools::default(),
+            matched_patterns: Mutex::default(),
+        }
     }
 
     fn allows(&self, kind: ListKind, name: &str) -> bool {
@@ -56,21 +60,21 @@ impl Filter {
     }
 
     /// Notes which patterns match an item.
-    fn note(&self, kind: ListKind, name: &str) {
+    fn record_matches(&self, kind: ListKind, name: &str) {
         if self.settings.kinds.contains(&kind) {
             let FilterSettings { allow, deny, .. } = &self.settings;
             let matching = allow.matching(name).chain(deny.matching(name)).map(str::to_owned);
-            self.matched.lock().unwrap_or_else(PoisonError::into_inner).extend(matching);
+            self.matched_patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(matching);
         }
     }
 
-    fn looks_at_hints(&self, kind: ListKind) -> bool {
+    fn uses_hints(&self, kind: ListKind) -> bool {
         let FilterSettings { read_only, destructive, idempotent, open_world, .. } = self.settings;
         kind == ListKind::Tools
             && [read_only, destructive, idempotent, open_world].iter().any(Option::is_some)
     }
 
-    fn fits(&self, hints: Hints) -> bool {
+    fn matches_hints(&self, hints: Hints) -> bool {
         let wanted = &self.settings;
         wanted.read_only.is_none_or(|it| it == hints.read_only)
             && wanted.destructive.is_none_or(|it| it == hints.destructive)
@@ -78,19 +82,19 @@ impl Filter {
             && wanted.open_world.is_none_or(|it| it == hints.open_world)
     }
 
-    fn shows(&self, kind: ListKind, name: &str) -> bool {
-        self.allows(kind, name) && (!self.looks_at_hints(kind) || self.fitting.contains(name))
+    fn is_visible(&self, kind: ListKind, name: &str) -> bool {
+        self.allows(kind, name) && (!self.uses_hints(kind) || self.matching_tools.contains(name))
     }
 }
 
 impl Middleware for Filter {
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::Listen(wanted) = &mut call.operation {
-            wanted.uris.retain(|uri| self.shows(ListKind::Resources, uri));
+            wanted.uris.retain(|uri| self.is_visible(ListKind::Resources, uri));
         }
-        match subject(&call.operation) {
-            Some((kind, name)) if !self.shows(kind, name) => {
-                let fault = withheld(&call.operation);
+        match item_of(&call.operation) {
+            Some((kind, name)) if !self.is_visible(kind, name) => {
+                let fault = withheld_fault(&call.operation);
                 Box::pin(async move { fault.into() })
             }
             _ => next.call(call),
@@ -98,25 +102,25 @@ impl Middleware for Filter {
     }
 
     fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
-        if self.looks_at_hints(kind) {
-            self.fitting.note(kind, &item, |hints| self.fits(hints));
+        if self.uses_hints(kind) {
+            self.matching_tools.record(kind, &item, |hints| self.matches_hints(hints));
         }
         let name = match kind {
             ListKind::Templates => {
                 let uri =
-                    Object::new(newest(&item)).and_then(|it| it.string("uriTemplate").ok()?);
+                    Object::new(newest_json(&item)).and_then(|it| it.string("uriTemplate").ok()?);
                 uri.unwrap_or_default().into_owned()
             }
             _ => item.name().to_owned(),
         };
-        self.note(kind, &name);
-        self.shows(kind, &name).then_some(item)
+        self.record_matches(kind, &name);
+        self.is_visible(kind, &name).then_some(item)
     }
 
     fn unmatched_patterns(&self) -> Vec<String> {
-        let matched = self.matched.lock().unwrap_or_else(PoisonError::into_inner);
+        let matched = self.matched_patterns.lock().unwrap_or_else(PoisonError::into_inner);
         let FilterSettings { allow, deny, .. } = &self.settings;
-        let of = |key: &'static str, names: &Names| {
+        let of = |key: &'static str, names: &NamePatterns| {
             let unmatched = names.patterns().iter().filter(|it| !matched.contains(*it));
             unmatched.map(|it| format!("`{it}` in `{key}` of a filter")).collect::<Vec<_>>()
         };
@@ -127,22 +131,22 @@ impl Middleware for Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, ask, call, fault, listed, text};
+    use crate::chain::testing::{FlakyTools, ask, call, fault, listed_names, text};
     use creole_proto::fault::{Fault, FaultKind};
 
     fn serve(settings: FilterSettings) -> creole::Service {
         let kinds = vec![ListKind::Tools, ListKind::Resources, ListKind::Prompts];
         let settings = FilterSettings { kinds, ..settings };
-        Flaky::serve(Filter::new(settings), Fault::new(FaultKind::Internal, ""), 0).0
+        FlakyTools::serve(Filter::new(settings), Fault::new(FaultKind::Internal, ""), 0).0
     }
 
     #[tokio::test]
     async fn what_is_denied_is_neither_listed_nor_known() {
-        let deny = Names::new(["wr*", "test://secret", "pro*", "sz*"]);
+        let deny = NamePatterns::new(["wr*", "test://secret", "pro*", "sz*"]);
         let service = serve(FilterSettings { deny, ..FilterSettings::default() });
-        assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
-        assert_eq!(listed(&service, ListKind::Resources).await, ["test://open"]);
-        assert!(listed(&service, ListKind::Prompts).await.is_empty());
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
+        assert_eq!(listed_names(&service, ListKind::Resources).await, ["test://open"]);
+        assert!(listed_names(&service, ListKind::Prompts).await.is_empty());
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
         let unmatched = service.registry().unmatched_patterns();
         assert_eq!(unmatched, ["`sz*` in `deny` of a filter"]);
@@ -168,10 +172,10 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_is_allowed_is_there() {
-        let allow = Names::new(["write", "test://*"]);
+        let allow = NamePatterns::new(["write", "test://*"]);
         let service = serve(FilterSettings { allow, ..FilterSettings::default() });
-        assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
-        assert_eq!(listed(&service, ListKind::Resources).await.len(), 2);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"]);
+        assert_eq!(listed_names(&service, ListKind::Resources).await.len(), 2);
         fault(call(&service, "a", "read", "{}").await);
     }
 
@@ -179,7 +183,7 @@ mod tests {
     async fn tools_are_told_by_their_hints() {
         let read_only = Some(true);
         let service = serve(FilterSettings { read_only, ..FilterSettings::default() });
-        assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
         assert_eq!(fault(call(&service, "a", "write", "{}").await).kind, FaultKind::UnknownTool);
     }

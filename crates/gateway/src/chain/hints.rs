@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::wire::Object;
 
-use super::edit::newest;
+use super::json_edit::newest_json;
 
 /// The hints of one tool, with what the specification assumes where it says nothing (schema, `ToolAnnotations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub(crate) struct Hints {
 impl Hints {
     /// The hints in a tool's definition.
     pub(crate) fn of(tool: &Definition) -> Self {
-        let said = Object::new(newest(tool)).and_then(|tool| tool.object("annotations").ok()?);
+        let said =
+            Object::new(newest_json(tool)).and_then(|tool| tool.object("annotations").ok()?);
         let hint =
             |key, usual| said.and_then(|said| said.bool(key).ok().flatten()).unwrap_or(usual);
         let read_only = hint("readOnlyHint", false);
@@ -35,11 +36,11 @@ impl Hints {
 
 /// The tools of which something holds.
 #[derive(Debug, Default)]
-pub(super) struct Known(RwLock<HashSet<String>>);
+pub(super) struct HintedTools(RwLock<HashSet<String>>);
 
-impl Known {
+impl HintedTools {
     /// Notes whether it holds of an item that comes.
-    pub(super) fn note(
+    pub(super) fn record(
         &self,
         kind: ListKind,
         item: &Definition,

@@ -5,26 +5,26 @@
 //! calls back when they pass. Names in the settings of a layer are those of its place in the chain: what a layer
 //! further in calls `a` and one further out `b` is `b` outside of both.
 
+mod assigned_names;
 mod audit;
 mod breaker;
 mod cache;
 mod concurrency;
-mod edit;
 mod filter;
-mod given;
 mod hints;
-mod names;
+mod json_edit;
+mod name_patterns;
+mod operation_item;
 mod pin;
-mod rate;
+mod rate_limit;
 mod redact;
 mod rename;
+mod result_size;
 mod retry;
 mod rewrite;
 mod script;
-mod size;
+mod size_limit;
 mod timeout;
-mod unknown;
-mod weight;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -38,21 +38,21 @@ use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
 use creole_proto::operation::Outcome;
 
-pub use audit::{Arguments, Audit, AuditSettings};
+pub use audit::{Audit, AuditArguments, AuditSettings};
 pub use breaker::{Breaker, BreakerSettings};
 pub use cache::{Cache, CacheSettings};
 pub use concurrency::{Concurrency, ConcurrencySettings};
 pub use filter::{Filter, FilterSettings};
 pub(crate) use hints::Hints;
-pub use names::Names;
-pub use pin::{Changed, Pin, approve, changes};
-pub use rate::{RateLimit, RateSettings};
-pub use redact::{Redact, RedactFrom, Redactor};
+pub use name_patterns::NamePatterns;
+pub use pin::{ChangedTool, Pin, approve, changed_tools};
+pub use rate_limit::{RateLimit, RateSettings};
+pub use redact::{Redact, RedactScope, Redactor};
 pub use rename::{Rename, RenameSettings};
 pub use retry::{Retry, RetrySettings};
-pub use rewrite::{Rewrite, Rewritten};
-pub use script::Scripted;
-pub use size::SizeLimit;
+pub use rewrite::{Rewrite, ToolRewrite};
+pub use script::ScriptLayer;
+pub use size_limit::SizeLimit;
 pub use timeout::Timeout;
 
 /// The layers around a server behind this one, outermost first; clones share them.
@@ -66,42 +66,46 @@ impl Chain {
     }
 
     /// An item of the server as the layers let it be seen.
-    pub fn shape(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+    pub fn rewrite_definition(
+        &self,
+        kind: ListKind,
+        item: Arc<Definition>,
+    ) -> Option<Arc<Definition>> {
         creole::chain::rewrite_definition(&self.0, kind, item)
     }
 
     /// Why the layers withhold an item that they do not let be seen, where callers are told.
-    pub fn withholds(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
+    pub fn withheld_fault(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
         creole::chain::withheld_fault(&self.0, kind, item)
     }
 
     /// Lets the layers write down what they have to remember of the items that they shaped.
-    pub fn settle(&self) {
+    pub fn save_definitions(&self) {
         creole::chain::save_definitions(&self.0);
     }
 
     /// Tells the layers that a resource of the server changed.
-    pub fn updated(&self, uri: &str) {
+    pub fn resource_updated(&self, uri: &str) {
         creole::chain::resource_updated(&self.0, uri);
     }
 
     /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
-    pub fn change_question(&self, question: &mut InputRequest) {
+    pub fn rewrite_input_request(&self, question: &mut InputRequest) {
         creole::chain::rewrite_input_request(&self.0, question);
     }
 
     /// Lets the layers give the names of a list anew: all of its items are shaped again.
-    pub fn anew(&self, kind: ListKind) {
+    pub fn reassign_names(&self, kind: ListKind) {
         creole::chain::reassign_names(&self.0, kind);
     }
 
     /// Whether a layer lets something else be seen than before.
-    pub fn has_changed(&self) -> bool {
+    pub fn definitions_changed(&self) -> bool {
         creole::chain::definitions_changed(&self.0)
     }
 
     /// The patterns of the layers that matched no item that was listed so far, in words.
-    pub fn unmatched(&self) -> Vec<String> {
+    pub fn unmatched_patterns(&self) -> Vec<String> {
         creole::chain::unmatched_patterns(&self.0)
     }
 
@@ -111,10 +115,10 @@ impl Chain {
     }
 
     /// The server with the layers around it.
-    pub fn around(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
+    pub fn wrap(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {
             true => endpoint,
-            false => Arc::new(Chained { layers: Arc::clone(&self.0), endpoint }),
+            false => Arc::new(ChainedEndpoint { layers: Arc::clone(&self.0), endpoint }),
         }
     }
 }
@@ -131,12 +135,12 @@ impl fmt::Debug for Chain {
     }
 }
 
-struct Chained {
+struct ChainedEndpoint {
     layers: Arc<[Arc<dyn Middleware>]>,
     endpoint: Arc<dyn Endpoint>,
 }
 
-impl Endpoint for Chained {
+impl Endpoint for ChainedEndpoint {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
         Next::new(&self.layers, &*self.endpoint).call(call)
     }

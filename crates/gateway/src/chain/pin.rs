@@ -6,7 +6,7 @@
 //! a server that changes a tool without telling is noticed then, and not before.
 
 mod file;
-mod memory;
+mod store;
 
 use std::io;
 use std::path::Path;
@@ -19,15 +19,15 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 
-pub use file::{Changed, approve, changes};
-use memory::Memory;
+pub use file::{ChangedTool, approve, changed_tools};
+use store::PinStore;
 
 /// How long changes are gathered before the file is written.
-const GATHER: Duration = Duration::from_millis(100);
+const SAVE_DELAY: Duration = Duration::from_millis(100);
 
 /// A layer that withholds tools whose definitions changed.
 #[derive(Debug)]
-pub struct Pin(Arc<Memory>);
+pub struct Pin(Arc<PinStore>);
 
 impl Pin {
     /// A layer around the server of this name, with what the file remembers of it.
@@ -35,12 +35,12 @@ impl Pin {
     /// # Errors
     /// When there is a file that cannot be read: nothing that changed may pass for new.
     pub fn new(server: &str, path: &Path) -> io::Result<Self> {
-        Memory::read(server, path).map(|memory| Self(Arc::new(memory)))
+        PinStore::read(server, path).map(|memory| Self(Arc::new(memory)))
     }
 }
 
 /// What a caller of a tool that changed is told.
-fn awaits_approval(server: &str, name: &str) -> Fault {
+fn approval_fault(server: &str, name: &str) -> Fault {
     let detail = format!(
         "the tool {name} changed and awaits approval; `creole approve FILE {server}` shows the change, \
          `creole approve FILE {server} {name}` lets it be used again"
@@ -49,16 +49,16 @@ fn awaits_approval(server: &str, name: &str) -> Fault {
 }
 
 /// Writes the file soon, so that a list of a thousand tools is written once.
-fn save_soon(pin: &Arc<Memory>) {
-    if !pin.is_new() || pin.is_saving.swap(true, Ordering::AcqRel) {
+fn save_soon(pin: &Arc<PinStore>) {
+    if !pin.is_unsaved() || pin.is_saving.swap(true, Ordering::AcqRel) {
         return;
     }
     let pin = Arc::clone(pin);
     std::thread::spawn(move || {
-        std::thread::sleep(GATHER);
+        std::thread::sleep(SAVE_DELAY);
         pin.is_saving.store(false, Ordering::Release);
         // What was written meanwhile, others may have changed since: an old word must not take the place of theirs.
-        if pin.is_new() {
+        if pin.is_unsaved() {
             pin.save();
         }
     });
@@ -67,22 +67,22 @@ fn save_soon(pin: &Arc<Memory>) {
 impl Drop for Pin {
     /// Writes what is not written yet.
     fn drop(&mut self) {
-        self.0.settle();
+        self.0.flush();
     }
 }
 
 impl Middleware for Pin {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         match &call.operation {
-            Operation::CallTool { name, .. } if self.0.withholds(name) => {
-                let fault = awaits_approval(&self.0.server, name);
+            Operation::CallTool { name, .. } if self.0.is_withheld(name) => {
+                let fault = approval_fault(&self.0.server, name);
                 Box::pin(async move { fault.into() })
             }
-            Operation::List(ListKind::Tools, _) if self.0.is_new() => {
+            Operation::List(ListKind::Tools, _) if self.0.is_unsaved() => {
                 let memory = Arc::clone(&self.0);
                 Box::pin(async move {
                     // If that fails, it is in the log; the list is answered nevertheless.
-                    _ = tokio::task::spawn_blocking(move || memory.settle()).await;
+                    _ = tokio::task::spawn_blocking(move || memory.flush()).await;
                     next.call(call).await
                 })
             }
@@ -91,26 +91,26 @@ impl Middleware for Pin {
     }
 
     fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
-        let is_shown = kind != ListKind::Tools || self.0.admits(&item);
+        let is_shown = kind != ListKind::Tools || self.0.admit(&item);
         save_soon(&self.0);
         is_shown.then_some(item)
     }
 
     fn withheld_fault(&self, kind: ListKind, item: &Definition) -> Option<Fault> {
         let is_withheld = kind == ListKind::Tools && self.0.is_changed(item.name());
-        is_withheld.then(|| awaits_approval(&self.0.server, item.name()))
+        is_withheld.then(|| approval_fault(&self.0.server, item.name()))
     }
 
     fn save_definitions(&self) {
-        self.0.settle();
+        self.0.flush();
     }
 
     fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
-        kind != ListKind::Tools || self.0.knows(name)
+        kind != ListKind::Tools || self.0.contains(name)
     }
 
     fn definitions_changed(&self) -> bool {
-        self.0.has_approved()
+        self.0.take_new_approval()
     }
 }
 

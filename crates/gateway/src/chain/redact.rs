@@ -10,12 +10,12 @@ use creole_proto::model::{Content, Contents, InputRequest};
 use creole_proto::operation::{Event, Operation, Outcome, Payload, RelayedResult};
 use creole_proto::wire::Raw;
 
-use super::edit::{Edit, members};
+use super::json_edit::{Edit, edit_members};
 pub use redactor::Redactor;
 
 /// What secrets are taken out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedactFrom {
+pub enum RedactScope {
     /// What comes back: results, the words of faults and questions, and progress and log messages.
     Results,
     /// What tools and prompts are given.
@@ -28,92 +28,99 @@ pub enum RedactFrom {
 #[derive(Clone, Debug)]
 pub struct Redact {
     redactor: Arc<Redactor>,
-    from: RedactFrom,
+    from: RedactScope,
 }
 
 impl Redact {
     /// A layer that takes this out.
-    pub fn new(redactor: Redactor, from: RedactFrom) -> Self {
+    pub fn new(redactor: Redactor, from: RedactScope) -> Self {
         Self { redactor: Arc::new(redactor), from }
     }
 }
 
 impl Redactor {
-    fn payload(&self, payload: &mut Payload) {
+    fn redact_payload(&self, payload: &mut Payload) {
         match payload {
             Payload::Tool(result) => {
-                result.content.iter_mut().for_each(|block| self.block(block));
-                self.replace(&mut result.structured);
+                result.content.iter_mut().for_each(|block| self.redact_block(block));
+                self.redact_raw(&mut result.structured);
             }
-            Payload::Contents(contents, _) => contents.iter_mut().for_each(|it| self.contents(it)),
+            Payload::Contents(contents, _) => {
+                contents.iter_mut().for_each(|it| self.redact_contents(it))
+            }
             Payload::Prompt(result) => {
-                result.messages.iter_mut().for_each(|message| self.block(&mut message.content));
+                result
+                    .messages
+                    .iter_mut()
+                    .for_each(|message| self.redact_block(&mut message.content));
             }
-            Payload::Relayed(relayed) => self.relayed(relayed),
+            Payload::Relayed(relayed) => self.redact_relayed(relayed),
             _ => {}
         }
     }
 
-    fn block(&self, block: &mut Content) {
+    fn redact_block(&self, block: &mut Content) {
         match block {
-            Content::Text { text, .. } => self.text(text),
-            Content::Resource { resource } => self.contents(resource),
+            Content::Text { text, .. } => self.redact_text(text),
+            Content::Resource { resource } => self.redact_contents(resource),
             _ => {}
         }
     }
 
-    fn contents(&self, contents: &mut Contents) {
+    fn redact_contents(&self, contents: &mut Contents) {
         if let Some(text) = &mut contents.text {
-            self.text(text);
+            self.redact_text(text);
         }
     }
 
-    fn relayed(&self, relayed: &mut RelayedResult) {
+    fn redact_relayed(&self, relayed: &mut RelayedResult) {
         let change = |key: &str, value: &str| {
             let redacted = match key {
                 "structuredContent" | "_meta" | "completion" => {
-                    let data = Raw::parse(value).ok().and_then(|data| self.data(&data));
+                    let data = Raw::parse(value).ok().and_then(|data| self.redact_data(&data));
                     data.map(|data| data.as_str().to_owned())
                 }
-                "content" | "contents" | "messages" | "description" => self.blocks(value),
+                "content" | "contents" | "messages" | "description" => self.redact_blocks(value),
                 _ => None,
             };
             redacted.map_or(Edit::Keep, Edit::Set)
         };
-        let redacted = members(relayed.result().as_str(), change);
+        let redacted = edit_members(relayed.result().as_str(), change);
         if let Some(result) = redacted.and_then(|text| Raw::parse(&text).ok()) {
             relayed.set_result(result);
         }
     }
 
-    fn fault(&self, fault: &mut Fault) {
-        self.text(&mut fault.detail);
-        self.replace(&mut fault.data);
+    fn redact_fault(&self, fault: &mut Fault) {
+        self.redact_text(&mut fault.detail);
+        self.redact_raw(&mut fault.data);
     }
 
-    fn arguments(&self, operation: &mut Operation) {
+    fn redact_arguments(&self, operation: &mut Operation) {
         if let Operation::CallTool { arguments, .. } | Operation::GetPrompt { arguments, .. } =
             operation
         {
-            self.replace(arguments);
+            self.redact_raw(arguments);
         }
     }
 
-    fn replace(&self, data: &mut Option<Raw>) {
-        if let Some(redacted) = data.as_ref().and_then(|data| self.data(data)) {
+    fn redact_raw(&self, data: &mut Option<Raw>) {
+        if let Some(redacted) = data.as_ref().and_then(|data| self.redact_data(data)) {
             *data = Some(redacted);
         }
     }
 
     /// What a question says; what is answered stays, since the answer has to fit it.
-    fn question(&self, question: &mut InputRequest) {
+    fn redact_input_request(&self, question: &mut InputRequest) {
         match question {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
-                self.text(message)
+                self.redact_text(message)
             }
             InputRequest::Sample { params } => {
-                let redacted = members(params.as_str(), |key, value| match key {
-                    "messages" | "systemPrompt" => self.blocks(value).map_or(Edit::Keep, Edit::Set),
+                let redacted = edit_members(params.as_str(), |key, value| match key {
+                    "messages" | "systemPrompt" => {
+                        self.redact_blocks(value).map_or(Edit::Keep, Edit::Set)
+                    }
                     _ => Edit::Keep,
                 });
                 if let Some(redacted) = redacted.and_then(|text| Raw::parse(&text).ok()) {
@@ -125,14 +132,14 @@ impl Redactor {
     }
 
     /// Progress and log messages without what is taken out.
-    fn event(&self, mut event: Event) -> Event {
+    fn redact_event(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Progress { message, .. } => {
-                message.iter_mut().for_each(|message| self.text(message));
+                message.iter_mut().for_each(|message| self.redact_text(message));
             }
             Event::Log { logger, data, .. } => {
-                logger.iter_mut().for_each(|logger| self.text(logger));
-                if let Some(redacted) = self.data(data) {
+                logger.iter_mut().for_each(|logger| self.redact_text(logger));
+                if let Some(redacted) = self.redact_data(data) {
                     *data = redacted;
                 }
             }
@@ -144,25 +151,26 @@ impl Redactor {
 
 impl Middleware for Redact {
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        if self.from != RedactFrom::Results {
-            self.redactor.arguments(&mut call.operation);
+        if self.from != RedactScope::Results {
+            self.redactor.redact_arguments(&mut call.operation);
         }
-        if self.from == RedactFrom::Arguments {
+        if self.from == RedactScope::Arguments {
             return next.call(call);
         }
         let [events, questions] = [(); 2].map(|()| Arc::clone(&self.redactor));
-        let context = call.context.map_events(move |event| Some(events.event(event)));
+        let context = call.context.map_events(move |event| Some(events.redact_event(event)));
         call.context = context.map_input_requests(move |mut question| {
-            questions.question(&mut question);
+            questions.redact_input_request(&mut question);
             question
         });
         Box::pin(async move {
             let mut outcome = next.call(call).await;
             match &mut outcome {
-                Outcome::Complete(payload) => self.redactor.payload(payload),
-                Outcome::Fail(fault) => self.redactor.fault(fault),
+                Outcome::Complete(payload) => self.redactor.redact_payload(payload),
+                Outcome::Fail(fault) => self.redactor.redact_fault(fault),
                 Outcome::InputRequired { requests: asks, .. } => {
-                    asks.iter_mut().for_each(|ask| self.redactor.question(&mut ask.question));
+                    asks.iter_mut()
+                        .for_each(|ask| self.redactor.redact_input_request(&mut ask.question));
                 }
                 Outcome::Detach(_) => {}
             }
@@ -171,8 +179,8 @@ impl Middleware for Redact {
     }
 
     fn rewrite_input_request(&self, question: &mut InputRequest) {
-        if self.from != RedactFrom::Arguments {
-            self.redactor.question(question);
+        if self.from != RedactScope::Arguments {
+            self.redactor.redact_input_request(question);
         }
     }
 }

@@ -7,9 +7,9 @@ use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind, Reference};
 use creole_proto::operation::{Operation, Outcome};
 
-use super::edit::{quoted, with};
-use super::given::Given;
-use super::unknown::{subject, unknown};
+use super::assigned_names::AssignedNames;
+use super::json_edit::{quoted, with_member};
+use super::operation_item::{item_of, unknown_item_fault};
 
 /// Which names become which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,17 +30,17 @@ pub struct RenameSettings {
 pub struct Rename {
     settings: RenameSettings,
     /// What each name that was given stands for.
-    given: Given,
+    assigned: AssignedNames,
 }
 
 impl Rename {
     /// A layer with these settings.
     pub fn new(settings: RenameSettings) -> Self {
-        Self { settings, given: Given::default() }
+        Self { settings, assigned: AssignedNames::default() }
     }
 
     /// The name that an item gets.
-    fn name_for(&self, name: &str) -> String {
+    fn new_name(&self, name: &str) -> String {
         let RenameSettings { names, strip, add, .. } = &self.settings;
         if let Some(new) = names.get(name) {
             return new.clone();
@@ -52,15 +52,15 @@ impl Rename {
     }
 
     /// What a name that a client uses stands for.
-    fn behind(&self, kind: ListKind, name: &str) -> Option<String> {
+    fn own_name(&self, kind: ListKind, name: &str) -> Option<String> {
         // Nobody was given this name? Where the layer would not give another, it is what it is.
-        let own = || (self.name_for(name) == name).then(|| name.to_owned());
-        self.given.behind(kind, name).or_else(own)
+        let own = || (self.new_name(name) == name).then(|| name.to_owned());
+        self.assigned.own_name(kind, name).or_else(own)
     }
 
     /// Gives the name to an item, unless another one has it.
-    fn give(&self, kind: ListKind, name: &str, own: &str) -> bool {
-        match self.given.give(kind, name, own) {
+    fn assign(&self, kind: ListKind, name: &str, own: &str) -> bool {
+        match self.assigned.assign(kind, name, own) {
             Ok(()) => true,
             Err(holder) => {
                 tracing::warn!(item = own, name, holder, "another item has this name: left out");
@@ -80,13 +80,13 @@ fn rename(operation: &mut Operation, own: String) {
 
 impl Middleware for Rename {
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        let subject = subject(&call.operation);
+        let subject = item_of(&call.operation);
         let Some((kind, name)) = subject.filter(|(kind, _)| self.settings.kinds.contains(kind))
         else {
             return next.call(call);
         };
-        let Some(own) = self.behind(kind, name) else {
-            let fault = unknown(&call.operation);
+        let Some(own) = self.own_name(kind, name) else {
+            let fault = unknown_item_fault(&call.operation);
             return Box::pin(async move { fault.into() });
         };
         if own == name {
@@ -103,7 +103,7 @@ impl Middleware for Rename {
     }
 
     fn reassign_names(&self, kind: ListKind) -> bool {
-        self.given.anew(kind);
+        self.assigned.start_round(kind);
         self.settings.kinds.contains(&kind)
     }
 
@@ -111,21 +111,21 @@ impl Middleware for Rename {
         if !self.settings.kinds.contains(&kind) {
             return Some(item);
         }
-        let name = self.name_for(item.name());
-        if !self.give(kind, &name, item.name()) {
+        let name = self.new_name(item.name());
+        if !self.assign(kind, &name, item.name()) {
             return None;
         }
         if name == item.name() {
             return Some(item);
         }
-        item.map_texts(&name, |text| with(text, "name", &quoted(&name))).map(Arc::new)
+        item.map_texts(&name, |text| with_member(text, "name", &quoted(&name))).map(Arc::new)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, call, fault, listed, text};
+    use crate::chain::testing::{FlakyTools, call, fault, listed_names, text};
     use creole_proto::fault::{Fault, FaultKind};
 
     fn serve(names: &[(&str, &str)], strip: &str, add: &str) -> creole::Service {
@@ -136,13 +136,13 @@ mod tests {
             strip: strip.to_owned(),
             add: add.to_owned(),
         });
-        Flaky::serve(rename, Fault::new(FaultKind::ToolFailed, "no").with_subject("read"), 0).0
+        FlakyTools::serve(rename, Fault::new(FaultKind::ToolFailed, "no").with_subject("read"), 0).0
     }
 
     #[tokio::test]
     async fn new_names_are_listed_and_called_and_old_ones_are_unknown() {
         let service = serve(&[("read", "look")], "", "x_");
-        assert_eq!(listed(&service, ListKind::Tools).await, ["look", "x_write"]);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["look", "x_write"]);
         assert_eq!(text(&call(&service, "a", "look", "{}").await), "done");
         assert_eq!(text(&call(&service, "a", "x_write", "{}").await), "done");
         for old in ["read", "write", "x_read", "x_look"] {
@@ -154,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn a_prefix_is_exchanged_where_it_is() {
         let service = serve(&[], "re", "unre");
-        assert_eq!(listed(&service, ListKind::Tools).await, ["unread", "write"]);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["unread", "write"]);
         assert_eq!(text(&call(&service, "a", "unread", "{}").await), "done");
         assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
         fault(call(&service, "a", "read", "{}").await);
@@ -163,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn two_tools_never_get_one_name() {
         let service = serve(&[("read", "write")], "", "");
-        assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"]);
         assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
     }
 
@@ -171,12 +171,12 @@ mod tests {
     async fn a_tool_takes_over_the_name_of_one_that_is_gone() {
         let service = serve(&[("read", "write")], "", "");
         let registry = service.registry();
-        assert_eq!(listed(&service, ListKind::Tools).await, ["write"]);
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"]);
         registry.remove_tool("read");
-        assert_eq!(listed(&service, ListKind::Tools).await, ["write"], "the other one");
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"], "the other one");
         assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
         registry.remove_tool("write");
-        assert!(listed(&service, ListKind::Tools).await.is_empty());
+        assert!(listed_names(&service, ListKind::Tools).await.is_empty());
         fault(call(&service, "a", "write", "{}").await);
     }
 
@@ -188,7 +188,7 @@ mod tests {
             ..RenameSettings::default()
         };
         let broken = Fault::new(FaultKind::ToolFailed, "no").with_subject("read");
-        let (service, _) = Flaky::serve(Rename::new(rename), broken, 1);
+        let (service, _) = FlakyTools::serve(Rename::new(rename), broken, 1);
         assert_eq!(fault(call(&service, "a", "look", "{}").await).subject, "look");
     }
 }

@@ -9,8 +9,8 @@ use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Raw;
 
-use super::Names;
-use super::hints::Known;
+use super::NamePatterns;
+use super::hints::HintedTools;
 
 /// How often and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct RetrySettings {
     /// The longest wait.
     pub max_delay: Duration,
     /// Tools that may be called twice although they do not say so.
-    pub names: Names,
+    pub names: NamePatterns,
 }
 
 /// A layer that tries again what may be tried again: what only reads, and tools that say that calling them twice
@@ -30,13 +30,13 @@ pub struct RetrySettings {
 #[derive(Debug)]
 pub struct Retry {
     settings: RetrySettings,
-    idempotent: Known,
+    idempotent: HintedTools,
 }
 
 impl Retry {
     /// A layer with these settings.
     pub fn new(settings: RetrySettings) -> Self {
-        Self { settings, idempotent: Known::default() }
+        Self { settings, idempotent: HintedTools::default() }
     }
 
     fn may_repeat(&self, call: &Call) -> bool {
@@ -80,7 +80,7 @@ fn retry_after(fault: &Fault) -> Option<Duration> {
 
 /// Whether the fault is one that may be gone in a moment. A call that ran out of time may still be running, unless
 /// its fault says `"sent": false`.
-fn is_passing(fault: &Fault) -> bool {
+fn is_transient(fault: &Fault) -> bool {
     let was_sent = || {
         let data = fault.data.as_ref().and_then(Raw::as_object);
         data.and_then(|data| data.bool("sent").ok()?).unwrap_or(true)
@@ -100,7 +100,7 @@ impl Middleware for Retry {
         Box::pin(async move {
             for attempt in 1..self.settings.attempts {
                 let fault = match next.call(call.clone()).await {
-                    Outcome::Fail(fault) if is_passing(&fault) => fault,
+                    Outcome::Fail(fault) if is_transient(&fault) => fault,
                     done => return done,
                 };
                 let Some(wait) = self.wait_after(attempt, &fault) else { return fault.into() };
@@ -112,7 +112,7 @@ impl Middleware for Retry {
     }
 
     fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
-        self.idempotent.note(kind, &item, |hints| hints.idempotent);
+        self.idempotent.record(kind, &item, |hints| hints.idempotent);
         Some(item)
     }
 }
@@ -120,7 +120,7 @@ impl Middleware for Retry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, call, fault, text};
+    use crate::chain::testing::{FlakyTools, call, fault, text};
     use creole_proto::wire::Raw;
 
     fn retry(names: &[&str]) -> Retry {
@@ -128,7 +128,7 @@ mod tests {
             attempts: 3,
             delay: Duration::from_secs(1),
             max_delay: Duration::from_secs(60),
-            names: Names::new(names.iter().copied()),
+            names: NamePatterns::new(names.iter().copied()),
         })
     }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_says_that_twice_is_once_is_tried_again_with_growing_waits() {
-        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 2);
+        let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 2);
         let begun = tokio::time::Instant::now();
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
         assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (3, 3));
@@ -148,7 +148,7 @@ mod tests {
     async fn a_server_that_wants_to_be_left_alone_is_left_alone_or_given_up() {
         let wants = |data: &str| {
             let data = Raw::parse(data).unwrap();
-            Flaky::serve(retry(&[]), unavailable().with_data(data), 1)
+            FlakyTools::serve(retry(&[]), unavailable().with_data(data), 1)
         };
         for data in [r#"{"retryAfter":60}"#, r#"{"retryAfterMs":60000}"#] {
             let begun = tokio::time::Instant::now();
@@ -164,17 +164,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn attempts_are_bounded() {
-        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 9);
+        let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 9);
         assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "it is gone");
         assert_eq!(flaky.calls(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_say_so_is_called_once_unless_it_is_named() {
-        let (service, flaky) = Flaky::serve(retry(&[]), unavailable(), 1);
+        let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 1);
         fault(call(&service, "a", "write", "{}").await);
         assert_eq!(flaky.calls(), 1);
-        let (service, flaky) = Flaky::serve(retry(&["wr*"]), unavailable(), 1);
+        let (service, flaky) = FlakyTools::serve(retry(&["wr*"]), unavailable(), 1);
         assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
         assert_eq!(flaky.calls(), 2);
     }
@@ -182,11 +182,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_may_still_run_is_not_repeated() {
         let timeout = Fault::new(FaultKind::Timeout, "too long");
-        let (service, flaky) = Flaky::serve(retry(&[]), timeout.clone(), 1);
+        let (service, flaky) = FlakyTools::serve(retry(&[]), timeout.clone(), 1);
         fault(call(&service, "a", "read", "{}").await);
         assert_eq!(flaky.calls(), 1);
         let unsent = timeout.with_data(Raw::parse(r#"{"sent":false}"#).unwrap());
-        let (service, flaky) = Flaky::serve(retry(&[]), unsent, 1);
+        let (service, flaky) = FlakyTools::serve(retry(&[]), unsent, 1);
         call(&service, "a", "read", "{}").await;
         assert_eq!(flaky.calls(), 2);
     }

@@ -8,11 +8,11 @@ use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::{Object, Raw};
 
-use super::edit::{Edit, members, quoted, with};
+use super::json_edit::{Edit, edit_members, quoted, with_member};
 
 /// How one tool is changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rewritten {
+pub struct ToolRewrite {
     /// Another name for people.
     pub title: Option<String>,
     /// Another description.
@@ -27,45 +27,45 @@ pub struct Rewritten {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// The changes, by the names of the tools.
-    pub tools: BTreeMap<String, Rewritten>,
+    pub tools: BTreeMap<String, ToolRewrite>,
 }
 
-impl Rewritten {
-    fn definition(&self, text: &str) -> Option<String> {
-        let mut text = members(text, |key, value| match key {
-            "inputSchema" => self.schema(value).map_or(Edit::Keep, Edit::Set),
+impl ToolRewrite {
+    fn rewrite_definition(&self, text: &str) -> Option<String> {
+        let mut text = edit_members(text, |key, value| match key {
+            "inputSchema" => self.rewrite_schema(value).map_or(Edit::Keep, Edit::Set),
             _ => Edit::Keep,
         })?;
         if let Some(title) = &self.title {
-            text = with(&text, "title", &quoted(title))?;
+            text = with_member(&text, "title", &quoted(title))?;
         }
         match &self.description {
-            Some(description) => with(&text, "description", &quoted(description)),
+            Some(description) => with_member(&text, "description", &quoted(description)),
             None => Some(text),
         }
     }
 
     /// The schema without what is fixed, and with what is assumed.
-    fn schema(&self, schema: &str) -> Option<String> {
-        members(schema, |key, value| match key {
-            "properties" => self.properties(value).map_or(Edit::Keep, Edit::Set),
-            "required" => self.required(value).map_or(Edit::Keep, Edit::Set),
+    fn rewrite_schema(&self, schema: &str) -> Option<String> {
+        edit_members(schema, |key, value| match key {
+            "properties" => self.rewrite_properties(value).map_or(Edit::Keep, Edit::Set),
+            "required" => self.rewrite_required(value).map_or(Edit::Keep, Edit::Set),
             _ => Edit::Keep,
         })
     }
 
-    fn properties(&self, properties: &str) -> Option<String> {
-        members(properties, |name, property| {
+    fn rewrite_properties(&self, properties: &str) -> Option<String> {
+        edit_members(properties, |name, property| {
             if self.fixed.contains_key(name) {
                 return Edit::Drop;
             }
             let assumed = self.defaults.get(name);
-            let shown = assumed.and_then(|value| with(property, "default", value.as_str()));
+            let shown = assumed.and_then(|value| with_member(property, "default", value.as_str()));
             shown.map_or(Edit::Keep, Edit::Set)
         })
     }
 
-    fn required(&self, names: &str) -> Option<String> {
+    fn rewrite_required(&self, names: &str) -> Option<String> {
         let names: Vec<String> = serde_json::from_str(names).ok()?;
         let is_asked =
             |name: &String| !self.fixed.contains_key(name) && !self.defaults.contains_key(name);
@@ -74,15 +74,15 @@ impl Rewritten {
     }
 
     /// The arguments with what is fixed, and with what is assumed where nothing is given.
-    fn arguments(&self, given: Option<&Raw>) -> Option<Raw> {
+    fn rewrite_arguments(&self, given: Option<&Raw>) -> Option<Raw> {
         let mut text = given.map_or("{}", Raw::as_str).to_owned();
         for (name, value) in &self.defaults {
             if Object::new(&text)?.get(name).is_none() {
-                text = with(&text, name, value.as_str())?;
+                text = with_member(&text, name, value.as_str())?;
             }
         }
         for (name, value) in &self.fixed {
-            text = with(&text, name, value.as_str())?;
+            text = with_member(&text, name, value.as_str())?;
         }
         Raw::parse(&text).ok()
     }
@@ -92,7 +92,7 @@ impl Middleware for Rewrite {
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::CallTool { name, arguments } = &mut call.operation
             && let Some(changed) = self.tools.get(name)
-            && let Some(completed) = changed.arguments(arguments.as_ref())
+            && let Some(completed) = changed.rewrite_arguments(arguments.as_ref())
         {
             *arguments = Some(completed);
         }
@@ -102,14 +102,14 @@ impl Middleware for Rewrite {
     fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
         let changed = self.tools.get(item.name()).filter(|_| kind == ListKind::Tools);
         let Some(changed) = changed else { return Some(item) };
-        item.map_texts(item.name(), |text| changed.definition(text)).map(Arc::new)
+        item.map_texts(item.name(), |text| changed.rewrite_definition(text)).map(Arc::new)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, call, definition};
+    use crate::chain::testing::{FlakyTools, call, definition};
     use creole_proto::fault::{Fault, FaultKind};
     use serde_json::json;
 
@@ -118,8 +118,8 @@ mod tests {
         values.iter().map(raw).collect()
     }
 
-    fn changed() -> Rewritten {
-        Rewritten {
+    fn changed() -> ToolRewrite {
+        ToolRewrite {
             title: Some("Scribe".to_owned()),
             description: Some("Writes \"it\"".to_owned()),
             defaults: raws(&[("a", "7")]),
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn tools_say_something_else_and_get_what_clients_do_not_give() {
         let rewrite = Rewrite { tools: BTreeMap::from([("write".to_owned(), changed())]) };
-        let (service, flaky) = Flaky::serve(rewrite, Fault::new(FaultKind::Internal, ""), 0);
+        let (service, flaky) = FlakyTools::serve(rewrite, Fault::new(FaultKind::Internal, ""), 0);
         let listed = definition(&service, "write").await;
         assert_eq!(
             (&listed["title"], &listed["description"]),
@@ -139,17 +139,17 @@ mod tests {
         let properties = &listed["inputSchema"]["properties"];
         assert_eq!(*properties, json!({"a": {"type": "integer", "default": 7}}));
         call(&service, "a", "write", "{}").await;
-        assert_eq!(flaky.given(), json!({"a": 7, "token": "t"}));
+        assert_eq!(flaky.last_arguments(), json!({"a": 7, "token": "t"}));
         call(&service, "a", "write", r#"{"a":1,"token":"mine"}"#).await;
-        assert_eq!(flaky.given(), json!({"a": 1, "token": "t"}));
+        assert_eq!(flaky.last_arguments(), json!({"a": 1, "token": "t"}));
         call(&service, "a", "read", "{}").await;
-        assert_eq!(flaky.given(), json!({}));
+        assert_eq!(flaky.last_arguments(), json!({}));
     }
 
     #[test]
     fn what_is_fixed_or_assumed_is_not_required() {
         let schema = r#"{"type":"object","required":["a","token","b"],"properties":{"token":{}}}"#;
         let expected = r#"{"type":"object","required":["b"],"properties":{}}"#;
-        assert_eq!(changed().schema(schema).unwrap(), expected);
+        assert_eq!(changed().rewrite_schema(schema).unwrap(), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Runs the functions of a script: `request` around calls, `metadata` on what is listed.
 
-mod exchange;
+mod json_conversion;
 
 #[cfg(test)]
 mod tests;
@@ -16,49 +16,49 @@ use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
 use creole_tools::script::{Function, Script, ScriptError, ScriptStep};
 
-use super::edit::newest;
-use super::unknown::{subject, unknown};
-use exchange::{Passed, asked, changed, returned};
+use super::json_edit::newest_json;
+use super::operation_item::{item_of, unknown_item_fault};
+use json_conversion::{ForwardedCall, call_from_json, call_to_json, outcome_from_json};
 
 /// A layer that runs the functions of a script.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptLayer {
     script: Script,
     /// What it took out of lists, by the members of lists that these are.
     hidden: RwLock<HashSet<(&'static str, String)>>,
     /// Whether `metadata` took too long once: it is not tried again, because lists wait for it.
     is_stuck: AtomicBool,
     /// What was told in the log already.
-    told: RwLock<BTreeSet<String>>,
+    logged: RwLock<BTreeSet<String>>,
 }
 
-impl Scripted {
+impl ScriptLayer {
     /// A layer that runs this script.
     pub fn new(script: Script) -> Self {
         let (hidden, told) = (RwLock::default(), RwLock::default());
-        Self { script, hidden, is_stuck: AtomicBool::new(false), told }
+        Self { script, hidden, is_stuck: AtomicBool::new(false), logged: told }
     }
 
     async fn request(&self, call: Call, next: Next<'_>) -> Outcome {
-        let begun = self.script.begin(Function::Request, vec![asked(&call)]).await;
+        let begun = self.script.begin(Function::Request, vec![call_to_json(&call)]).await;
         let mut session = match begun {
             Ok(session) => session,
-            Err(thrown) => return self.thrown(&thrown, &call.operation),
+            Err(thrown) => return self.error_outcome(&thrown, &call.operation),
         };
-        let mut last: Option<Passed> = None;
+        let mut last: Option<ForwardedCall> = None;
         loop {
             match session.next_step().await {
                 ScriptStep::Next(number, text) => {
-                    let wanted = match changed(&call, &text) {
+                    let wanted = match call_from_json(&call, &text) {
                         Ok(wanted) => wanted,
                         Err(refusal) => {
                             session.resume(number, Err(refusal));
                             continue;
                         }
                     };
-                    let passed = Passed::new(next.call(wanted).await);
+                    let passed = ForwardedCall::new(next.call(wanted).await);
                     // Who asks the client something, or becomes a task, is run again from the beginning.
-                    let Some(answer) = passed.answer() else { return passed.outcome };
+                    let Some(answer) = passed.script_result() else { return passed.outcome };
                     session.resume(number, answer);
                     last = Some(passed);
                 }
@@ -68,14 +68,14 @@ impl Scripted {
                         name: "Result".into(),
                         ..ScriptError::default()
                     };
-                    return returned(value.as_deref(), &call.operation, last)
-                        .unwrap_or_else(|what| self.thrown(&wrong(what), &call.operation));
+                    return outcome_from_json(value.as_deref(), &call.operation, last)
+                        .unwrap_or_else(|what| self.error_outcome(&wrong(what), &call.operation));
                 }
                 ScriptStep::Done(Err(thrown)) => {
                     // What was refused further in and not caught is told as it was.
-                    return match last.and_then(|last| last.rethrown(&thrown)) {
+                    return match last.and_then(|last| last.rethrown_outcome(&thrown)) {
                         Some(outcome) => outcome,
-                        None => self.thrown(&thrown, &call.operation),
+                        None => self.error_outcome(&thrown, &call.operation),
                     };
                 }
             }
@@ -83,7 +83,7 @@ impl Scripted {
     }
 
     /// What a call comes to whose script threw.
-    fn thrown(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
+    fn error_outcome(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
         let usual = match operation {
             Operation::CallTool { .. } => FaultKind::ToolFailed,
             _ => FaultKind::Internal,
@@ -104,9 +104,10 @@ impl Scripted {
     }
 
     /// The names by which calls may ask for an item.
-    fn note(&self, kind: ListKind, item: &Definition, is_shown: bool) {
-        let uri =
-            || Object::new(newest(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned());
+    fn record_visibility(&self, kind: ListKind, item: &Definition, is_shown: bool) {
+        let uri = || {
+            Object::new(newest_json(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned())
+        };
         let names = std::iter::once(item.name().to_owned())
             .chain(Some(kind).filter(|it| *it == ListKind::Templates).and_then(|_| uri()));
         let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +139,7 @@ impl Scripted {
                 format!("{line}{thrown}")
             }
         };
-        self.tell(format!(
+        self.log_once(format!(
             "{}: metadata of {}: {what}; it is not listed",
             self.script.file().display(),
             item.name()
@@ -147,8 +148,8 @@ impl Scripted {
     }
 
     /// Logs once.
-    fn tell(&self, what: String) {
-        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
+    fn log_once(&self, what: String) {
+        let mut told = self.logged.write().unwrap_or_else(PoisonError::into_inner);
         if told.len() < 1000 && told.insert(what.clone()) {
             tracing::error!("{what}");
         }
@@ -164,7 +165,7 @@ fn is_same_item(changed: &str, text: &str) -> bool {
     ["name", "uri", "uriTemplate"].into_iter().all(same)
 }
 
-impl Middleware for Scripted {
+impl Middleware for ScriptLayer {
     fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
         // What the function `metadata` would hide is only known of definitions.
         !self.script.has(Function::Metadata) || self.is_hidden(kind, name)
@@ -174,9 +175,9 @@ impl Middleware for Scripted {
         if let Operation::Listen(wanted) = &mut call.operation {
             wanted.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));
         }
-        match subject(&call.operation) {
+        match item_of(&call.operation) {
             Some((kind, name)) if self.is_hidden(kind, name) => {
-                let fault = unknown(&call.operation);
+                let fault = unknown_item_fault(&call.operation);
                 Box::pin(async move { fault.into() })
             }
             _ if self.script.has(Function::Request) && call.operation.may_require_input() => {
@@ -191,7 +192,7 @@ impl Middleware for Scripted {
             return Some(item);
         }
         let shaped = item.map_texts(item.name(), |text| self.metadata(kind, &item, text));
-        self.note(kind, &item, shaped.is_some());
+        self.record_visibility(kind, &item, shaped.is_some());
         shaped.map(Arc::new)
     }
 }

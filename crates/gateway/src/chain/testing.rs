@@ -18,9 +18,9 @@ use creole_proto::wire::Raw;
 use serde_json::Value;
 
 /// An outlet that nobody reads.
-pub(crate) struct Nobody;
+pub(crate) struct SilentChannel;
 
-impl ClientChannel for Nobody {
+impl ClientChannel for SilentChannel {
     fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
@@ -32,9 +32,9 @@ impl ClientChannel for Nobody {
 
 /// An outlet that keeps what is told.
 #[derive(Default)]
-struct Ears(Mutex<Vec<Event>>);
+struct RecordingChannel(Mutex<Vec<Event>>);
 
-impl ClientChannel for Ears {
+impl ClientChannel for RecordingChannel {
     fn send_event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
         Box::pin(async {})
@@ -46,7 +46,7 @@ impl ClientChannel for Ears {
 }
 
 /// What a client hears of a tool that shows progress with this message and logs this JSON, behind the layer.
-pub(super) async fn told(
+pub(super) async fn events_of(
     layer: impl Middleware + 'static,
     message: &'static str,
     data: &'static str,
@@ -60,9 +60,9 @@ pub(super) async fn told(
     };
     let tool = Tool::raw("tell", "Tells", any_object(), tell);
     let service = Server::new("teller").tool(tool).with(layer).start();
-    let ears = Arc::new(Ears::default());
+    let ears = Arc::new(RecordingChannel::default());
     let operation = Operation::CallTool { name: "tell".to_owned(), arguments: None };
-    let caller = Caller { log: Some(Level::Debug), ..somebody() };
+    let caller = Caller { log: Some(Level::Debug), ..plain_caller() };
     let started = Started { key: CallKey(1), operation, caller };
     let outcome =
         service.start_call(started, Arc::clone(&ears) as _, Origin::new("a".into())).0.await;
@@ -71,7 +71,7 @@ pub(super) async fn told(
 }
 
 /// A caller of the newest revision who can be asked nothing.
-pub(crate) fn somebody() -> Caller {
+pub(crate) fn plain_caller() -> Caller {
     Caller {
         rules: Revision::newest(Era::Stateless).rules(),
         capabilities: Arc::default(),
@@ -86,8 +86,8 @@ pub(crate) fn somebody() -> Caller {
 
 /// What a service answers to an operation.
 pub(crate) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
-    let started = Started { key: CallKey(1), operation, caller: somebody() };
-    service.start_call(started, Arc::new(Nobody), Origin::new(principal.into())).0.await
+    let started = Started { key: CallKey(1), operation, caller: plain_caller() };
+    service.start_call(started, Arc::new(SilentChannel), Origin::new(principal.into())).0.await
 }
 
 /// What a service answers to a call of a tool.
@@ -102,7 +102,7 @@ pub(crate) async fn call(
 }
 
 /// The names in a list.
-pub(crate) async fn listed(service: &Service, kind: ListKind) -> Vec<String> {
+pub(crate) async fn listed_names(service: &Service, kind: ListKind) -> Vec<String> {
     match ask(service, "a", Operation::List(kind, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
             page.items.iter().map(|item| item.name().to_owned()).collect()
@@ -116,7 +116,7 @@ pub(super) async fn definition(service: &Service, tool: &str) -> Value {
     match ask(service, "a", Operation::List(ListKind::Tools, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
             let item = page.items.iter().find(|item| item.name() == tool).unwrap();
-            serde_json::from_str(super::edit::newest(item)).unwrap()
+            serde_json::from_str(super::json_edit::newest_json(item)).unwrap()
         }
         other => panic!("no page: {other:?}"),
     }
@@ -146,7 +146,7 @@ fn any_object() -> Raw {
 }
 
 /// A server whose tool `wait` waits so many seconds.
-pub(super) fn slow(layer: impl Middleware + 'static) -> Service {
+pub(super) fn slow_service(layer: impl Middleware + 'static) -> Service {
     let wait = |arguments: Value, _| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
         let seconds = arguments["seconds"].as_u64().unwrap_or(0);
         Box::pin(async move {
@@ -158,27 +158,27 @@ pub(super) fn slow(layer: impl Middleware + 'static) -> Service {
 }
 
 /// Tools that fail some times before they work: `read` says that it changes nothing, `write` does not.
-pub(super) struct Flaky {
+pub(super) struct FlakyTools {
     calls: AtomicUsize,
     failures: AtomicUsize,
     fault: Fault,
     /// What they were given last.
-    given: RwLock<Value>,
+    last_arguments: RwLock<Value>,
     answer: ToolResult,
 }
 
-impl Flaky {
+impl FlakyTools {
     /// A server with these tools, two resources and a prompt, behind the layer.
     pub(super) fn serve(
         layer: impl Middleware + 'static,
         fault: Fault,
         failures: usize,
     ) -> (Service, Arc<Self>) {
-        Self::answering(layer, fault, failures, ToolResult::text("done"))
+        Self::serve_with_result(layer, fault, failures, ToolResult::text("done"))
     }
 
     /// The same with another answer.
-    pub(super) fn answering(
+    pub(super) fn serve_with_result(
         layer: impl Middleware + 'static,
         fault: Fault,
         failures: usize,
@@ -186,7 +186,7 @@ impl Flaky {
     ) -> (Service, Arc<Self>) {
         let (calls, failures) = (AtomicUsize::new(0), AtomicUsize::new(failures));
         let given = RwLock::new(Value::Null);
-        let flaky = Arc::new(Self { calls, failures, fault, given, answer });
+        let flaky = Arc::new(Self { calls, failures, fault, last_arguments: given, answer });
         let schema =
             r#"{"type":"object","properties":{"a":{"type":"integer"},"token":{"type":"string"}}}"#;
         let schema = Raw::parse(schema).unwrap();
@@ -216,8 +216,8 @@ impl Flaky {
     }
 
     /// What a tool was given last.
-    pub(super) fn given(&self) -> Value {
-        self.given.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn last_arguments(&self) -> Value {
+        self.last_arguments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn run(
@@ -228,7 +228,7 @@ impl Flaky {
             let flaky = Arc::clone(&self);
             Box::pin(async move {
                 flaky.calls.fetch_add(1, Ordering::SeqCst);
-                *flaky.given.write().unwrap_or_else(PoisonError::into_inner) = arguments;
+                *flaky.last_arguments.write().unwrap_or_else(PoisonError::into_inner) = arguments;
                 let left = flaky.failures.load(Ordering::SeqCst);
                 if left == 0 {
                     return Ok(flaky.answer.clone());

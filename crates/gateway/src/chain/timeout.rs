@@ -6,7 +6,7 @@ use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{Operation, Outcome};
 
-use super::Names;
+use super::NamePatterns;
 
 /// A layer that ends calls that take too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Timeout {
     /// How long a call may take.
     pub after: Duration,
     /// Only calls of these names; empty for all.
-    pub names: Names,
+    pub names: NamePatterns,
 }
 
 impl Timeout {
@@ -43,12 +43,12 @@ impl Middleware for Timeout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{call, fault, slow, text};
+    use crate::chain::testing::{call, fault, slow_service, text};
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_takes_too_long_is_ended_and_others_are_not() {
         let after = Duration::from_secs(5);
-        let service = slow(Timeout { after, names: Names::default() });
+        let service = slow_service(Timeout { after, names: NamePatterns::default() });
         assert_eq!(text(&call(&service, "a", "wait", r#"{"seconds":4}"#).await), "waited");
         let ended = fault(call(&service, "a", "wait", r#"{"seconds":6}"#).await);
         assert_eq!(ended.kind, FaultKind::Timeout);
@@ -57,8 +57,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_the_named_calls_are_ended() {
-        let names = Names::new(["other*"]);
-        let service = slow(Timeout { after: Duration::from_secs(5), names });
+        let names = NamePatterns::new(["other*"]);
+        let service = slow_service(Timeout { after: Duration::from_secs(5), names });
         assert_eq!(text(&call(&service, "a", "wait", r#"{"seconds":6}"#).await), "waited");
     }
 }

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
 use super::{count, file, label, script, seconds};
 use crate::chain::{
-    BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, Names, RateSettings,
-    RedactFrom, RenameSettings, RetrySettings, Rewrite, Rewritten, SizeLimit, Timeout,
+    BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
+    RateSettings, RedactScope, RenameSettings, RetrySettings, Rewrite, SizeLimit, Timeout,
+    ToolRewrite,
 };
 use crate::config::chain::{
     AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
@@ -109,7 +110,7 @@ fn rate(table: &RateLimitTable) -> Result<RateSettings, ConfigProblem> {
     let settings = RateSettings {
         principal_calls: table.principal_calls.map(|calls| to_u32(calls.get())),
         overall_calls: table.overall_calls.map(|calls| to_u32(calls.get())),
-        per: seconds(table.seconds.map_or(60, Ranged::get)),
+        window: seconds(table.seconds.map_or(60, Ranged::get)),
     };
     if settings.principal_calls.is_none() && settings.overall_calls.is_none() {
         return Err(empty_layer("set `principal_calls` or `overall_calls`"));
@@ -204,9 +205,9 @@ fn rewrite(table: RewriteTable) -> Result<Rewrite, ConfigProblem> {
     Ok(Rewrite { tools })
 }
 
-fn tool_rewrite(table: ToolRewriteTable) -> Result<Rewritten, ConfigProblem> {
+fn tool_rewrite(table: ToolRewriteTable) -> Result<ToolRewrite, ConfigProblem> {
     let ToolRewriteTable { title, description, defaults, fixed } = table;
-    let changed = Rewritten {
+    let changed = ToolRewrite {
         title: label("title", title)?,
         description,
         defaults: values(defaults)?,
@@ -216,7 +217,7 @@ fn tool_rewrite(table: ToolRewriteTable) -> Result<Rewritten, ConfigProblem> {
         let what = format!("the argument `{name}` is fixed, so it needs no default");
         return Err(ConfigProblem::new(what).help("take it out of `defaults` or of `fixed`"));
     }
-    if changed == Rewritten::default() {
+    if changed == ToolRewrite::default() {
         return Err(empty_layer("set `title`, `description`, `defaults` or `fixed`"));
     }
     Ok(changed)
@@ -257,9 +258,9 @@ fn redact(table: RedactTable) -> Result<LayerPlan, ConfigProblem> {
         return Err(empty_layer("set `patterns` or `pointers`"));
     }
     let from = match table.from.unwrap_or(RedactScopeChoice::Results) {
-        RedactScopeChoice::Results => RedactFrom::Results,
-        RedactScopeChoice::Arguments => RedactFrom::Arguments,
-        RedactScopeChoice::Both => RedactFrom::Both,
+        RedactScopeChoice::Results => RedactScope::Results,
+        RedactScopeChoice::Arguments => RedactScope::Arguments,
+        RedactScopeChoice::Both => RedactScope::Both,
     };
     Ok(LayerPlan::Redact(plan, from))
 }
@@ -321,7 +322,7 @@ fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
 }
 
 /// Names by patterns.
-fn names(written: PatternList) -> Result<Names, ConfigProblem> {
+fn names(written: PatternList) -> Result<NamePatterns, ConfigProblem> {
     let mut patterns = Vec::new();
     for Spanned { value, span } in written.unwrap_or_default() {
         let wrong = if value.is_empty() {
@@ -334,7 +335,7 @@ fn names(written: PatternList) -> Result<Names, ConfigProblem> {
         };
         return Err(ConfigProblem::new(wrong).at(span));
     }
-    Ok(Names::new(patterns))
+    Ok(NamePatterns::new(patterns))
 }
 
 fn to_u32(number: i64) -> u32 {

@@ -8,9 +8,10 @@ use creole::Middleware;
 use creole_tools::script::Script;
 
 use crate::chain::{
-    Arguments, Audit, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings, Concurrency,
-    ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactFrom,
-    Redactor, Rename, RenameSettings, Retry, RetrySettings, Rewrite, Scripted, SizeLimit, Timeout,
+    Audit, AuditArguments, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings,
+    Concurrency, ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact,
+    RedactScope, Redactor, Rename, RenameSettings, Retry, RetrySettings, Rewrite, ScriptLayer,
+    SizeLimit, Timeout,
 };
 
 /// One layer of a chain.
@@ -35,7 +36,7 @@ pub enum LayerPlan {
     /// Changes what tools say of themselves and what they are given.
     Rewrite(Rewrite),
     /// Takes secrets out of results and arguments.
-    Redact(RedactPlan, RedactFrom),
+    Redact(RedactPlan, RedactScope),
     /// Refuses what is too large.
     SizeLimit(SizeLimit),
     /// Writes down who did what.
@@ -156,7 +157,7 @@ impl LayerPlan {
                 let file = file.display();
                 LayerError(format!("`{file}`, which remembers tools, cannot be used: {error}"))
             })?),
-            Self::Script(script) => Arc::new(Scripted::new(script.clone())),
+            Self::Script(script) => Arc::new(ScriptLayer::new(script.clone())),
         })
     }
 
@@ -182,9 +183,9 @@ impl AuditPlan {
     fn build(&self, server: &str) -> Result<Audit, LayerError> {
         let Self { file, max_bytes, keep, arguments, sync } = self.clone();
         let arguments = match arguments {
-            AuditArgumentsPlan::None => Arguments::None,
-            AuditArgumentsPlan::Digest => Arguments::Digest,
-            AuditArgumentsPlan::Redacted(plan) => Arguments::Redacted(plan.redactor()?),
+            AuditArgumentsPlan::None => AuditArguments::None,
+            AuditArgumentsPlan::Digest => AuditArguments::Digest,
+            AuditArgumentsPlan::Redacted(plan) => AuditArguments::Redacted(plan.redactor()?),
         };
         Audit::new(server, AuditSettings { file, max_bytes, keep, arguments, sync }).map_err(
             |error| {

@@ -245,10 +245,11 @@ impl Upstream {
     /// A session list as callers see it.
     fn visible_list(&self, kind: ListKind, items: &[Arc<Definition>]) -> SessionList {
         let chain = &self.settings.chain;
-        let shaped = items.iter().filter_map(|item| chain.shape(kind, Arc::clone(item)));
+        let shaped =
+            items.iter().filter_map(|item| chain.rewrite_definition(kind, Arc::clone(item)));
         let shaped: Vec<_> = shaped.collect();
         // Before anybody sees them.
-        chain.settle();
+        chain.save_definitions();
         let named = shaped
             .into_iter()
             .filter_map(|item| list_fetch::named_definition(kind, &item, &self.settings.naming));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::chain::testing::{Nobody, somebody};
+use crate::chain::testing::{SilentChannel, plain_caller};
 
 /// What the server hears of calls.
 static HEARD: Mutex<Option<mpsc::UnboundedSender<Value>>> = Mutex::new(None);
@@ -59,11 +59,11 @@ async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() 
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.wait_until_tried().await;
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
-    let caller = Caller { capabilities: Arc::new(capabilities), ..somebody() };
+    let caller = Caller { capabilities: Arc::new(capabilities), ..plain_caller() };
     let operation = Operation::CallTool { name: "wait".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
     let (call, canceller) =
-        service.start_call(started, Arc::new(Nobody), Origin::sessionless("ann".into()));
+        service.start_call(started, Arc::new(SilentChannel), Origin::sessionless("ann".into()));
     let call = tokio::spawn(call);
     assert_eq!(heard.recv().await.unwrap()["method"], "tools/call");
     canceller.cancel_with_reason("enough");

@@ -10,7 +10,7 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chain::testing::{Nobody, somebody};
+use crate::chain::testing::{SilentChannel, plain_caller};
 
 /// A server that asks for a name in the middle of its tool and says what it was told.
 async fn serve(mut client: MemoryConnection) {
@@ -54,10 +54,10 @@ async fn serve(mut client: MemoryConnection) {
 async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
     let caller =
-        Caller { capabilities: Arc::new(capabilities), input_responses: reentry, ..somebody() };
+        Caller { capabilities: Arc::new(capabilities), input_responses: reentry, ..plain_caller() };
     let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
-    service.start_call(started, Arc::new(Nobody), Origin::sessionless("ann".into())).0.await
+    service.start_call(started, Arc::new(SilentChannel), Origin::sessionless("ann".into())).0.await
 }
 
 #[tokio::test(start_paused = true)]

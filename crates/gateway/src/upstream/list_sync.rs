@@ -277,17 +277,17 @@ impl Upstream {
         self.index_tools(kind);
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
         let chain = &self.settings.chain;
-        chain.anew(kind);
+        chain.reassign_names(kind);
         let items = self.lists.shared(kind);
         let (mut shaped, mut withheld) = (Vec::with_capacity(items.len()), BTreeMap::new());
         for item in items {
-            match chain.shape(kind, Arc::clone(&item)) {
+            match chain.rewrite_definition(kind, Arc::clone(&item)) {
                 Some(item) => shaped.push(item),
                 None => withheld.extend(self.withheld_item(kind, item)),
             }
         }
         // Before anybody sees them.
-        chain.settle();
+        chain.save_definitions();
         if kind == ListKind::Tools {
             self.source().set_withheld(withheld);
         }
@@ -302,7 +302,7 @@ impl Upstream {
     /// An item that a layer withholds, by the name that it would have here, and what its callers are told.
     fn withheld_item(&self, kind: ListKind, item: Arc<Definition>) -> Option<(String, Fault)> {
         let here = self.settings.naming.local_name(item.name()).ok()?;
-        Some((here, self.settings.chain.withholds(kind, item)?))
+        Some((here, self.settings.chain.withheld_fault(kind, item)?))
     }
 
     /// Leaves out the tools that a client over HTTP has to refuse, because their schema names headers wrongly
@@ -339,7 +339,7 @@ impl Upstream {
     }
 
     pub(super) fn endpoint(self: &Arc<Self>) -> Arc<dyn Endpoint> {
-        self.settings.chain.around(Arc::clone(self) as _)
+        self.settings.chain.wrap(Arc::clone(self) as _)
     }
 
     /// Tells of everything that may have changed while nobody was told.

@@ -10,7 +10,7 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chain::testing::{ask, call, listed};
+use crate::chain::testing::{ask, call, listed_names};
 use crate::federation::Federation;
 
 /// Answers each request with a result or an error; `None` is silence.
@@ -110,8 +110,8 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
         let service = gateway(&federation, vec![settings(name)]);
         let welcome = ask(&service, "a", Operation::Discover).await;
         assert!(matches!(&welcome, Outcome::Complete(Payload::Server(_))), "{welcome:?}");
-        assert_eq!(listed(&service, ListKind::Tools).await, ["work"]);
-        assert_eq!(listed(&service, ListKind::Prompts).await, ["greet"], "{name}");
+        assert_eq!(listed_names(&service, ListKind::Tools).await, ["work"]);
+        assert_eq!(listed_names(&service, ListKind::Prompts).await, ["greet"], "{name}");
         let worked = call(&service, "a", "work", "{}").await;
         assert!(matches!(worked, Outcome::Complete(_)), "{worked:?}");
 
@@ -136,14 +136,14 @@ async fn a_failed_list_is_fetched_again_with_backoff_and_announced_when_it_comes
     connector::in_process::register("lists_recovering", recovering_list);
     let federation = Federation::default();
     let service = gateway(&federation, vec![settings("lists_recovering")]);
-    assert_eq!(listed(&service, ListKind::Tools).await, ["work"]);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, ["work"]);
     let (began, mut changes) = (Instant::now(), service.registry().changes());
     let changed = tokio::time::timeout(Duration::from_secs(60), changes.recv()).await;
     assert_eq!(changed.expect("nobody is told").unwrap().change, Change::List(ListKind::Resources));
     // Attempts after 1, 2 and 4 seconds: not one in each second.
     assert_eq!(began.elapsed().as_secs(), 7);
     assert_eq!(FETCHES.load(Ordering::Relaxed), 4);
-    assert_eq!(listed(&service, ListKind::Resources).await, ["file:///a"]);
+    assert_eq!(listed_names(&service, ListKind::Resources).await, ["file:///a"]);
     assert_eq!(federation.status()[0].failed_lists().count(), 0);
 }
 
@@ -160,6 +160,9 @@ async fn the_failed_list_of_one_upstream_leaves_those_of_others_as_they_are() {
         ..settings(name)
     };
     let service = gateway(&federation, vec![prefixed("lists_bad"), prefixed("lists_good")]);
-    assert_eq!(listed(&service, ListKind::Tools).await, ["lists_bad__work", "lists_good__work"]);
-    assert_eq!(listed(&service, ListKind::Resources).await, ["file:///g"]);
+    assert_eq!(
+        listed_names(&service, ListKind::Tools).await,
+        ["lists_bad__work", "lists_good__work"]
+    );
+    assert_eq!(listed_names(&service, ListKind::Resources).await, ["file:///g"]);
 }

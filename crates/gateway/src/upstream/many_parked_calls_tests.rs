@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::park::MAX_PARKED_PER_CALLER;
 use super::*;
-use crate::chain::testing::{Nobody, somebody};
+use crate::chain::testing::{SilentChannel, plain_caller};
 
 const CALLS: usize = 10_000;
 
@@ -128,12 +128,12 @@ async fn call(
             ..ClientCapabilities::default()
         }),
         input_responses: reentry,
-        ..somebody()
+        ..plain_caller()
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
     let origin = Origin::sessionless(format!("caller {who}").into());
-    service.start_call(started, Arc::new(Nobody), origin).0.await
+    service.start_call(started, Arc::new(SilentChannel), origin).0.await
 }
 
 #[track_caller]

@@ -294,7 +294,7 @@ impl Upstream {
 
     /// The patterns of the layers around it that matched none of its items so far, in words.
     pub fn unmatched_patterns(&self) -> Vec<String> {
-        self.settings.chain.unmatched()
+        self.settings.chain.unmatched_patterns()
     }
 
     /// Ends all conversations with the server in peace.
@@ -319,7 +319,7 @@ impl Upstream {
 
     fn announce(&self, change: Change) {
         if let Change::Resource(uri) = &change {
-            self.settings.chain.updated(uri);
+            self.settings.chain.resource_updated(uri);
         }
         self.source().announce(change);
     }
@@ -327,7 +327,7 @@ impl Upstream {
     /// Announces a change to the callers that it concerns.
     fn announce_to(&self, to: Recipients, change: Change) {
         if let Change::Resource(uri) = &change {
-            self.settings.chain.updated(uri);
+            self.settings.chain.resource_updated(uri);
         }
         self.source().announce_to(to, change);
     }

@@ -144,7 +144,7 @@ async fn chain_changed(upstream: &Weak<Upstream>) {
         let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
             return std::future::pending().await;
         };
-        let asked = tokio::task::spawn_blocking(move || chain.has_changed());
+        let asked = tokio::task::spawn_blocking(move || chain.definitions_changed());
         if asked.await.unwrap_or(false) {
             return;
         }

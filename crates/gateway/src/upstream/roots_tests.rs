@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
 use super::*;
-use crate::chain::testing::somebody;
+use crate::chain::testing::plain_caller;
 use crate::federation::Federation;
 
 /// Serves one session.
@@ -106,7 +106,7 @@ impl Client {
         let caller = Caller {
             rules: Revision::newest(Era::Handshake).rules(),
             capabilities: Arc::new(ClientCapabilities::read(declared)),
-            ..somebody()
+            ..plain_caller()
         };
         let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
         let started = Started { key: CallKey(1), operation, caller };

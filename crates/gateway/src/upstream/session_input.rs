@@ -80,7 +80,7 @@ impl SessionClient {
     /// Asks it what belongs to no call.
     pub(super) fn request_input(self, asked: ServerInputRequest, callers: ActiveCalls) {
         let ServerInputRequest { request: mut question, responder: reply, .. } = asked;
-        self.chain.change_question(&mut question);
+        self.chain.rewrite_input_request(&mut question);
         let roots = RootsRequestGuard::of(&question, callers);
         let counted =
             roots.is_some().then(|| PendingRootsGuard::new(self.pending_roots_requests.clone()));

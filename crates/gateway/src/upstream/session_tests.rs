@@ -18,8 +18,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::chain::testing::somebody;
-use crate::chain::{Filter, FilterSettings, Names, Pin, Redact, RedactFrom, Redactor};
+use crate::chain::testing::plain_caller;
+use crate::chain::{Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor};
 use crate::federation::Federation;
 
 static SESSIONS: AtomicU32 = AtomicU32::new(0);
@@ -180,7 +180,7 @@ impl<'a> Client<'a> {
             rules: Revision::newest(era).rules(),
             capabilities,
             log: Some(creole::proto::model::Level::Info),
-            ..somebody()
+            ..plain_caller()
         };
         let origin = match era {
             Era::Handshake => Origin::new(principal.into()),
@@ -319,7 +319,7 @@ async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
 
     let deny = FilterSettings {
         kinds: vec![ListKind::Tools],
-        deny: Names::new(["un*"]),
+        deny: NamePatterns::new(["un*"]),
         ..FilterSettings::default()
     };
     let folder = tempfile::tempdir().unwrap();
@@ -476,7 +476,7 @@ async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_ot
 async fn a_message_outside_of_a_call_passes_the_layers_of_the_upstream_and_of_the_server() {
     let redact = |pattern: &str| {
         let redactor = Redactor::new(&[pattern.to_owned()], &[], "[redacted]").unwrap();
-        Redact::new(redactor, RedactFrom::Results)
+        Redact::new(redactor, RedactScope::Results)
     };
     let federation = Federation::default();
     let chain = Chain::new(vec![Arc::new(redact("session"))]);

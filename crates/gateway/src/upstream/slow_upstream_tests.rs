@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::chain::testing::{ask, call, listed};
+use crate::chain::testing::{ask, call, listed_names};
 use crate::federation::{Federation, LIST_WAIT};
 
 /// Answers each message of a client, but for those that this says nothing to.
@@ -135,10 +135,10 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
     assert_eq!(began.elapsed(), Duration::ZERO, "they wait for nobody");
 
     let tools = ["own", "near_living__work"];
-    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent one, but not long");
     let again = Instant::now();
-    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
 
     // It may be a tool of the silent one, so that is worth its time to start.
@@ -157,7 +157,7 @@ async fn servers_that_take_a_second_to_start_are_in_the_first_list() {
     connector::in_process::register("some_brisk", brisk);
     let service = front(&federation, &["some_brisk", "some_living"]);
     let tools = ["own", "some_brisk__work", "some_living__work"];
-    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     let welcome = ask(&service, "a", Operation::Discover).await;
     let Outcome::Complete(Payload::Server(card)) = welcome else { panic!("{welcome:?}") };
     assert!(card.capabilities.prompts, "nobody knows yet what the slow one has");
-    assert_eq!(listed(&service, ListKind::Tools).await, ["own", "late_living__work"]);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, ["own", "late_living__work"]);
     // The living one was there in time, so that nobody has to be told of it.
     assert!(changes.try_recv().is_err());
     // Whoever knows the name waits for its server, and for nothing else.
@@ -179,7 +179,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
     assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
     let tools = ["own", "late_slow__work", "late_living__work"];
-    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
 }
 
 /// The names of the tools that a client of the handshake era is shown, which is told of changes.
@@ -188,11 +188,11 @@ async fn listed_by_a_session(service: &Service) -> Vec<String> {
     use creole::proto::operation::Caller;
     use creole::proto::server::{Call as Started, CallKey};
 
-    use crate::chain::testing::{Nobody, somebody};
-    let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..somebody() };
+    use crate::chain::testing::{SilentChannel, plain_caller};
+    let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..plain_caller() };
     let operation = Operation::List(ListKind::Tools, None);
     let started = Started { key: CallKey(1), operation, caller };
-    let run = service.start_call(started, Arc::new(Nobody), Origin::new("a".into())).0.await;
+    let run = service.start_call(started, Arc::new(SilentChannel), Origin::new("a".into())).0.await;
     let Outcome::Complete(Payload::Page(page)) = run else { panic!("{run:?}") };
     page.items.iter().map(|item| item.name().to_owned()).collect()
 }
@@ -207,7 +207,7 @@ async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_n
         let began = Instant::now();
         let tools = match hears {
             true => listed_by_a_session(&service).await,
-            false => listed(&service, ListKind::Tools).await,
+            false => listed_names(&service, ListKind::Tools).await,
         };
         assert_eq!(tools, ["own", "wait_living__work"]);
         assert_eq!(began.elapsed(), wait);
@@ -217,7 +217,7 @@ async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_n
     let federation = Federation::default().with_list_wait(Duration::from_secs(5));
     let service = front(&federation, &["wait_silent", "wait_living"]);
     let began = Instant::now();
-    listed(&service, ListKind::Tools).await;
+    listed_names(&service, ListKind::Tools).await;
     assert_eq!(began.elapsed(), Duration::from_secs(5), "as it is configured");
 }
 
@@ -250,11 +250,11 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     connector::in_process::register("hung_hanging", hanging);
     let service = front(&federation, &["hung_hanging", "hung_living"]);
     let tools = ["own", "hung_hanging__work", "hung_living__work"];
-    assert_eq!(listed(&service, ListKind::Tools).await, tools);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     sleep(Duration::from_secs(5)).await;
     let took = async || {
         let began = Instant::now();
-        assert_eq!(listed(&service, ListKind::Tools).await, tools, "the old list stands");
+        assert_eq!(listed_names(&service, ListKind::Tools).await, tools, "the old list stands");
         began.elapsed()
     };
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT);

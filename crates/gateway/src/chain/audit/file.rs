@@ -12,15 +12,15 @@ use creole_proto::wire::escape_controls_in_json;
 use super::AuditSettings;
 
 /// How long another may write before it is waited for no longer, and how often it is looked whether it is done.
-const PATIENCE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How often the file at the path is opened before one is taken that may be another: some file systems number one file
 /// in two ways.
-const TRIES: usize = 8;
+const MAX_OPEN_ATTEMPTS: usize = 8;
 
 /// The file, and those before it.
-pub(super) struct Journal {
+pub(super) struct AuditFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -29,7 +29,7 @@ pub(super) struct Journal {
     sync: bool,
 }
 
-impl Journal {
+impl AuditFile {
     /// Opens the file where it ended, or makes it; only its owner may read it.
     pub(super) fn open(settings: &AuditSettings) -> io::Result<Self> {
         let file = open(&settings.file)?;
@@ -41,26 +41,26 @@ impl Journal {
     /// Writes lines. What cannot be written is told in the log: calls go on without it.
     pub(super) fn write(&mut self, lines: impl Iterator<Item = String>) {
         let mut block = Vec::new();
-        self.tell(Self::hold);
+        self.write_or_log(Self::lock_current);
         for line in lines {
             block.extend_from_slice(escape_controls_in_json(&line).as_bytes());
             block.push(b'\n');
             if self.bytes + block.len() as u64 >= self.max_bytes {
-                self.tell(|journal| journal.append(&block).and_then(|()| journal.turn()));
+                self.write_or_log(|journal| journal.append(&block).and_then(|()| journal.rotate()));
                 block.clear();
             }
         }
         if !block.is_empty() {
-            self.tell(|journal| journal.append(&block));
+            self.write_or_log(|journal| journal.append(&block));
         }
         // Where there are no locks there is nothing to give back.
         _ = self.file.unlock();
     }
 
     /// Keeps others from writing, and goes on in the file that they began if they put ours aside.
-    fn hold(&mut self) -> io::Result<()> {
+    fn lock_current(&mut self) -> io::Result<()> {
         lock(&self.file);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_OPEN_ATTEMPTS {
             if is_at(&self.file, &self.path) {
                 break;
             }
@@ -71,7 +71,7 @@ impl Journal {
         Ok(())
     }
 
-    fn tell(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) {
+    fn write_or_log(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) {
         if let Err(error) = write(self) {
             let file = self.path.display();
             tracing::error!(%file, %error, "the audit log cannot be written");
@@ -85,31 +85,31 @@ impl Journal {
     }
 
     /// Begins a new file: `audit.log` becomes `audit.log.1`, that one `audit.log.2`, and the oldest goes.
-    fn turn(&mut self) -> io::Result<()> {
+    fn rotate(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         for number in (1..self.keep).rev() {
-            let older = numbered(&self.path, number);
+            let older = numbered_path(&self.path, number);
             if older.exists() {
-                fs::rename(older, numbered(&self.path, number + 1))?;
+                fs::rename(older, numbered_path(&self.path, number + 1))?;
             }
         }
         match self.keep {
             0 => fs::remove_file(&self.path)?,
-            _ => fs::rename(&self.path, numbered(&self.path, 1))?,
+            _ => fs::rename(&self.path, numbered_path(&self.path, 1))?,
         }
         self.file = open(&self.path)?;
-        self.hold()
+        self.lock_current()
     }
 }
 
 /// Waits until nobody else holds the file. One who never lets it go is not waited for: lines written at the same time
 /// stay whole, since each block is appended at once.
 fn lock(file: &File) {
-    let mut left = PATIENCE;
+    let mut left = LOCK_TIMEOUT;
     while let Err(TryLockError::WouldBlock) = file.try_lock() {
-        let Some(less) = left.checked_sub(LOOK) else { return };
+        let Some(less) = left.checked_sub(LOCK_POLL_INTERVAL) else { return };
         left = less;
-        sleep(LOOK);
+        sleep(LOCK_POLL_INTERVAL);
     }
 }
 
@@ -128,7 +128,7 @@ fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-fn numbered(path: &Path, number: u32) -> PathBuf {
+fn numbered_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()

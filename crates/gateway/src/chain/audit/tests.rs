@@ -7,11 +7,17 @@ use std::time::Duration;
 use creole_proto::fault::{Fault, FaultKind};
 
 use super::*;
-use crate::chain::testing::{Flaky, call, slow};
+use crate::chain::testing::{FlakyTools, call, slow_service};
 
 fn settings(folder: &Path) -> AuditSettings {
     let file = folder.join("audit.log");
-    AuditSettings { file, max_bytes: 1 << 20, keep: 2, arguments: Arguments::Digest, sync: false }
+    AuditSettings {
+        file,
+        max_bytes: 1 << 20,
+        keep: 2,
+        arguments: AuditArguments::Digest,
+        sync: false,
+    }
 }
 
 fn lines(file: &Path) -> Vec<Value> {
@@ -25,7 +31,8 @@ async fn each_call_is_a_line() {
     let settings = settings(folder.path());
     let file = settings.file.clone();
     let audit = Audit::new("acme", settings).unwrap();
-    let (service, flaky) = Flaky::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    let (service, flaky) =
+        FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
     call(&service, "ann", "read", r#"{"a":1}"#).await;
     flaky.fail(1);
     call(&service, "bob", "read", r#"{ "a": 1.0 }"#).await;
@@ -47,7 +54,7 @@ async fn marks_that_turn_the_direction_of_text_are_escaped() {
     let settings = settings(folder.path());
     let file = settings.file.clone();
     let audit = Audit::new("acme", settings).unwrap();
-    let (service, _) = Flaky::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    let (service, _) = FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
     call(&service, "ann\u{202e}", "re\u{2066}ad", "{}").await;
     drop(service);
     let text = fs::read_to_string(&file).unwrap();
@@ -61,9 +68,9 @@ async fn arguments_are_written_without_what_is_taken_out() {
     let redactor =
         Redactor::new(&["sk-\\w+".to_owned()], &["/password".to_owned()], "***").unwrap();
     let settings =
-        AuditSettings { arguments: Arguments::Redacted(redactor), ..settings(folder.path()) };
+        AuditSettings { arguments: AuditArguments::Redacted(redactor), ..settings(folder.path()) };
     let file = settings.file.clone();
-    let service = slow(Audit::new("acme", settings).unwrap());
+    let service = slow_service(Audit::new("acme", settings).unwrap());
     call(&service, "ann", "wait", r#"{"password":"x","text":"a sk-1 b"}"#).await;
     drop(service);
     assert_eq!(lines(&file)[0]["arguments"], json!({"password": "***", "text": "a *** b"}));
@@ -74,7 +81,7 @@ async fn a_call_that_is_cancelled_is_written_too() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
     let file = settings.file.clone();
-    let service = slow(Audit::new("acme", settings).unwrap());
+    let service = slow_service(Audit::new("acme", settings).unwrap());
     let waiting = call(&service, "ann", "wait", r#"{"seconds":60}"#);
     assert!(tokio::time::timeout(Duration::from_secs(1), waiting).await.is_err());
     drop(service);
@@ -85,7 +92,7 @@ async fn a_call_that_is_cancelled_is_written_too() {
 fn a_large_file_is_put_aside_and_the_oldest_goes() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { max_bytes: 10, ..settings(folder.path()) };
-    let mut journal = Journal::open(&settings).unwrap();
+    let mut journal = AuditFile::open(&settings).unwrap();
     let words = ["first-line", "second-line", "third-line", "fourth-line", "5"];
     journal.write(words.iter().map(ToString::to_string));
     drop(journal);
@@ -94,7 +101,7 @@ fn a_large_file_is_put_aside_and_the_oldest_goes() {
     assert_eq!(read("audit.log.1"), "fourth-line\n");
     assert_eq!(read("audit.log.2"), "third-line\n");
     assert!(!folder.path().join("audit.log.3").exists());
-    Journal::open(&settings).unwrap().write(["6".to_owned()].into_iter());
+    AuditFile::open(&settings).unwrap().write(["6".to_owned()].into_iter());
     assert_eq!(read("audit.log"), "5\n6\n");
 }
 
@@ -106,7 +113,7 @@ fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
         .map(|name| {
             let settings = settings.clone();
             std::thread::spawn(move || {
-                let mut journal = Journal::open(&settings).unwrap();
+                let mut journal = AuditFile::open(&settings).unwrap();
                 for number in 0..200 {
                     let lines = (0..3).map(|part| format!("{name} {number} {part}"));
                     journal.write(lines);
@@ -139,7 +146,7 @@ fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
 fn a_file_that_was_put_aside_by_hand_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
-    let mut journal = Journal::open(&settings).unwrap();
+    let mut journal = AuditFile::open(&settings).unwrap();
     journal.write(["1".to_owned()].into_iter());
     fs::rename(&settings.file, folder.path().join("aside")).unwrap();
     journal.write(["2".to_owned()].into_iter());

@@ -1,16 +1,16 @@
 //! What is asked once, and what is asked each time.
 
 use super::*;
-use crate::chain::testing::{Flaky, call, fault, text};
+use crate::chain::testing::{FlakyTools, call, fault, text};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{RelayedKind, RelayedResult};
 use creole_proto::revision::{Era, Revision};
 
-fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<Flaky>) {
+fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<FlakyTools>) {
     let ttl = Duration::from_secs(60);
-    let names = Names::default();
+    let names = NamePatterns::default();
     let cache = Cache::new(CacheSettings { ttl, max_bytes, names, public });
-    Flaky::serve(cache, Fault::new(FaultKind::ToolFailed, "no"), 0)
+    FlakyTools::serve(cache, Fault::new(FaultKind::ToolFailed, "no"), 0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn failures_and_what_may_change_something_are_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_go_when_there_is_no_room() {
-    let (service, flaky) = serve(2 * OVERHEAD + 50, false);
+    let (service, flaky) = serve(2 * ENTRY_OVERHEAD + 50, false);
     for arguments in [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#, r#"{"a":3}"#, r#"{"a":1}"#] {
         call(&service, "a", "read", arguments).await;
     }
@@ -63,7 +63,7 @@ fn relayed(result: &str) -> Payload {
 
 fn cache(public: bool) -> Cache {
     let ttl = Duration::from_secs(60);
-    Cache::new(CacheSettings { ttl, max_bytes: 100_000, names: Names::default(), public })
+    Cache::new(CacheSettings { ttl, max_bytes: 100_000, names: NamePatterns::default(), public })
 }
 
 #[test]
@@ -81,8 +81,8 @@ async fn what_was_read_is_forgotten_when_it_is_told_to_have_changed() {
     let cache = cache(false);
     let keys = [[1; 32], [2; 32]];
     for (key, uri) in keys.into_iter().zip(["file:///a", "file:///b"]) {
-        cache.keep(key, uri.to_owned(), &relayed(r#"{"contents":[]}"#));
+        cache.store(key, uri.to_owned(), &relayed(r#"{"contents":[]}"#));
     }
     cache.resource_updated("file:///a");
-    assert_eq!(keys.map(|key| cache.kept().find(&key).is_some()), [false, true]);
+    assert_eq!(keys.map(|key| cache.entries().get(&key).is_some()), [false, true]);
 }

@@ -14,48 +14,48 @@ use serde_json::Value;
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// The largest file that is read, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// What a file remembers: the tools of each server.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct All {
+pub(super) struct PinFile {
     pub(super) version: u32,
     pub(super) servers: BTreeMap<String, Pins>,
 }
 
 /// The tools of one server.
-pub(super) type Pins = BTreeMap<String, Pinned>;
+pub(super) type Pins = BTreeMap<String, PinnedTool>;
 
 /// A tool as it was approved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Pinned {
+pub(super) struct PinnedTool {
     pub(super) sha256: String,
     pub(super) definition: Raw,
     /// As it is now, if that is something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) changed: Option<Seen>,
+    pub(super) changed: Option<ObservedTool>,
 }
 
 /// A tool as it was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Seen {
+pub(super) struct ObservedTool {
     pub(super) sha256: String,
     pub(super) definition: Raw,
 }
 
-impl Pinned {
+impl PinnedTool {
     /// Whether what this tool is now was approved there.
-    pub(super) fn is_changed_to(&self, there: &Self) -> bool {
+    pub(super) fn is_approved_as(&self, there: &Self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.sha256 == there.sha256)
     }
 }
 
 /// A tool that is withheld because it changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Changed {
+pub struct ChangedTool {
     /// Whose it is.
     pub server: String,
     /// Its name.
@@ -66,18 +66,18 @@ pub struct Changed {
     pub after: Value,
 }
 
-impl Changed {
+impl ChangedTool {
     /// What differs, by its place: what was there and what is there now, nothing where it was or is absent.
     pub fn differences(&self) -> Vec<(String, Option<Value>, Option<Value>)> {
         let mut found = Vec::new();
-        compare("", Some(&self.before), Some(&self.after), &mut found);
+        collect_differences("", Some(&self.before), Some(&self.after), &mut found);
         found
     }
 }
 
 type Difference = (String, Option<Value>, Option<Value>);
 
-fn compare(
+fn collect_differences(
     place: &str,
     before: Option<&Value>,
     after: Option<&Value>,
@@ -87,7 +87,7 @@ fn compare(
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let added = new.keys().filter(|key| !old.contains_key(*key));
             for key in old.keys().chain(added) {
-                compare(&format!("{place}/{key}"), old.get(key), new.get(key), found);
+                collect_differences(&format!("{place}/{key}"), old.get(key), new.get(key), found);
             }
         }
         (before, after) if before == after => {}
@@ -99,13 +99,13 @@ fn compare(
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn changes(path: &Path) -> io::Result<Vec<Changed>> {
+pub fn changed_tools(path: &Path) -> io::Result<Vec<ChangedTool>> {
     let mut found = Vec::new();
     for (server, tools) in read(path)?.servers {
         for (tool, pinned) in tools {
             let Some(changed) = pinned.changed else { continue };
             let (before, after) = (value(&pinned.definition)?, value(&changed.definition)?);
-            found.push(Changed { server: server.clone(), tool, before, after });
+            found.push(ChangedTool { server: server.clone(), tool, before, after });
         }
     }
     Ok(found)
@@ -121,7 +121,7 @@ pub fn approve(path: &Path, server: &str, tool: Option<&str>) -> io::Result<Vec<
         let pins = all.servers.get_mut(server).into_iter().flatten();
         let wanted = pins.filter(|(name, _)| tool.is_none_or(|tool| tool == *name));
         let approved = wanted.filter_map(|(name, pinned)| {
-            let Seen { sha256, definition } = pinned.changed.take()?;
+            let ObservedTool { sha256, definition } = pinned.changed.take()?;
             (pinned.sha256, pinned.definition) = (sha256, definition);
             Some(name.clone())
         });
@@ -134,13 +134,13 @@ fn value(raw: &Raw) -> io::Result<Value> {
 }
 
 /// What a file remembers; nothing if there is none.
-pub(super) fn read(path: &Path) -> io::Result<All> {
+pub(super) fn read(path: &Path) -> io::Result<PinFile> {
     let text = match fs::metadata(path) {
-        Ok(found) if found.len() > MOST_BYTES => {
-            return Err(io::Error::other(format!("it is larger than {MOST_BYTES} bytes")));
+        Ok(found) if found.len() > MAX_BYTES => {
+            return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
         }
         _ => match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(All::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PinFile::default()),
             text => text?,
         },
     };
@@ -148,7 +148,7 @@ pub(super) fn read(path: &Path) -> io::Result<All> {
 }
 
 /// Changes what a file remembers; the file is replaced as a whole or not at all.
-pub(super) fn update<T>(path: &Path, change: impl FnOnce(&mut All) -> T) -> io::Result<T> {
+pub(super) fn update<T>(path: &Path, change: impl FnOnce(&mut PinFile) -> T) -> io::Result<T> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut all = read(path)?;
     let before = serde_json::to_string(&all).map_err(io::Error::other)?;

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use creole_proto::wire::{Raw, elements, unquote};
 use regex::Regex;
 
-use crate::chain::edit::{Edit, members, quoted};
+use crate::chain::json_edit::{Edit, edit_members, quoted};
 
 /// Members whose strings are no texts: bytes in base64, and words of the protocol.
-const NO_TEXTS: [&str; 5] = ["data", "blob", "type", "mimeType", "role"];
+const NON_TEXT_MEMBERS: [&str; 5] = ["data", "blob", "type", "mimeType", "role"];
 
 /// What is taken out of texts and data.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Redactor {
     }
 
     /// Takes out of a text what matches. A text that is an object of JSON is data as well: results repeat theirs so.
-    pub(super) fn text(&self, text: &mut String) {
+    pub(super) fn redact_text(&self, text: &mut String) {
         for pattern in &self.patterns {
             let replacement = regex::NoExpand(&self.replacement);
             if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
@@ -55,59 +55,75 @@ impl Redactor {
         }
         let is_data = !self.pointers.is_empty() && text.trim_start().starts_with('{');
         let data = is_data.then(|| Raw::parse(text).ok()).flatten();
-        if let Some(redacted) = data.and_then(|data| self.data(&data)) {
+        if let Some(redacted) = data.and_then(|data| self.redact_data(&data)) {
             redacted.as_str().clone_into(text);
         }
     }
 
     /// The data without what stands at the places and what matches in its texts, if there is any of that.
-    pub(in crate::chain) fn data(&self, data: &Raw) -> Option<Raw> {
+    pub(in crate::chain) fn redact_data(&self, data: &Raw) -> Option<Raw> {
         let pointers: Vec<_> = self.pointers.iter().map(Vec::as_slice).collect();
-        self.value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
+        self.redact_value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
     }
 
     /// Blocks of content, which have words of the protocol between their texts, if something is taken out.
-    pub(super) fn blocks(&self, blocks: &str) -> Option<String> {
-        self.value(blocks, &[], &NO_TEXTS)
+    pub(super) fn redact_blocks(&self, blocks: &str) -> Option<String> {
+        self.redact_value(blocks, &[], &NON_TEXT_MEMBERS)
     }
 
-    fn value(&self, value: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+    fn redact_value(
+        &self,
+        value: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
         if pointers.iter().any(|pointer| pointer.is_empty()) {
             return Some(quoted(&self.replacement));
         }
         match value.as_bytes().first() {
-            Some(b'"') => self.string(value),
-            Some(b'[') => self.array(value, pointers, no_texts),
-            Some(b'{') => self.object(value, pointers, no_texts),
+            Some(b'"') => self.redact_string(value),
+            Some(b'[') => self.redact_array(value, pointers, no_texts),
+            Some(b'{') => self.redact_object(value, pointers, no_texts),
             _ => None,
         }
     }
 
     /// What cannot be read cannot be searched, so all of it is taken out.
-    fn string(&self, value: &str) -> Option<String> {
+    fn redact_string(&self, value: &str) -> Option<String> {
         let Some(before) = unquote(value) else { return Some(quoted(&self.replacement)) };
         let mut text = before.clone().into_owned();
-        self.text(&mut text);
+        self.redact_text(&mut text);
         (text != before).then(|| quoted(&text))
     }
 
-    fn array(&self, array: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+    fn redact_array(
+        &self,
+        array: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
         let mut found = false;
         let mut items: Vec<Cow<'_, str>> = Vec::new();
         for (index, item) in elements(array)?.into_iter().enumerate() {
-            let redacted = self.value(item, &within(pointers, &index.to_string()), no_texts);
+            let redacted =
+                self.redact_value(item, &pointers_below(pointers, &index.to_string()), no_texts);
             found |= redacted.is_some();
             items.push(redacted.map_or(Cow::Borrowed(item), Cow::Owned));
         }
         found.then(|| format!("[{}]", items.join(",")))
     }
 
-    fn object(&self, object: &str, pointers: &Pointers<'_>, no_texts: &[&str]) -> Option<String> {
+    fn redact_object(
+        &self,
+        object: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
         let mut found = false;
-        let redacted = members(object, |key, value| {
+        let redacted = edit_members(object, |key, value| {
             let redacted = match no_texts.contains(&key) {
                 true => None,
-                false => self.value(value, &within(pointers, key), no_texts),
+                false => self.redact_value(value, &pointers_below(pointers, key), no_texts),
             };
             found |= redacted.is_some();
             redacted.map_or(Edit::Keep, Edit::Set)
@@ -117,7 +133,7 @@ impl Redactor {
 }
 
 /// What is left of the pointers that lead to this key or index.
-fn within<'a>(pointers: &Pointers<'a>, name: &str) -> Vec<&'a [String]> {
+fn pointers_below<'a>(pointers: &Pointers<'a>, name: &str) -> Vec<&'a [String]> {
     let leads = |pointer: &&'a [String]| {
         let (part, rest) = pointer.split_first()?;
         (part == "*" || part == name).then_some(rest)

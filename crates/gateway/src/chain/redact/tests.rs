@@ -7,7 +7,7 @@ use creole_proto::revision::{Era, Revision};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chain::testing::{Flaky, call, fault, text, told};
+use crate::chain::testing::{FlakyTools, call, events_of, fault, text};
 
 fn redactor() -> Redactor {
     let patterns = ["sk-[a-z0-9]+".to_owned()];
@@ -16,14 +16,14 @@ fn redactor() -> Redactor {
 }
 
 fn results() -> Redact {
-    Redact::new(redactor(), RedactFrom::Results)
+    Redact::new(redactor(), RedactScope::Results)
 }
 
 #[tokio::test]
 async fn texts_and_faults_lose_what_matches() {
     let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
     let answer = ToolResult::text("the key is sk-123, or sk-4");
-    let (service, flaky) = Flaky::answering(results(), broken, 0, answer);
+    let (service, flaky) = FlakyTools::serve_with_result(results(), broken, 0, answer);
     let expected = "the key is [redacted], or [redacted]";
     assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
     flaky.fail(1);
@@ -36,22 +36,23 @@ async fn arguments_lose_what_matches_before_the_tool_is_given_them() {
     let seen_with = async |from| {
         let layer = Redact::new(redactor(), from);
         let broken = Fault::new(FaultKind::ToolFailed, "");
-        let (service, flaky) = Flaky::answering(layer, broken, 0, ToolResult::text("sk-2"));
+        let (service, flaky) =
+            FlakyTools::serve_with_result(layer, broken, 0, ToolResult::text("sk-2"));
         let answered = text(&call(&service, "a", "read", given).await).to_owned();
-        (flaky.given(), answered)
+        (flaky.last_arguments(), answered)
     };
     let whole: Value = serde_json::from_str(given).unwrap();
     let redacted = json!({"data": "a [redacted] b", "user": {"email": "[redacted]"}, "n": 1});
     let clean = "[redacted]".to_owned();
-    assert_eq!(seen_with(RedactFrom::Results).await, (whole, clean.clone()));
-    assert_eq!(seen_with(RedactFrom::Arguments).await, (redacted.clone(), "sk-2".to_owned()));
-    assert_eq!(seen_with(RedactFrom::Both).await, (redacted, clean));
+    assert_eq!(seen_with(RedactScope::Results).await, (whole, clean.clone()));
+    assert_eq!(seen_with(RedactScope::Arguments).await, (redacted.clone(), "sk-2".to_owned()));
+    assert_eq!(seen_with(RedactScope::Both).await, (redacted, clean));
 }
 
 #[tokio::test]
 async fn progress_and_log_messages_lose_what_matches() {
     let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
-    let told = told(results(), "found sk-2", data).await;
+    let told = events_of(results(), "found sk-2", data).await;
     let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
         panic!("{told:?}")
     };
@@ -63,7 +64,7 @@ async fn progress_and_log_messages_lose_what_matches() {
 
 #[test]
 fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
-    let data = |text: &str| redactor().data(&Raw::parse(text).unwrap());
+    let data = |text: &str| redactor().redact_data(&Raw::parse(text).unwrap());
     let before =
         r#"{"z": 1e400,"user":{"email":["a@b"],"name":"sk-1"},"list":[{"key/s":1},{"x":2.0}]}"#;
     let after = r#"{"z":1e400,"user":{"email":"[redacted]","name":"[redacted]"},"list":[{"key/s":"[redacted]"},{"x":2.0}]}"#;
@@ -74,7 +75,7 @@ fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
 #[test]
 fn texts_that_are_data_lose_what_stands_at_the_places() {
     let mut text = r#"{"user":{"email":"a@b"},"n":1}"#.to_owned();
-    redactor().text(&mut text);
+    redactor().redact_text(&mut text);
     assert_eq!(text, r#"{"user":{"email":"[redacted]"},"n":1}"#);
 }
 
@@ -82,7 +83,8 @@ fn texts_that_are_data_lose_what_stands_at_the_places() {
 async fn facts_of_faults_lose_what_matches() {
     let mut broken = Fault::new(FaultKind::ToolFailed, "no");
     broken.data = Some(Raw::parse(r#"{"trace":"with sk-1"}"#).unwrap());
-    let (service, flaky) = Flaky::answering(results(), broken, 0, ToolResult::text(""));
+    let (service, flaky) =
+        FlakyTools::serve_with_result(results(), broken, 0, ToolResult::text(""));
     flaky.fail(1);
     let told = fault(call(&service, "a", "read", "{}").await);
     assert_eq!(told.data.unwrap().as_str(), r#"{"trace":"with [redacted]"}"#);
@@ -94,7 +96,7 @@ fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
     let rules = Revision::newest(Era::Handshake).rules();
     let relayed = RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
     let mut payload = Payload::Relayed(relayed);
-    redactor().payload(&mut payload);
+    redactor().redact_payload(&mut payload);
     let Payload::Relayed(relayed) = payload else { panic!() };
     let text = relayed.result().as_str();
     assert!(text.ends_with(r#""_meta":{ "n": 1.0 }}"#), "{text}");
@@ -109,6 +111,6 @@ fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
 fn a_replacement_is_no_template() {
     let redactor = Redactor::new(&["(s)k".to_owned()], &[], "$1").unwrap();
     let mut text = "sk".to_owned();
-    redactor.text(&mut text);
+    redactor.redact_text(&mut text);
     assert_eq!(text, "$1");
 }

@@ -9,19 +9,19 @@ use creole_proto::wire::Raw;
 use creole_tools::script::{Script, ScriptLimits};
 use serde_json::{Value, json};
 
-use super::Scripted;
-use crate::chain::testing::{Flaky, ask, call, definition, fault, listed, text};
+use super::ScriptLayer;
+use crate::chain::testing::{FlakyTools, ask, call, definition, fault, listed_names, text};
 
-fn layer(script: &str) -> Scripted {
+fn layer(script: &str) -> ScriptLayer {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer.js");
     std::fs::write(&file, script).unwrap();
     let limits = ScriptLimits { cpu_time: Duration::from_millis(200), ..ScriptLimits::default() };
-    Scripted::new(Script::load(&file, limits).unwrap())
+    ScriptLayer::new(Script::load(&file, limits).unwrap())
 }
 
-fn serve(script: &str) -> (creole::Service, std::sync::Arc<Flaky>) {
-    Flaky::serve(layer(script), Fault::new(FaultKind::Busy, "later"), 0)
+fn serve(script: &str) -> (creole::Service, std::sync::Arc<FlakyTools>) {
+    FlakyTools::serve(layer(script), Fault::new(FaultKind::Busy, "later"), 0)
 }
 
 fn relayed(outcome: &Outcome) -> Value {
@@ -43,7 +43,7 @@ async fn a_call_is_changed_on_its_way_in_and_its_result_on_its_way_out() {
         }",
     );
     let outcome = call(&service, "ann", "write", r#"{"a":1}"#).await;
-    assert_eq!(flaky.given(), json!({"a": 1, "by": "ann"}));
+    assert_eq!(flaky.last_arguments(), json!({"a": 1, "by": "ann"}));
     assert_eq!(relayed(&outcome)["content"][0]["text"], "DONE");
     let read = Operation::ReadResource { uri: "test://open".to_owned() };
     assert!(matches!(ask(&service, "ann", read).await, Outcome::Complete(Payload::Contents(..))));
@@ -54,7 +54,7 @@ async fn what_is_handed_on_as_it_came_stays_as_it_was_written() {
     let (service, flaky) = serve("const request = (call, next) => next(call);");
     let outcome = call(&service, "a", "read", r#"{"n":12345678901234567890,"f":1.0}"#).await;
     assert_eq!(text(&outcome), "done");
-    assert_eq!(flaky.given().to_string(), r#"{"f":1.0,"n":12345678901234567890}"#);
+    assert_eq!(flaky.last_arguments().to_string(), r#"{"f":1.0,"n":12345678901234567890}"#);
 }
 
 #[tokio::test]
@@ -132,9 +132,9 @@ async fn metadata_changes_and_hides_and_what_is_hidden_is_unknown() {
             if (kind === 'tools') return { ...definition, description: `${definition.description} (checked)` };
         }",
     );
-    assert_eq!(listed(&service, ListKind::Tools).await, ["read"]);
-    assert_eq!(listed(&service, ListKind::Resources).await, ["test://open"]);
-    assert_eq!(listed(&service, ListKind::Prompts).await, ["prompt"]);
+    assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
+    assert_eq!(listed_names(&service, ListKind::Resources).await, ["test://open"]);
+    assert_eq!(listed_names(&service, ListKind::Prompts).await, ["prompt"]);
     assert_eq!(definition(&service, "read").await["description"], "Reads (checked)");
     assert_eq!(fault(call(&service, "a", "write", "{}").await).kind, FaultKind::UnknownTool);
     let read = Operation::ReadResource { uri: "test://secret".to_owned() };
@@ -151,7 +151,7 @@ async fn an_item_whose_metadata_fails_is_not_listed() {
         "function metadata(it) { for (;;); }",
     ] {
         let (service, _) = serve(script);
-        assert!(listed(&service, ListKind::Tools).await.is_empty(), "{script}");
+        assert!(listed_names(&service, ListKind::Tools).await.is_empty(), "{script}");
         assert_eq!(fault(call(&service, "a", "write", "{}").await).kind, FaultKind::UnknownTool);
     }
 }
@@ -172,7 +172,8 @@ async fn big_results_pass_and_answers_keep_their_data() {
     let layer = layer(
         "async function request(call, next) { const it = await next(call); it.structuredContent.n = 1; return it; }",
     );
-    let (service, _) = Flaky::answering(layer, Fault::new(FaultKind::Busy, ""), 0, answer);
+    let (service, _) =
+        FlakyTools::serve_with_result(layer, Fault::new(FaultKind::Busy, ""), 0, answer);
     let changed = relayed(&call(&service, "a", "read", "{}").await);
     assert_eq!(changed["structuredContent"]["n"], 1);
     assert_eq!(changed["structuredContent"]["text"].as_str().unwrap().len(), 1 << 20);

@@ -7,7 +7,7 @@ use creole_proto::wire::Raw;
 
 use super::super::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
 use super::*;
-use crate::chain::{FilterSettings, Names, RenameSettings, RetrySettings, Rewrite, Timeout};
+use crate::chain::{FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout};
 
 fn chain(tables: &str) -> Vec<LayerPlan> {
     plan(&format!("[server]\n{tables}")).server.chain
@@ -24,12 +24,12 @@ fn layers_stand_in_the_order_in_which_they_were_written() {
          [[server.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n\
          [[server.chain]]\nkind = \"retry\"\n",
     );
-    let timeout = Timeout { after: Duration::from_secs(5), names: Names::default() };
+    let timeout = Timeout { after: Duration::from_secs(5), names: NamePatterns::default() };
     let retry = RetrySettings {
         attempts: 3,
         delay: Duration::from_millis(100),
         max_delay: Duration::from_secs(5),
-        names: Names::default(),
+        names: NamePatterns::default(),
     };
     let pin = LayerPlan::Pin("pins.json".into());
     assert_eq!(layers, [LayerPlan::Timeout(timeout), pin, LayerPlan::Retry(retry)]);
@@ -43,8 +43,8 @@ fn what_is_written_is_what_a_layer_does() {
         layer("kind = \"filter\"\nkinds = [\"prompts\"]\nallow = [\"a*\"]\ndeny = [\"ab\"]");
     let expected = FilterSettings {
         kinds: vec![ListKind::Prompts],
-        allow: Names::new(["a*"]),
-        deny: Names::new(["ab"]),
+        allow: NamePatterns::new(["a*"]),
+        deny: NamePatterns::new(["ab"]),
         ..FilterSettings::default()
     };
     assert_eq!(filter, LayerPlan::Filter(expected));

@@ -7,7 +7,7 @@ use creole_proto::wire::Raw;
 use serde_json::json;
 
 /// The item that an operation is about. Templates are told by their uri templates.
-pub(super) fn subject(operation: &Operation) -> Option<(ListKind, &str)> {
+pub(super) fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
     Some(match operation {
         Operation::CallTool { name, .. } => (ListKind::Tools, name),
         Operation::GetPrompt { name, .. } => (ListKind::Prompts, name),
@@ -26,8 +26,8 @@ pub(super) fn subject(operation: &Operation) -> Option<(ListKind, &str)> {
 
 /// What is answered to an operation about something that is withheld: the same as if it had never been, but for
 /// resources in a dialect that has a code for these.
-pub(super) fn withheld(operation: &Operation) -> Fault {
-    let fault = unknown(operation);
+pub(super) fn withheld_fault(operation: &Operation) -> Fault {
+    let fault = unknown_item_fault(operation);
     match fault.kind {
         FaultKind::ResourceNotFound => Fault { kind: FaultKind::ResourceDenied, ..fault },
         _ => fault,
@@ -35,7 +35,7 @@ pub(super) fn withheld(operation: &Operation) -> Fault {
 }
 
 /// What is answered to an operation about something that is not there: the same as if it had never been.
-pub(super) fn unknown(operation: &Operation) -> Fault {
+pub(super) fn unknown_item_fault(operation: &Operation) -> Fault {
     let target = operation.target();
     match operation {
         Operation::CallTool { .. } => Fault::new(FaultKind::UnknownTool, "").with_subject(target),

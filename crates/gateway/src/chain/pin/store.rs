@@ -10,29 +10,29 @@ use creole::seal::digest;
 use creole_proto::model::Definition;
 use creole_proto::wire::{Raw, canonical, hex};
 
-use super::file::{self, Pinned, Pins, Seen, update};
-use crate::chain::edit::newest;
+use super::file::{self, ObservedTool, PinnedTool, Pins, update};
+use crate::chain::json_edit::newest_json;
 
 /// Tools of one server that are remembered; further ones are withheld.
-pub(super) const MOST_TOOLS: usize = 10_000;
+pub(super) const MAX_TOOLS: usize = 10_000;
 
 /// What is remembered of the tools of one server.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct PinStore {
     pub(super) server: String,
     path: PathBuf,
     tools: Mutex<Pins>,
     /// Whether there is something that the file does not say yet.
-    is_new: AtomicBool,
+    is_unsaved: AtomicBool,
     /// Whether somebody is about to write the file.
     pub(super) is_saving: AtomicBool,
     /// Whether something was approved that no list shows yet.
-    is_approved: AtomicBool,
+    has_new_approval: AtomicBool,
     /// When the file was last written, and its size, when it was last looked at.
-    stamp: Mutex<Option<(SystemTime, u64)>>,
+    file_stamp: Mutex<Option<(SystemTime, u64)>>,
 }
 
-impl Memory {
+impl PinStore {
     /// What the file remembers of the server of this name.
     pub(super) fn read(server: &str, path: &Path) -> io::Result<Self> {
         let tools = file::read(path)?.servers.remove(server).unwrap_or_default();
@@ -40,22 +40,22 @@ impl Memory {
             server: server.to_owned(),
             path: path.to_owned(),
             tools: Mutex::new(tools),
-            is_new: AtomicBool::new(false),
+            is_unsaved: AtomicBool::new(false),
             is_saving: AtomicBool::new(false),
-            is_approved: AtomicBool::new(false),
-            stamp: Mutex::default(),
+            has_new_approval: AtomicBool::new(false),
+            file_stamp: Mutex::default(),
         })
     }
 
     /// Whether there is something that the file does not say yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.is_new.load(Ordering::Acquire)
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.is_unsaved.load(Ordering::Acquire)
     }
 
     /// Waits for one who writes the file now, and writes what it does not say yet.
-    pub(super) fn settle(&self) {
+    pub(super) fn flush(&self) {
         drop(self.tools());
-        if self.is_new() {
+        if self.is_unsaved() {
             self.save();
         }
     }
@@ -70,48 +70,51 @@ impl Memory {
     }
 
     /// Whether the tool may be seen as it is defined now.
-    pub(super) fn admits(&self, item: &Definition) -> bool {
-        let text = canonical(newest(item));
-        let seen = Seen { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
+    pub(super) fn admit(&self, item: &Definition) -> bool {
+        let text = canonical(newest_json(item));
+        let seen = ObservedTool { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
         let mut tools = self.tools();
         let count = tools.len();
         match tools.get_mut(item.name()) {
             Some(pinned) if pinned.sha256 == seen.sha256 => {
-                self.note(pinned.changed.take().is_some());
+                self.mark_unsaved(pinned.changed.take().is_some());
                 true
             }
             Some(pinned) => {
                 let (server, tool) = (&*self.server, item.name());
                 tracing::warn!(server, tool, "this tool changed: withheld until it is approved");
-                self.note(pinned.changed.replace(seen.clone()) != Some(seen));
+                self.mark_unsaved(pinned.changed.replace(seen.clone()) != Some(seen));
                 false
             }
-            None if count >= MOST_TOOLS => false,
+            None if count >= MAX_TOOLS => false,
             None => {
-                let Seen { sha256, definition } = seen;
-                tools.insert(item.name().to_owned(), Pinned { sha256, definition, changed: None });
-                self.note(true);
+                let ObservedTool { sha256, definition } = seen;
+                tools.insert(
+                    item.name().to_owned(),
+                    PinnedTool { sha256, definition, changed: None },
+                );
+                self.mark_unsaved(true);
                 true
             }
         }
     }
 
     /// Whether the tool was seen before.
-    pub(super) fn knows(&self, tool: &str) -> bool {
+    pub(super) fn contains(&self, tool: &str) -> bool {
         self.tools().contains_key(tool)
     }
 
-    fn note(&self, is_new: bool) {
+    fn mark_unsaved(&self, is_new: bool) {
         if is_new {
-            self.is_new.store(true, Ordering::Release);
+            self.is_unsaved.store(true, Ordering::Release);
         }
     }
 
     /// Whether the tool is withheld; one that was approved meanwhile is not, one that there was no room for is.
-    pub(super) fn withholds(&self, tool: &str) -> bool {
+    pub(super) fn is_withheld(&self, tool: &str) -> bool {
         let is_changed = |tools: &Pins| match tools.get(tool) {
             Some(pinned) => pinned.changed.is_some(),
-            None => tools.len() >= MOST_TOOLS,
+            None => tools.len() >= MAX_TOOLS,
         };
         if !is_changed(&self.tools()) {
             return false;
@@ -122,32 +125,32 @@ impl Memory {
 
     /// Whether something was approved since this was last asked. Only while a tool is withheld is the file looked
     /// at, and only when it was written is it read.
-    pub(super) fn has_approved(&self) -> bool {
+    pub(super) fn take_new_approval(&self) -> bool {
         let is_withholding = self.tools().values().any(|pinned| pinned.changed.is_some());
-        if is_withholding && self.is_written() {
+        if is_withholding && self.take_file_changed() {
             self.save();
         }
-        self.is_approved.swap(false, Ordering::AcqRel)
+        self.has_new_approval.swap(false, Ordering::AcqRel)
     }
 
-    fn is_written(&self) -> bool {
+    fn take_file_changed(&self) -> bool {
         let found = std::fs::metadata(&self.path).ok();
         let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
-        let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.file_stamp.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *last, stamp) != stamp
     }
 
     /// Writes the file, and takes over what was approved there.
     pub(super) fn save(&self) {
         let mut tools = self.tools();
-        self.is_new.store(false, Ordering::Release);
+        self.is_unsaved.store(false, Ordering::Release);
         let saved = update(&self.path, |all| {
             let pins = all.servers.entry(self.server.clone()).or_default();
             for (name, pinned) in tools.iter_mut() {
-                let approved = pins.get(name).filter(|there| pinned.is_changed_to(there));
+                let approved = pins.get(name).filter(|there| pinned.is_approved_as(there));
                 if let Some(there) = approved {
                     *pinned = there.clone();
-                    self.is_approved.store(true, Ordering::Release);
+                    self.has_new_approval.store(true, Ordering::Release);
                 }
                 pins.insert(name.clone(), pinned.clone());
             }

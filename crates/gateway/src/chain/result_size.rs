@@ -6,13 +6,13 @@ use creole_proto::wire::Raw;
 
 /// The bytes of a result that carries something of a tool's, a resource's or a prompt's; without what the wire
 /// adds around it.
-pub(super) fn weight(payload: &Payload) -> Option<usize> {
+pub(super) fn result_size(payload: &Payload) -> Option<usize> {
     Some(match payload {
-        Payload::Tool(result) => weight_of_tool(result),
-        Payload::Contents(contents, _) => contents.iter().map(weight_of_contents).sum(),
+        Payload::Tool(result) => size_of_tool(result),
+        Payload::Contents(contents, _) => contents.iter().map(size_of_contents).sum(),
         Payload::Prompt(result) => {
             let words = result.description.as_ref().map_or(0, String::len);
-            let said = |message: &PromptMessage| weight_of_block(&message.content);
+            let said = |message: &PromptMessage| size_of_block(&message.content);
             words + result.messages.iter().map(said).sum::<usize>()
         }
         Payload::Relayed(relayed) => relayed.result().as_str().len(),
@@ -21,7 +21,7 @@ pub(super) fn weight(payload: &Payload) -> Option<usize> {
 }
 
 /// Whether a tool's result tells of a failure.
-pub(super) fn is_error(payload: &Payload) -> bool {
+pub(super) fn is_error_result(payload: &Payload) -> bool {
     match payload {
         Payload::Tool(result) => result.is_error,
         Payload::Relayed(relayed) => relayed.is_error(),
@@ -29,26 +29,26 @@ pub(super) fn is_error(payload: &Payload) -> bool {
     }
 }
 
-fn weight_of_tool(result: &ToolResult) -> usize {
+fn size_of_tool(result: &ToolResult) -> usize {
     let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
-    let blocks: usize = result.content.iter().map(weight_of_block).sum();
+    let blocks: usize = result.content.iter().map(size_of_block).sum();
     blocks + raw(&result.structured) + raw(&result.meta)
 }
 
-fn weight_of_block(block: &Content) -> usize {
+fn size_of_block(block: &Content) -> usize {
     match block {
         Content::Text { text, .. } => text.len(),
         Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
             data.len() + mime_type.len()
         }
-        Content::Resource { resource } => weight_of_contents(resource),
+        Content::Resource { resource } => size_of_contents(resource),
         Content::ResourceLink { uri, name, description, .. } => {
             uri.len() + name.len() + description.as_ref().map_or(0, String::len)
         }
     }
 }
 
-fn weight_of_contents(contents: &Contents) -> usize {
+fn size_of_contents(contents: &Contents) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let meta = contents.meta.as_ref().map_or(0, |meta| meta.as_str().len());
     contents.uri.len() + text(&contents.text) + text(&contents.blob) + meta

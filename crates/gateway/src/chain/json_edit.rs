@@ -15,7 +15,10 @@ pub(super) enum Edit {
 }
 
 /// The object with each of its members kept, dropped or set; `None` if the text is no object.
-pub(super) fn members(text: &str, mut change: impl FnMut(&str, &str) -> Edit) -> Option<String> {
+pub(super) fn edit_members(
+    text: &str,
+    mut change: impl FnMut(&str, &str) -> Edit,
+) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     for (key, value) in Object::new(text)?.members() {
         match change(&key, value) {
@@ -24,13 +27,13 @@ pub(super) fn members(text: &str, mut change: impl FnMut(&str, &str) -> Edit) ->
             Edit::Drop => {}
         }
     }
-    Some(closed(out))
+    Some(close_object(out))
 }
 
 /// The object with this member, whether it had one or not.
-pub(super) fn with(text: &str, key: &str, value: &str) -> Option<String> {
+pub(super) fn with_member(text: &str, key: &str, value: &str) -> Option<String> {
     let mut is_set = false;
-    let changed = members(text, |name, _| {
+    let changed = edit_members(text, |name, _| {
         let is_it = name == key;
         is_set |= is_it;
         if is_it { Edit::Set(value.to_owned()) } else { Edit::Keep }
@@ -42,7 +45,7 @@ pub(super) fn with(text: &str, key: &str, value: &str) -> Option<String> {
     out.pop();
     out.drain(..usize::from(out.len() == 1));
     push(&mut out, key, value);
-    Some(closed(out))
+    Some(close_object(out))
 }
 
 /// A string as JSON.
@@ -53,7 +56,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// The text of a definition in the newest revision's shape.
-pub(super) fn newest(definition: &Definition) -> &str {
+pub(super) fn newest_json(definition: &Definition) -> &str {
     definition.text(Revision::newest(Era::Stateless).rules())
 }
 
@@ -64,7 +67,7 @@ fn push(out: &mut Vec<u8>, key: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-fn closed(mut out: Vec<u8>) -> String {
+fn close_object(mut out: Vec<u8>) -> String {
     if out.is_empty() {
         out.push(b'{');
     }
@@ -79,20 +82,20 @@ mod tests {
     #[test]
     fn members_are_kept_as_they_were_written() {
         let text = r#"{ "a": 1.0, "b" : {"c": 123456789012345678901234567890}, "d":"\u0061" }"#;
-        let changed = members(text, |key, _| match key {
+        let changed = edit_members(text, |key, _| match key {
             "a" => Edit::Drop,
             "d" => Edit::Set("true".to_owned()),
             _ => Edit::Keep,
         });
         let expected = r#"{"b":{"c": 123456789012345678901234567890},"d":true}"#;
         assert_eq!(changed.unwrap(), expected);
-        assert_eq!(members("[]", |_, _| Edit::Keep), None);
+        assert_eq!(edit_members("[]", |_, _| Edit::Keep), None);
     }
 
     #[test]
     fn a_member_is_replaced_or_added() {
-        assert_eq!(with("{}", "a", "1").unwrap(), r#"{"a":1}"#);
-        assert_eq!(with(r#"{"a":0,"b":2}"#, "a", "1").unwrap(), r#"{"a":1,"b":2}"#);
-        assert_eq!(with(r#"{"b":2}"#, "a\n", "1").unwrap(), r#"{"b":2,"a\n":1}"#);
+        assert_eq!(with_member("{}", "a", "1").unwrap(), r#"{"a":1}"#);
+        assert_eq!(with_member(r#"{"a":0,"b":2}"#, "a", "1").unwrap(), r#"{"a":1,"b":2}"#);
+        assert_eq!(with_member(r#"{"b":2}"#, "a\n", "1").unwrap(), r#"{"b":2,"a\n":1}"#);
     }
 }

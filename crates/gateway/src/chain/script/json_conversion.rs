@@ -10,18 +10,18 @@ use creole_tools::script::ScriptError;
 use serde_json::{Map, Value, json};
 
 /// A call as a script sees it.
-pub(super) fn asked(call: &Call) -> String {
+pub(super) fn call_to_json(call: &Call) -> String {
     let client = call.context.caller().client.as_ref();
     let client = client.and_then(|said| said.decode::<Implementation>().ok());
     let client = client.map(|it| json!({ "name": it.name, "version": it.version }));
-    let mut seen = subject(&call.operation);
+    let mut seen = subject_fields(&call.operation);
     seen.insert("principal".to_owned(), json!(call.context.principal()));
     seen.insert("client".to_owned(), json!(client));
     Value::Object(seen).to_string()
 }
 
 /// What a call asks for.
-fn subject(operation: &Operation) -> Map<String, Value> {
+fn subject_fields(operation: &Operation) -> Map<String, Value> {
     let arguments = |arguments: &Option<Raw>| {
         let given = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
         given.unwrap_or_else(|| json!({}))
@@ -40,7 +40,7 @@ fn subject(operation: &Operation) -> Map<String, Value> {
 }
 
 /// The call that a script passes on, or why it cannot be.
-pub(super) fn changed(call: &Call, text: &str) -> Result<Call, String> {
+pub(super) fn call_from_json(call: &Call, text: &str) -> Result<Call, String> {
     let refusal = |what: &str| json!({ "message": what, "name": "TypeError" }).to_string();
     let wanted: Value =
         serde_json::from_str(text).map_err(|_| refusal("next was given no call"))?;
@@ -57,7 +57,7 @@ pub(super) fn changed(call: &Call, text: &str) -> Result<Call, String> {
                 return Err(refusal("the `arguments` of the call are no object"));
             }
             let before = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
-            if !same(&before.unwrap_or_else(|| json!({})), &given) {
+            if !is_same_value(&before.unwrap_or_else(|| json!({})), &given) {
                 *arguments = Some(Raw::from_value(&given));
             }
         }
@@ -74,35 +74,35 @@ fn string(value: &Value, key: &str) -> Option<String> {
 }
 
 /// What became of a call that was passed on.
-pub(super) struct Passed {
+pub(super) struct ForwardedCall {
     pub(super) outcome: Outcome,
     /// The result, as the script saw it.
-    shown: Option<Value>,
+    result_json: Option<Value>,
 }
 
-impl Passed {
+impl ForwardedCall {
     pub(super) fn new(outcome: Outcome) -> Self {
         let shown = match &outcome {
-            Outcome::Complete(payload) => shown(payload),
+            Outcome::Complete(payload) => payload_to_json(payload),
             _ => None,
         };
-        Self { outcome, shown }
+        Self { outcome, result_json: shown }
     }
 
     /// What the script is told: a result, or a fault; nothing if the call is not over.
-    pub(super) fn answer(&self) -> Option<Result<String, String>> {
-        match (&self.outcome, &self.shown) {
-            (Outcome::Fail(fault), _) => Some(Err(told(fault))),
+    pub(super) fn script_result(&self) -> Option<Result<String, String>> {
+        match (&self.outcome, &self.result_json) {
+            (Outcome::Fail(fault), _) => Some(Err(fault_to_json(fault))),
             (_, Some(shown)) => Some(Ok(shown.to_string())),
             _ => None,
         }
     }
 
     /// The fault itself, if that is what the script let pass.
-    pub(super) fn rethrown(self, thrown: &ScriptError) -> Option<Outcome> {
+    pub(super) fn rethrown_outcome(self, thrown: &ScriptError) -> Option<Outcome> {
         match &self.outcome {
             Outcome::Fail(fault)
-                if words(fault) == thrown.message
+                if fault_text(fault) == thrown.message
                     && thrown.kind.as_deref() == Some(fault.kind.name()) =>
             {
                 Some(self.outcome)
@@ -113,13 +113,13 @@ impl Passed {
 }
 
 /// A fault as a script sees it.
-fn told(fault: &Fault) -> String {
+fn fault_to_json(fault: &Fault) -> String {
     let data: Option<Value> = fault.data.as_ref().and_then(|data| data.decode().ok());
-    json!({ "message": words(fault), "kind": fault.kind.name(), "data": data }).to_string()
+    json!({ "message": fault_text(fault), "kind": fault.kind.name(), "data": data }).to_string()
 }
 
 /// What a fault says; its kind, where it says nothing else.
-fn words(fault: &Fault) -> String {
+fn fault_text(fault: &Fault) -> String {
     match fault.detail.is_empty() {
         true => format!("{}: {}", fault.kind.name(), fault.subject),
         false => fault.detail.clone(),
@@ -127,7 +127,7 @@ fn words(fault: &Fault) -> String {
 }
 
 /// A result in the newest revision's shape.
-fn shown(payload: &Payload) -> Option<Value> {
+fn payload_to_json(payload: &Payload) -> Option<Value> {
     Some(match payload {
         Payload::Tool(result) => {
             let mut shown = json!({ "content": result.content, "isError": result.is_error });
@@ -151,15 +151,17 @@ fn shown(payload: &Payload) -> Option<Value> {
 }
 
 /// The outcome that a script returned, or what is wrong with it.
-pub(super) fn returned(
+pub(super) fn outcome_from_json(
     text: Option<&str>,
     operation: &Operation,
-    last: Option<Passed>,
+    last: Option<ForwardedCall>,
 ) -> Result<Outcome, String> {
     let Some(text) = text else { return Err("`request` returned nothing".to_owned()) };
     let value: Value =
         serde_json::from_str(text).map_err(|_| "`request` returned what is too deep")?;
-    if let Some(last) = last.filter(|last| last.shown.as_ref().is_some_and(|it| same(it, &value))) {
+    if let Some(last) =
+        last.filter(|last| last.result_json.as_ref().is_some_and(|it| is_same_value(it, &value)))
+    {
         return Ok(last.outcome);
     }
     let (kind, result) = match operation {
@@ -224,15 +226,18 @@ fn prompt(value: Value) -> Result<Value, String> {
 }
 
 /// Whether two values are the same to a script, to which all numbers are of one kind.
-fn same(one: &Value, other: &Value) -> bool {
+fn is_same_value(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same_value(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(key, value)| other.get(key).is_some_and(|it| same(value, it)))
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|it| is_same_value(value, it)))
         }
         (one, other) => one == other,
     }

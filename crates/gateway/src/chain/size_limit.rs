@@ -5,7 +5,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{Event, Operation, Outcome};
 use creole_proto::wire::Raw;
 
-use super::weight::weight;
+use super::result_size::result_size;
 
 /// A layer that refuses what is too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ fn too_large(size: usize, limit: usize, is_tool: bool) -> Fault {
 }
 
 /// An event that is not too large: how far work has come is told, words that are too long are not.
-fn shortened(mut event: Event, limit: usize) -> Event {
+fn shorten_event(mut event: Event, limit: usize) -> Event {
     match &mut event {
         Event::Progress { message, .. } => {
             *message = message.take().filter(|message| message.len() <= limit);
@@ -59,13 +59,13 @@ impl Middleware for SizeLimit {
         }
         let Some(limit) = self.results else { return next.call(call) };
         let mut call = call;
-        call.context = call.context.map_events(move |event| Some(shortened(event, limit)));
+        call.context = call.context.map_events(move |event| Some(shorten_event(event, limit)));
         let is_tool = matches!(call.operation, Operation::CallTool { .. });
         let subject = call.operation.target().to_owned();
         Box::pin(async move {
             let outcome = next.call(call).await;
             let Outcome::Complete(payload) = &outcome else { return outcome };
-            match weight(payload).filter(|size| *size > limit) {
+            match result_size(payload).filter(|size| *size > limit) {
                 Some(size) => too_large(size, limit, is_tool).with_subject(&subject).into(),
                 None => outcome,
             }
@@ -76,11 +76,11 @@ impl Middleware for SizeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::testing::{Flaky, ask, call, fault, text, told};
+    use crate::chain::testing::{FlakyTools, ask, call, events_of, fault, text};
 
     fn serve(arguments: Option<usize>, results: Option<usize>) -> creole::Service {
         let limit = SizeLimit { arguments, results };
-        Flaky::serve(limit, Fault::new(FaultKind::Internal, ""), 0).0
+        FlakyTools::serve(limit, Fault::new(FaultKind::Internal, ""), 0).0
     }
 
     #[tokio::test]
@@ -105,13 +105,13 @@ mod tests {
     #[tokio::test]
     async fn messages_that_are_too_large_are_told_in_short_and_progress_without_words() {
         let limit = SizeLimit { arguments: None, results: Some(6) };
-        let told = told(limit, "work", "{\"k\":1}").await;
+        let told = events_of(limit, "work", "{\"k\":1}").await;
         let [Event::Progress { progress, message, .. }, Event::Log { data, .. }] = &told[..] else {
             panic!("{told:?}")
         };
         assert_eq!((*progress, message.as_deref()), (1.0, Some("work")));
         assert_eq!(data.as_str(), r#""a message of 7 bytes; at most 6 are let through""#);
-        let told = self::told(limit, "worked on", "12").await;
+        let told = events_of(limit, "worked on", "12").await;
         let [Event::Progress { message, .. }, Event::Log { data, .. }] = &told[..] else {
             panic!("{told:?}")
         };

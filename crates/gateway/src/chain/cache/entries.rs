@@ -7,56 +7,57 @@ use creole_proto::operation::Payload;
 use tokio::time::Instant;
 
 /// A digest of whose it is and of what was asked.
-pub(super) type Key = [u8; 32];
+pub(super) type CacheKey = [u8; 32];
 
 /// The results that are kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    results: HashMap<Key, Entry>,
+pub(super) struct CacheEntries {
+    results: HashMap<CacheKey, CacheEntry>,
     /// The keys in the order in which they came; all live equally long, so the first is always the oldest.
-    order: VecDeque<Key>,
+    order: VecDeque<CacheKey>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CacheEntry {
     /// What was asked for: a tool, a prompt or a resource.
     target: String,
     payload: Payload,
     bytes: usize,
-    until: Instant,
+    expires: Instant,
 }
 
-impl Kept {
+impl CacheEntries {
     /// What is kept under a key and not too old.
-    pub(super) fn find(&self, key: &Key) -> Option<Payload> {
-        let entry = self.results.get(key).filter(|entry| entry.until > Instant::now())?;
+    pub(super) fn get(&self, key: &CacheKey) -> Option<Payload> {
+        let entry = self.results.get(key).filter(|entry| entry.expires > Instant::now())?;
         Some(entry.payload.clone())
     }
 
     /// Keeps what came of asking for the target; it costs so many bytes.
-    pub(super) fn keep(
+    pub(super) fn insert(
         &mut self,
-        asked: (Key, String),
+        asked: (CacheKey, String),
         payload: Payload,
         bytes: usize,
         ttl: Duration,
     ) {
         let (key, target) = asked;
-        self.forget(&key);
+        self.remove(&key);
         self.bytes += bytes;
-        self.results.insert(key, Entry { target, payload, bytes, until: Instant::now() + ttl });
+        self.results
+            .insert(key, CacheEntry { target, payload, bytes, expires: Instant::now() + ttl });
         self.order.push_back(key);
     }
 
     /// Forgets all that came of asking for a target.
-    pub(super) fn forget_all_of(&mut self, target: &str) {
+    pub(super) fn remove_target(&mut self, target: &str) {
         let of_it = self.results.iter().filter(|(_, entry)| entry.target == target);
-        let keys: Vec<Key> = of_it.map(|(key, _)| *key).collect();
-        keys.iter().for_each(|key| self.forget(key));
+        let keys: Vec<CacheKey> = of_it.map(|(key, _)| *key).collect();
+        keys.iter().for_each(|key| self.remove(key));
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(old) = self.results.remove(key) {
             self.bytes -= old.bytes;
             self.order.retain(|other| other != key);
@@ -67,7 +68,7 @@ impl Kept {
     pub(super) fn make_room(&mut self, max_bytes: usize) {
         let now = Instant::now();
         while let Some(oldest) = self.order.front().copied() {
-            let is_old = self.results.get(&oldest).is_none_or(|entry| entry.until <= now);
+            let is_old = self.results.get(&oldest).is_none_or(|entry| entry.expires <= now);
             if !is_old && self.bytes <= max_bytes {
                 return;
             }

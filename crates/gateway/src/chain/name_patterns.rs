@@ -2,9 +2,9 @@
 
 /// A set of names, given by patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names(Vec<String>);
+pub struct NamePatterns(Vec<String>);
 
-impl Names {
+impl NamePatterns {
     /// The names that match one of the patterns.
     pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
         Self(patterns.into_iter().map(Into::into).collect())
@@ -45,7 +45,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
             }
             Some(b'?') => {
                 at += 1;
-                place = next_letter(name, place);
+                place = next_char_start(name, place);
             }
             Some(byte) if *byte == name[place] => {
                 at += 1;
@@ -62,7 +62,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 /// Where the next character of UTF-8 text begins.
-fn next_letter(text: &[u8], place: usize) -> usize {
+fn next_char_start(text: &[u8], place: usize) -> usize {
     let rest = text[place + 1..].iter().position(|byte| byte & 0xc0 != 0x80);
     rest.map_or(text.len(), |length| place + 1 + length)
 }
@@ -84,17 +84,17 @@ mod tests {
             ("g?t", "gét"),
             ("same", "same"),
         ] {
-            assert!(Names::new([pattern]).contains(name), "{pattern} {name}");
+            assert!(NamePatterns::new([pattern]).contains(name), "{pattern} {name}");
         }
         for (pattern, name) in
             [("", "a"), ("get_*", "set_user"), ("a*b*c", "a-c-b"), ("g?t", "gt"), ("same", "Same")]
         {
-            assert!(!Names::new([pattern]).contains(name), "{pattern} {name}");
+            assert!(!NamePatterns::new([pattern]).contains(name), "{pattern} {name}");
         }
     }
 
     #[test]
     fn a_hostile_pattern_costs_little() {
-        assert!(!Names::new(["*a".repeat(100)]).contains(&"b".repeat(10_000)));
+        assert!(!NamePatterns::new(["*a".repeat(100)]).contains(&"b".repeat(10_000)));
     }
 }
