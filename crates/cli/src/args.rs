@@ -1,6 +1,6 @@
 //! The command line as types; its help is their documentation.
 
-mod late;
+mod lazy;
 mod setup;
 mod status;
 mod verbs;
@@ -8,8 +8,8 @@ mod verbs;
 pub(crate) use setup::{AddArgs, ClientName, CompletionsArgs, InitArgs, InstallArgs, ManArgs};
 pub(crate) use status::StatusArgs;
 pub(crate) use verbs::{
-    CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, KINDS, ListArgs, PeerArgs, PromptArgs,
-    ReadArgs, TargetArgs,
+    CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, LIST_KINDS, ListArgs, PromptArgs, ReadArgs,
+    SessionArgs, TargetArgs,
 };
 
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use creole::auth::Expiry;
 use creole_gateway::ConfigSource;
 use creole_gateway::config::enums::LogFormat;
 use creole_gateway::plan::http::address;
-use late::Late;
+use lazy::LazyArgs;
 
 /// One MCP server that speaks every dialect.
 ///
@@ -50,43 +50,43 @@ A client such as Claude Desktop or Cursor starts Creole by itself; `creole insta
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve a configuration to MCP clients.
-    Serve(Late<ServeArgs>),
+    Serve(LazyArgs<ServeArgs>),
     /// Be a stdio server in front of another server, of any era and over any transport.
-    Connect(Late<ConnectArgs>),
+    Connect(LazyArgs<ConnectArgs>),
     /// List the tools, resources, templates and prompts of a server.
-    List(Late<ListArgs>),
+    List(LazyArgs<ListArgs>),
     /// Call a tool of a server.
-    Call(Late<CallArgs>),
+    Call(LazyArgs<CallArgs>),
     /// Read a resource of a server.
-    Read(Late<ReadArgs>),
+    Read(LazyArgs<ReadArgs>),
     /// Render a prompt of a server.
-    Prompt(Late<PromptArgs>),
+    Prompt(LazyArgs<PromptArgs>),
     /// Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas.
-    Check(Late<CheckArgs>),
+    Check(LazyArgs<CheckArgs>),
     /// Show the state of each upstream of a configuration, or of one server.
-    Status(Late<StatusArgs>),
+    Status(LazyArgs<StatusArgs>),
     /// Write a first configuration of what you have.
-    Init(Late<InitArgs>),
+    Init(LazyArgs<InitArgs>),
     /// Add a server to a configuration.
-    Add(Late<AddArgs>),
+    Add(LazyArgs<AddArgs>),
     /// Have a client start Creole: write its entry into the client's own configuration.
-    Install(Late<InstallArgs>),
+    Install(LazyArgs<InstallArgs>),
     /// Make a configuration of the servers that another client has configured.
-    Import(Late<ImportArgs>),
+    Import(LazyArgs<ImportArgs>),
     /// Show, check and describe configurations.
     #[command(subcommand)]
-    Config(Late<ConfigCommand>),
+    Config(LazyArgs<ConfigCommand>),
     /// Add, change and take out users and keys.
-    Passwd(Late<PasswdArgs>),
+    Passwd(LazyArgs<PasswdArgs>),
     /// Print what a shell needs to complete command lines.
-    Completions(Late<CompletionsArgs>),
+    Completions(LazyArgs<CompletionsArgs>),
     /// Print the manual, or write a page for each verb.
-    Man(Late<ManArgs>),
+    Man(LazyArgs<ManArgs>),
     /// End the programs of a gateway that was killed. Started by the gateway itself.
     #[command(hide = true)]
     Guard,
     /// Show how tools changed that are withheld for it, and approve them.
-    Approve(Late<ApproveArgs>),
+    Approve(LazyArgs<ApproveArgs>),
 }
 
 /// `creole approve`.
@@ -111,7 +111,7 @@ pub(crate) struct ApproveArgs {
 #[command(after_help = SERVE_EXAMPLES, override_usage = SERVE_USAGE)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: ConfigSourceArgs,
     /// Speak on stdin and stdout, one message per line. This is the default without `[http]`.
     #[arg(long)]
     pub(crate) stdio: bool,
@@ -195,7 +195,7 @@ pub(crate) enum ConfigCommand {
     /// Print a configuration as TOML.
     #[command(after_help = "Example:\n  creole config show --preset bossman > creole.toml")]
     #[command(override_usage = "creole config show [FILE | --preset <NAME>]")]
-    Show(Chosen),
+    Show(ConfigSourceArgs),
     /// Check a configuration and say what it means.
     #[command(
         after_help = "Examples:\n  creole config check creole.toml\n  creole config check creole.toml --connect\n  creole config check creole.toml --operations"
@@ -267,7 +267,7 @@ The configuration names the files:
 
 /// The configuration that is meant.
 #[derive(Clone, Debug, Default, Group)]
-pub(crate) struct Chosen {
+pub(crate) struct ConfigSourceArgs {
     /// The configuration file. Without it: the preset `default`.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -277,7 +277,7 @@ pub(crate) struct Chosen {
     preset: Option<String>,
 }
 
-impl Chosen {
+impl ConfigSourceArgs {
     /// This configuration file.
     #[cfg(test)]
     pub(crate) fn of_file(file: PathBuf) -> Self {

@@ -22,7 +22,7 @@ use crate::args::Command;
 use crate::failure::Failure;
 
 /// How many names are told of a list that is longer.
-const FEW: usize = 12;
+const MAX_LISTED_NAMES: usize = 12;
 
 /// Runs the verb.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
         Command::Guard => {
-            crate::guardian::run();
+            crate::reaper::run();
             Ok(())
         }
         Command::Approve(args) => approve::run(args),
@@ -52,7 +52,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 /// The one word that is left beside the server.
-fn one_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
+fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
     match rest {
         [word] => Ok(word),
         [] => Err(Failure::Usage(format!("{what} is missing: `{verb}` shows what there is"))),
@@ -64,19 +64,19 @@ fn one_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, F
 }
 
 /// That a server does not have what was named, and what it has.
-fn no_such(server: &str, what: &str, name: &str, known: &[&str]) -> String {
+fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String {
     let hint = match known {
         [] => format!("it has no {what} at all"),
-        known => few(name, known),
+        known => suggestion(name, known),
     };
     crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
 }
 
 /// The name that may be meant, or those that there are.
-pub(crate) fn few(name: &str, known: &[&str]) -> String {
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     match creole_gateway::nearest(name, known.iter().copied()) {
         Some(likely) => format!("did you mean `{likely}`?"),
-        None if known.len() <= FEW => {
+        None if known.len() <= MAX_LISTED_NAMES => {
             let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
             format!("it has {}", names.join(", "))
         }

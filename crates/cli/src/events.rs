@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::{output, progress};
 
 /// Tells of progress, at a terminal, and of log messages.
-pub(crate) fn tell(event: Event) {
+pub(crate) fn show_event(event: Event) {
     match event {
         Event::Progress { progress, total, message } => {
-            progress::tell(progress, total, message);
+            progress::report(progress, total, message);
         }
         Event::Log { level, logger, data } => {
             let data = data.decode().unwrap_or(OrderedValue::Leaf(Value::Null));
-            output::talk(&log_line(level.name(), logger.as_deref(), &data));
+            output::write_message(&log_line(level.name(), logger.as_deref(), &data));
         }
         // Whoever visited a page here knows.
         Event::ElicitationCompleted(_) => {}

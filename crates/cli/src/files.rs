@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// The largest file that is changed.
-const LARGEST: u64 = 16 * 1024 * 1024;
+const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// The most copies that are kept of a file.
-const COPIES: u32 = 1000;
+const MAX_COPIES: u32 = 1000;
 
 /// Writes a file that there is not yet.
 pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
         ErrorKind::AlreadyExists => Failure::Usage(format!(
             "`{shown}` is there already and is not overwritten: name another file, or move it away"
         )),
-        _ => unwritable(file, &error),
+        _ => write_failure(file, &error),
     })
 }
 
@@ -34,9 +34,9 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
         Err(error) => return Err(refused(&format!("cannot be read: {error}"))),
     };
     let mut bytes = Vec::new();
-    let read = opened.take(LARGEST + 1).read_to_end(&mut bytes);
+    let read = opened.take(MAX_FILE + 1).read_to_end(&mut bytes);
     read.map_err(|error| refused(&format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_FILE {
         return Err(refused("is larger than 16 MB, so it is no configuration"));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| refused("is not UTF-8 text"))
@@ -61,7 +61,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
         }
         written
     })();
-    replaced.map_err(|error| unwritable(file, &error))
+    replaced.map_err(|error| write_failure(file, &error))
 }
 
 fn write_beside(beside: &Path, target: &Path, text: &str) -> io::Result<()> {
@@ -77,16 +77,16 @@ fn write_beside(beside: &Path, target: &Path, text: &str) -> io::Result<()> {
 pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names = std::iter::once(format!("{name}.backup"))
-        .chain((2..COPIES).map(|number| format!("{name}.backup-{number}")));
+        .chain((2..MAX_COPIES).map(|number| format!("{name}.backup-{number}")));
     let free = names.map(|name| file.with_file_name(name)).find(|path| !path.exists());
     let Some(copy) = free else {
         let what = format!("`{}` has too many backups beside it: remove some", file.display());
         return Err(Failure::Call(what));
     };
-    fs::copy(file, &copy).map_err(|error| unwritable(&copy, &error))?;
+    fs::copy(file, &copy).map_err(|error| write_failure(&copy, &error))?;
     Ok(copy)
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
+fn write_failure(file: &Path, error: &io::Error) -> Failure {
     Failure::Call(format!("`{}` cannot be written: {error}", file.display()))
 }

@@ -3,10 +3,10 @@
 use unicode_width::UnicodeWidthChar;
 
 /// The least room for descriptions; with less, further lines begin a little behind the first one.
-const LEAST_ROOM: usize = 24;
+const MIN_TEXT_WIDTH: usize = 24;
 
 /// How far further lines are indented where there is no room beside the label.
-const BELOW: usize = 6;
+const BELOW_INDENT: usize = 6;
 
 /// The text in lines that are not wider than this many columns. It may have colours. Command lines stay whole, so that
 /// they can be copied.
@@ -15,19 +15,19 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {
-    let plain = plain(line);
+    let plain = without_colours(line);
     let is_command = plain.trim_start().starts_with("creole ") && !plain.trim().contains("  ");
     if columns(plain.trim_end()) <= width || is_command {
         return line.to_owned();
     }
-    let column = match hanging(&plain) {
-        (_, Some(text)) if text + LEAST_ROOM <= width => text,
-        (start, Some(_)) => start + BELOW,
+    let column = match hanging_indent(&plain) {
+        (_, Some(text)) if text + MIN_TEXT_WIDTH <= width => text,
+        (start, Some(_)) => start + BELOW_INDENT,
         (start, None) => start,
     };
     let (mut shown, mut used) = (String::new(), 0);
     for word in line.split_inclusive(' ') {
-        let seen = self::plain(word);
+        let seen = self::without_colours(word);
         if used + columns(seen.trim_end()) > width && used > column {
             shown.truncate(shown.trim_end_matches(' ').len());
             shown.push('\n');
@@ -41,7 +41,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
 }
 
 /// Where a line begins, and where the description beside its label does, if there is one.
-fn hanging(plain: &str) -> (usize, Option<usize>) {
+fn hanging_indent(plain: &str) -> (usize, Option<usize>) {
     let label = plain.trim_start_matches(' ');
     let start = plain.len() - label.len();
     let text = label.find("  ").map(|gap| {
@@ -52,7 +52,7 @@ fn hanging(plain: &str) -> (usize, Option<usize>) {
 }
 
 /// The text without colours.
-fn plain(text: &str) -> String {
+fn without_colours(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\x1b') {

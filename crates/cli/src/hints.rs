@@ -5,14 +5,14 @@ use serde_json::Value;
 
 /// The URL that a person gave, and whether credentials were given with it.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct GivenUrl {
     pub(crate) url: String,
     pub(crate) has_credentials: bool,
 }
 
-impl Given {
+impl GivenUrl {
     /// The fault in words for whoever typed the URL.
-    pub(crate) fn explained(&self, mut fault: Fault) -> Fault {
+    pub(crate) fn explain(&self, mut fault: Fault) -> Fault {
         let data: Value = match &fault.data {
             Some(data) => data.decode().unwrap_or_default(),
             None => return fault,
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     fn said(url: &str, has_credentials: bool, data: Value) -> String {
-        let given = Given { url: url.to_owned(), has_credentials };
+        let given = GivenUrl { url: url.to_owned(), has_credentials };
         let fault = Fault::new(FaultKind::BackendUnavailable, "it broke");
-        given.explained(fault.with_data(Raw::from_value(&data))).detail
+        given.explain(fault.with_data(Raw::from_value(&data))).detail
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jsonc_parser::ParseOptions;
 
 /// The deepest nesting: the parser calls itself for each level.
-pub(crate) const DEEPEST: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// What is read: comments and trailing commas, but no missing ones.
 pub(crate) fn options() -> ParseOptions {
@@ -21,5 +21,5 @@ pub(crate) fn is_too_deep(text: &str) -> bool {
         }
         deepest = deepest.max(depth);
     }
-    deepest > DEEPEST
+    deepest > MAX_DEPTH
 }

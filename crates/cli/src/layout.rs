@@ -6,13 +6,13 @@ use std::io::{self, IsTerminal};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How wide a terminal is that does not say.
-const USUAL_WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// The least room for text beside its label; with less it stands below the label.
-const LEAST_ROOM: usize = 24;
+const MIN_TEXT_WIDTH: usize = 24;
 
 /// How far text is indented that stands below its label.
-const BELOW: usize = 6;
+const BELOW_INDENT: usize = 6;
 
 /// Where output goes, and what may be done there.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ impl Layout {
             return Self { width: None, has_colours: false };
         }
         let wants_none = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let width = stream.columns().filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
-        Self { width: Some(width), has_colours: !wants_none && can_move() }
+        let width = stream.columns().filter(|width| *width > 0).unwrap_or(DEFAULT_WIDTH);
+        Self { width: Some(width), has_colours: !wants_none && has_ansi() }
     }
 
     /// The columns of the terminal, if it is one.
@@ -111,10 +111,13 @@ impl Layout {
             return beside(text);
         }
         let (mut shown, indent) = match width.checked_sub(indent + 1) {
-            Some(room) if room >= LEAST_ROOM => (label(before), indent),
-            _ => (format!("{}\n{}", label(before.trim_end()), " ".repeat(BELOW)), BELOW),
+            Some(room) if room >= MIN_TEXT_WIDTH => (label(before), indent),
+            _ => (
+                format!("{}\n{}", label(before.trim_end()), " ".repeat(BELOW_INDENT)),
+                BELOW_INDENT,
+            ),
         };
-        let room = width.saturating_sub(indent + 1).max(LEAST_ROOM);
+        let room = width.saturating_sub(indent + 1).max(MIN_TEXT_WIDTH);
         let lines: Vec<String> = wrapped(text, room).iter().map(|line| styled(line)).collect();
         shown.push_str(&lines.join(&format!("\n{}", " ".repeat(indent))));
         shown
@@ -144,7 +147,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
 }
 
 /// The beginning of a text that is not wider than so many columns.
-pub(crate) fn cut(text: &str, columns: usize) -> &str {
+pub(crate) fn truncated(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     for (place, letter) in text.char_indices() {
         taken += letter.width().unwrap_or(0);
@@ -161,7 +164,7 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 }
 
 /// Whether the terminal understands colours and how to erase a line.
-pub(crate) fn can_move() -> bool {
+pub(crate) fn has_ansi() -> bool {
     env::var_os("TERM").map_or(cfg!(windows), |kind| kind != "dumb" && !kind.is_empty())
 }
 
@@ -225,7 +228,7 @@ mod tests {
     fn wide_letters_and_long_words_are_counted_in_columns() {
         assert_eq!(wrapped("日本語 日本語", 8), ["日本語", "日本語"]);
         assert_eq!(wrapped(&"x".repeat(25), 10), ["xxxxxxxxxx", "xxxxxxxxxx", "xxxxx"]);
-        assert_eq!(cut("日本語", 5), "日本");
+        assert_eq!(truncated("日本語", 5), "日本");
         assert_eq!(padded("日", 4), "日  ");
     }
 

@@ -19,7 +19,7 @@ use creole_tools::wordpress::Site;
 use creole_tools::{PackError, PackOptions};
 
 /// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
-const CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
+const LIST_CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
 
 /// The names of the packs that there are.
 pub fn packs() -> Vec<&'static str> {
@@ -50,7 +50,7 @@ pub fn assemble(
         })
         .task_limits(wanted.limits.tasks)
         .log_payloads(plan.log.payloads)
-        .cache(CACHE)
+        .cache(LIST_CACHE)
         .with(federation.layer());
     if let Some(title) = &wanted.title {
         server = server.title(title);
@@ -122,14 +122,14 @@ impl From<LayerError> for AssemblyError {
 /// # Errors
 /// When a file cannot be read or a line in it is wrong.
 pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
-    Authenticator::new(callers(plan)?)
+    Authenticator::new(auth_settings(plan)?)
 }
 
 /// Whom the server lets in over HTTP, and where it is written.
 ///
 /// # Errors
 /// When a key is wrong.
-pub fn callers(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
+pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
     let key =
         |key: &KeyPlan| BearerKey::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
     Ok(AuthSettings {

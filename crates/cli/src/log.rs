@@ -4,7 +4,7 @@
 //! then stop the server after some hundred lines, so a line that the pipe does not take is counted
 //! and left out.
 
-mod late;
+mod lazy;
 
 use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use creole::proto::wire::is_control;
 use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
-use late::{Late, Writer};
+use lazy::{EventSubscriber, LazySubscriber};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::Registry;
@@ -23,12 +23,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use crate::output;
 
 /// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
-const PIECE: usize = 512;
+const MAX_ATOMIC_WRITE: usize = 512;
 
 /// Starts the log. Where nothing is to be logged, nothing is started.
 pub(crate) fn start(plan: LogPlan) {
     if plan.format == LogFormat::Json {
-        output::talk_json();
+        output::use_json_messages();
     }
     let make = match plan.format {
         LogFormat::Off => return,
@@ -37,21 +37,21 @@ pub(crate) fn start(plan: LogPlan) {
     };
     set_level(plan.level);
     // It fails only where it is set already, and then events already have a place to go.
-    let _ = set_global_default(Late::new(make));
+    let _ = set_global_default(LazySubscriber::new(make));
 }
 
 /// Changes which events are written from now on, if any are.
 pub(crate) fn set_level(wanted: LogLevel) {
-    late::set_level(level(wanted));
+    lazy::set_level(level(wanted));
 }
 
-fn text() -> Writer {
-    let lines = Lines::new(io::stderr(), text_notice);
+fn text() -> EventSubscriber {
+    let lines = LogLines::new(io::stderr(), text_notice);
     Box::new(Registry::default().with(events().with_writer(lines)))
 }
 
-fn json() -> Writer {
-    let lines = Lines::new(io::stderr(), json_notice);
+fn json() -> EventSubscriber {
+    let lines = LogLines::new(io::stderr(), json_notice);
     Box::new(Registry::default().with(events().json().with_writer(lines)))
 }
 
@@ -70,7 +70,7 @@ fn level(level: LogLevel) -> LevelFilter {
 }
 
 /// Somewhere to write that can say whether it would block.
-trait Outlet: Write {
+trait LogSink: Write {
     /// Whether a short piece can be written now.
     fn takes_more(&self) -> bool;
 }
@@ -85,7 +85,7 @@ fn takes_more(outlet: &impl std::os::fd::AsFd) -> bool {
     !matches!(poll(&mut asked, Some(&now)), Ok(0))
 }
 
-impl Outlet for Stderr {
+impl LogSink for Stderr {
     #[cfg(unix)]
     fn takes_more(&self) -> bool {
         takes_more(self)
@@ -98,18 +98,18 @@ impl Outlet for Stderr {
 }
 
 /// Writes events as lines.
-struct Lines<W> {
-    outlet: Mutex<State<W>>,
+struct LogLines<W> {
+    state: Mutex<LogState<W>>,
     /// The line that tells how many lines were left out.
-    notice: fn(u64) -> String,
+    lost_notice: fn(u64) -> String,
 }
 
-struct State<W> {
-    outlet: W,
+struct LogState<W> {
+    sink: W,
     /// How many lines were left out since the last one that was written.
-    lost: u64,
+    lost_lines: u64,
     /// Whether the last line broke off in the middle.
-    torn: bool,
+    is_torn: bool,
 }
 
 fn text_notice(lost: u64) -> String {
@@ -123,38 +123,41 @@ fn json_notice(lost: u64) -> String {
     )
 }
 
-impl<W: Outlet> Lines<W> {
+impl<W: LogSink> LogLines<W> {
     fn new(outlet: W, notice: fn(u64) -> String) -> Self {
-        Self { outlet: Mutex::new(State { outlet, lost: 0, torn: false }), notice }
+        Self {
+            state: Mutex::new(LogState { sink: outlet, lost_lines: 0, is_torn: false }),
+            lost_notice: notice,
+        }
     }
 
     fn write_event(&self, event: &[u8]) {
         let line = one_line(&String::from_utf8_lossy(event));
         // A line of progress would stand before it.
         output::erase_status();
-        let mut state = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
-        let notice = (self.notice)(state.lost);
-        if state.lost > 0 && state.write_line(&notice) {
-            state.lost = 0;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let notice = (self.lost_notice)(state.lost_lines);
+        if state.lost_lines > 0 && state.write_line(&notice) {
+            state.lost_lines = 0;
         }
-        if state.lost > 0 || !state.write_line(&line) {
-            state.lost += 1;
+        if state.lost_lines > 0 || !state.write_line(&line) {
+            state.lost_lines += 1;
         }
     }
 }
 
-impl<W: Outlet> State<W> {
+impl<W: LogSink> LogState<W> {
     /// Writes a line as far as it goes without blocking; tells whether it was written to its end.
     fn write_line(&mut self, line: &str) -> bool {
-        if self.torn {
-            if !self.outlet.takes_more() || self.outlet.write_all(b"\n").is_err() {
+        if self.is_torn {
+            if !self.sink.takes_more() || self.sink.write_all(b"\n").is_err() {
                 return false;
             }
-            self.torn = false;
+            self.is_torn = false;
         }
-        for (number, piece) in line.as_bytes().chunks(PIECE).enumerate() {
-            if !self.outlet.takes_more() || self.outlet.write_all(piece).is_err() {
-                self.torn = number > 0;
+        for (number, piece) in line.as_bytes().chunks(MAX_ATOMIC_WRITE).enumerate() {
+            if !self.sink.takes_more() || self.sink.write_all(piece).is_err() {
+                self.is_torn = number > 0;
                 return false;
             }
         }
@@ -171,7 +174,7 @@ fn one_line(event: &str) -> String {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            letter if is_control(letter) => push_code(&mut line, letter),
+            letter if is_control(letter) => push_escape(&mut line, letter),
             letter => line.push(letter),
         }
     }
@@ -180,11 +183,11 @@ fn one_line(event: &str) -> String {
 }
 
 /// As JSON writes it, so that a line of JSON stays one.
-fn push_code(line: &mut String, letter: char) {
+fn push_escape(line: &mut String, letter: char) {
     let _ = write!(line, "\\u{:04x}", u32::from(letter));
 }
 
-impl<'a, W: Outlet + 'a> MakeWriter<'a> for Lines<W> {
+impl<'a, W: LogSink + 'a> MakeWriter<'a> for LogLines<W> {
     type Writer = EventWriter<'a, W>;
 
     fn make_writer(&'a self) -> Self::Writer {
@@ -193,9 +196,9 @@ impl<'a, W: Outlet + 'a> MakeWriter<'a> for Lines<W> {
 }
 
 /// Takes one event; the subscriber hands it over in one piece.
-struct EventWriter<'a, W>(&'a Lines<W>);
+struct EventWriter<'a, W>(&'a LogLines<W>);
 
-impl<W: Outlet> Write for EventWriter<'_, W> {
+impl<W: LogSink> Write for EventWriter<'_, W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         self.0.write_event(event);
         Ok(event.len())
@@ -212,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    impl Outlet for PipeWriter {
+    impl LogSink for PipeWriter {
         fn takes_more(&self) -> bool {
             takes_more(self)
         }
@@ -230,11 +233,11 @@ mod tests {
     #[test]
     fn a_log_that_nobody_reads_loses_lines_instead_of_blocking() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = Lines::new(writer, text_notice);
+        let lines = LogLines::new(writer, text_notice);
         for _ in 0..2000 {
             lines.write_event(&[b'x'; 1000]);
         }
-        let lost = lines.outlet.lock().unwrap().lost;
+        let lost = lines.state.lock().unwrap().lost_lines;
         assert!(lost > 1000, "{lost}");
         let mut seen = vec![0; 100_000];
         let count = reader.read(&mut seen).unwrap();
@@ -252,8 +255,8 @@ mod tests {
     fn a_reader_that_went_away_does_no_harm() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let lines = Lines::new(writer, json_notice);
+        let lines = LogLines::new(writer, json_notice);
         lines.write_event(b"{}\n");
-        assert_eq!(lines.outlet.lock().unwrap().lost, 1);
+        assert_eq!(lines.state.lock().unwrap().lost_lines, 1);
     }
 }

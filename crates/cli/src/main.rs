@@ -3,27 +3,27 @@
 //! 0: done. 1: the call failed. 2: the command line or the configuration is wrong.
 
 mod args;
-mod arguments;
-mod asking;
 mod commands;
 mod events;
 mod failure;
 mod files;
-mod guardian;
 mod help;
 mod hints;
+mod input_requests;
 mod jsonc;
 mod layout;
 mod log;
 mod output;
 mod progress;
-mod property;
-mod questions;
+mod reaper;
 mod render;
+mod schema_property;
 mod session;
+mod shell_words;
 mod target;
+mod terminal_prompt;
+mod tool_arguments;
 mod upstreams;
-mod words;
 
 use std::process::ExitCode;
 
@@ -34,12 +34,12 @@ use crate::args::Args;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(notice) => return output::usage(&notice),
+        Err(notice) => return output::write_usage(&notice),
     };
     match commands::run(&args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::failure(&failure);
+            output::write_failure(&failure);
             failure.exit_code()
         }
     }

@@ -12,10 +12,10 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::failure::Failure;
 use crate::help;
-use crate::layout::{Layout, can_move, cut};
+use crate::layout::{Layout, has_ansi, truncated};
 
 /// How wide a line of progress is where the terminal does not say how wide it is.
-const STATUS: usize = 78;
+const DEFAULT_STATUS_WIDTH: usize = 78;
 
 /// Goes back to the beginning of the line and empties it.
 const ERASE: &str = "\r\x1b[2K";
@@ -24,12 +24,12 @@ const ERASE: &str = "\r\x1b[2K";
 static HAS_STATUS: AtomicBool = AtomicBool::new(false);
 
 /// Writes the answer of a command to stdout.
-pub(crate) fn data(text: &str) -> Result<(), Failure> {
-    bytes(text.as_bytes())
+pub(crate) fn write_data(text: &str) -> Result<(), Failure> {
+    write_bytes(text.as_bytes())
 }
 
 /// Writes the answer of a command to stdout, whatever its bytes are.
-pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     erase_status();
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -42,12 +42,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Has each line on stderr be a JSON object from now on, as those of the log are.
-pub(crate) fn talk_json() {
+pub(crate) fn use_json_messages() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
 /// Says a line to the person at stderr.
-pub(crate) fn talk(text: &str) {
+pub(crate) fn write_message(text: &str) {
     erase_status();
     let line = match AS_JSON.load(Ordering::Relaxed) {
         true => json_line(text),
@@ -77,34 +77,36 @@ fn json_line(text: &str) -> String {
 }
 
 /// Says lines to the person at stderr, each with the name of this program.
-pub(crate) fn talk_each(lines: &[String]) {
-    lines.iter().for_each(|line| talk(&format!("creole: {line}")));
+pub(crate) fn write_messages(lines: &[String]) {
+    lines.iter().for_each(|line| write_message(&format!("creole: {line}")));
 }
 
 /// Says why a command failed.
-pub(crate) fn failure(failure: &Failure) {
+pub(crate) fn write_failure(failure: &Failure) {
     let text = failure.to_string();
     match text.strip_prefix("error:") {
         Some(rest) if !AS_JSON.load(Ordering::Relaxed) => {
             let mark = Layout::of_stderr().bad("error:");
-            talk(&format!("{mark}{}", rest.replace("\nerror:", &format!("\n{mark}"))));
+            write_message(&format!("{mark}{}", rest.replace("\nerror:", &format!("\n{mark}"))));
         }
-        _ => talk(&text),
+        _ => write_message(&text),
     }
 }
 
 /// Whether there is a terminal that shows how far something has come.
 pub(crate) fn can_show_status() -> bool {
-    io::stderr().is_terminal() && can_move()
+    io::stderr().is_terminal() && has_ansi()
 }
 
 /// Shows how far something has come, in a line that the next one replaces; only at a terminal.
-pub(crate) fn status(text: &str) {
+pub(crate) fn show_status(text: &str) {
     if can_show_status() {
         let text = printable(text).replace(['\n', '\t'], " ");
-        let width = Layout::of_stderr().width().map_or(STATUS, |width| width.saturating_sub(1));
+        let width = Layout::of_stderr()
+            .width()
+            .map_or(DEFAULT_STATUS_WIDTH, |width| width.saturating_sub(1));
         HAS_STATUS.store(true, Ordering::Relaxed);
-        let _ = io::stderr().write_all(format!("{ERASE}{}", cut(&text, width)).as_bytes());
+        let _ = io::stderr().write_all(format!("{ERASE}{}", truncated(&text, width)).as_bytes());
     }
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Shows help, a version or what is wrong with the command line.
-pub(crate) fn usage(notice: &clap::Error) -> ExitCode {
+pub(crate) fn write_usage(notice: &clap::Error) -> ExitCode {
     let layout = if notice.use_stderr() { Layout::of_stderr() } else { Layout::of_stdout() };
     // There is nobody left to tell if this fails.
     let _ = match layout.width() {

@@ -16,41 +16,41 @@ use crate::output;
 const TICK: Duration = Duration::from_millis(120);
 
 /// What is done sooner shows nothing of itself.
-const SOON: Duration = Duration::from_millis(400);
+const SHOW_DELAY: Duration = Duration::from_millis(400);
 
 /// How many columns the bar has, if there is room.
 const BAR: usize = 24;
 
 /// What something turns through that has no end in sight.
-const TURNS: [char; 4] = ['|', '/', '-', '\\'];
+const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
 /// What is waited for; nothing between two waits.
-static WAIT: Mutex<Option<Wait>> = Mutex::new(None);
+static CURRENT_WAIT: Mutex<Option<WaitState>> = Mutex::new(None);
 
 /// How many questions are being asked, during which the line is theirs.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+static OPEN_PROMPTS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
-struct Wait {
+struct WaitState {
     began: Instant,
-    turn: usize,
-    step: Option<Step>,
+    spinner_index: usize,
+    step: Option<ProgressStep>,
 }
 
 /// How far something has come.
 #[derive(Debug)]
-struct Step {
+struct ProgressStep {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
 }
 
 /// Does the work and shows meanwhile that it goes on.
-pub(crate) async fn shown<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn with_progress<T>(work: impl Future<Output = T>) -> T {
     if !output::can_show_status() {
         return work.await;
     }
-    *wait() = Some(Wait { began: Instant::now(), turn: 0, step: None });
+    *wait() = Some(WaitState { began: Instant::now(), spinner_index: 0, step: None });
     let mut work = pin!(work);
     let done = loop {
         tokio::select! {
@@ -64,56 +64,56 @@ pub(crate) async fn shown<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Takes a report of how far something has come.
-pub(crate) fn tell(progress: f64, total: Option<f64>, message: Option<String>) {
+pub(crate) fn report(progress: f64, total: Option<f64>, message: Option<String>) {
     if let Some(wait) = wait().as_mut() {
-        wait.step = Some(Step { progress, total, message });
+        wait.step = Some(ProgressStep { progress, total, message });
         draw(wait, Instant::now());
     }
 }
 
 /// Leaves the line to a question until this is dropped.
-pub(crate) struct Question;
+pub(crate) struct PromptGuard;
 
-impl Question {
+impl PromptGuard {
     pub(crate) fn begin() -> Self {
-        ASKED.fetch_add(1, Ordering::Relaxed);
+        OPEN_PROMPTS.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for Question {
+impl Drop for PromptGuard {
     fn drop(&mut self) {
-        ASKED.fetch_sub(1, Ordering::Relaxed);
+        OPEN_PROMPTS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn wait() -> MutexGuard<'static, Option<Wait>> {
-    WAIT.lock().unwrap_or_else(PoisonError::into_inner)
+fn wait() -> MutexGuard<'static, Option<WaitState>> {
+    CURRENT_WAIT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tick() {
     if let Some(wait) = wait().as_mut() {
-        wait.turn += 1;
+        wait.spinner_index += 1;
         let now = Instant::now();
-        if wait.step.is_some() || now.duration_since(wait.began) >= SOON {
+        if wait.step.is_some() || now.duration_since(wait.began) >= SHOW_DELAY {
             draw(wait, now);
         }
     }
 }
 
-fn draw(wait: &Wait, now: Instant) {
-    if ASKED.load(Ordering::Relaxed) == 0 {
+fn draw(wait: &WaitState, now: Instant) {
+    if OPEN_PROMPTS.load(Ordering::Relaxed) == 0 {
         let width = Layout::of_stderr().width().unwrap_or(0);
-        output::status(&line(wait, now.duration_since(wait.began), width));
+        output::show_status(&line(wait, now.duration_since(wait.began), width));
     }
 }
 
 /// The line that is shown at a terminal of this width.
-fn line(wait: &Wait, elapsed: Duration, width: usize) -> String {
-    let turn = TURNS[wait.turn % TURNS.len()];
+fn line(wait: &WaitState, elapsed: Duration, width: usize) -> String {
+    let turn = SPINNER[wait.spinner_index % SPINNER.len()];
     let mut parts = match &wait.step {
         None => vec![turn.to_string(), "waiting".to_owned()],
-        Some(Step { progress, total, .. }) => match total.filter(|total| *total > 0.0) {
+        Some(ProgressStep { progress, total, .. }) => match total.filter(|total| *total > 0.0) {
             Some(total) => {
                 let columns = BAR.min(width / 3);
                 vec![
@@ -153,12 +153,16 @@ mod tests {
     use super::*;
 
     fn shown(step: Option<(f64, Option<f64>, Option<&str>)>, seconds: u64) -> String {
-        let step = step.map(|(progress, total, message)| Step {
+        let step = step.map(|(progress, total, message)| ProgressStep {
             progress,
             total,
             message: message.map(str::to_owned),
         });
-        line(&Wait { began: Instant::now(), turn: 1, step }, Duration::from_secs(seconds), 60)
+        line(
+            &WaitState { began: Instant::now(), spinner_index: 1, step },
+            Duration::from_secs(seconds),
+            60,
+        )
     }
 
     #[test]

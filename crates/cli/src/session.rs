@@ -1,8 +1,8 @@
 //! A conversation with another server for the length of one command.
 
-mod inside;
+mod in_process;
 
-pub(crate) use inside::Inside;
+pub(crate) use in_process::LoadedConfig;
 
 use std::env;
 use std::ops::Deref;
@@ -22,42 +22,42 @@ use tokio::signal;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::args::PeerArgs;
+use crate::args::SessionArgs;
 use crate::commands::serve::runtime;
 use crate::failure::Failure;
-use crate::hints::Given;
-use crate::questions::Person;
-use crate::session::inside::{Running, Upstreams};
-use crate::target::Place;
-use crate::upstreams::Row;
+use crate::hints::GivenUrl;
+use crate::input_requests::TerminalUser;
+use crate::session::in_process::{ConfigUpstreams, InProcessServer};
+use crate::target::ServerTarget;
+use crate::upstreams::UpstreamRow;
 use crate::{events, log, output, progress};
 
 /// How long a call may take, whatever the server reports.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a server within this process may take to end.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects, does the work and closes. A server that speaks both eras is spoken to in the preferred one.
 pub(crate) fn with_client<T>(
-    place: Place<'_>,
-    peer: &PeerArgs,
+    place: ServerTarget<'_>,
+    peer: &SessionArgs,
     prefers: Era,
-    work: impl AsyncFnOnce(&Session) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&ServerSession) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let name = place.name().to_owned();
-    let place = Ready::of(place)?;
+    let place = ReadyTarget::of(place)?;
     log::start(place.log());
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (session, serving) = tokio::select! {
-            connected = progress::shown(connect(place, &name, peer, prefers)) => connected?,
-            _ = &mut interrupted => return Err(stopped()),
+            connected = progress::with_progress(connect(place, &name, peer, prefers)) => connected?,
+            _ = &mut interrupted => return Err(interrupted_failure()),
         };
         let done = tokio::select! {
-            done = progress::shown(work(&session)) => done,
-            _ = &mut interrupted => Err(stopped()),
+            done = progress::with_progress(work(&session)) => done,
+            _ = &mut interrupted => Err(interrupted_failure()),
         };
         if done.is_err() {
             session.report_missing();
@@ -65,7 +65,7 @@ pub(crate) fn with_client<T>(
         session.client.close().await;
         if let Some(serving) = serving {
             // A server that does not end by itself ends with the process.
-            let _ = timeout(FAREWELL, serving).await;
+            let _ = timeout(CLOSE_TIMEOUT, serving).await;
         }
         done
     });
@@ -74,70 +74,70 @@ pub(crate) fn with_client<T>(
     done
 }
 
-fn stopped() -> Failure {
+fn interrupted_failure() -> Failure {
     Failure::Call("interrupted: what was on its way is cancelled".to_owned())
 }
 
 /// A server that can be connected to.
-enum Ready {
+enum ReadyTarget {
     /// It is elsewhere.
-    There(Box<Address>),
+    Remote(Box<Address>),
     /// It is a configuration that was read.
-    Here(Box<Inside>),
+    InProcess(Box<LoadedConfig>),
 }
 
-impl Ready {
-    fn of(place: Place<'_>) -> Result<Self, Failure> {
+impl ReadyTarget {
+    fn of(place: ServerTarget<'_>) -> Result<Self, Failure> {
         Ok(match place {
-            Place::Way(way) => Self::There(way),
-            Place::Inside(wanted) => Self::Here(Box::new(Inside::load(&wanted)?)),
+            ServerTarget::Address(way) => Self::Remote(way),
+            ServerTarget::Config(wanted) => Self::InProcess(Box::new(LoadedConfig::load(&wanted)?)),
         })
     }
 
     /// The URL that was given, if one was.
-    fn given(&self, peer: &PeerArgs) -> Option<Given> {
-        let Self::There(way) = self else { return None };
+    fn given_url(&self, peer: &SessionArgs) -> Option<GivenUrl> {
+        let Self::Remote(way) = self else { return None };
         let Address::Http(target) = &**way else { return None };
         let has_credentials = !peer.target.headers.is_empty();
-        Some(Given { url: target.url().to_string(), has_credentials })
+        Some(GivenUrl { url: target.url().to_string(), has_credentials })
     }
 
     /// The log of the configuration file, or the usual one.
     fn log(&self) -> LogPlan {
         let own = match self {
-            Self::There(_) => None,
-            Self::Here(inside) => inside.log(),
+            Self::Remote(_) => None,
+            Self::InProcess(inside) => inside.log(),
         };
         own.unwrap_or(LogPlan { format: LogFormat::Text, level: LogLevel::Warn, payloads: false })
     }
 }
 
 async fn connect(
-    place: Ready,
+    place: ReadyTarget,
     name: &str,
-    peer: &PeerArgs,
+    peer: &SessionArgs,
     prefers: Era,
-) -> Result<(Session, Option<JoinHandle<()>>), Failure> {
-    let given = place.given(peer);
+) -> Result<(ServerSession, Option<JoinHandle<()>>), Failure> {
+    let given = place.given_url(peer);
     let (connected, serving, upstreams) = match place {
-        Ready::Here(inside) => {
-            let Running { dialect, transport, serving, upstreams } = inside.start().await?;
+        ReadyTarget::InProcess(inside) => {
+            let InProcessServer { dialect, transport, serving, upstreams } = inside.start().await?;
             let connected = builder(peer, Some(dialect), prefers)?.connect_over(transport).await;
             (connected, Some(serving), Some(upstreams))
         }
-        Ready::There(way) => (connect_to(*way, peer, prefers).await?, None, None),
+        ReadyTarget::Remote(way) => (connect_to(*way, peer, prefers).await?, None, None),
     };
     match (connected, upstreams) {
-        (Ok(client), upstreams) => Ok((Session { client, upstreams }, serving)),
+        (Ok(client), upstreams) => Ok((ServerSession { client, upstreams }, serving)),
         (Err(fault), Some(upstreams)) => {
             // The only upstream of a configuration speaks for it.
             upstreams.report_missing();
-            upstreams.answered().and_then(|()| Err(failed(name, &fault)))
+            upstreams.check_answered().and_then(|()| Err(call_failure(name, &fault)))
         }
-        (Err(fault), None) => Err(failed(
+        (Err(fault), None) => Err(call_failure(
             name,
             &match given {
-                Some(given) => given.explained(fault),
+                Some(given) => given.explain(fault),
                 None => fault,
             },
         )),
@@ -145,12 +145,12 @@ async fn connect(
 }
 
 /// A connection to a server, and the upstreams of a configuration that is served within this process.
-pub(crate) struct Session {
+pub(crate) struct ServerSession {
     client: Client,
-    upstreams: Option<Upstreams>,
+    upstreams: Option<ConfigUpstreams>,
 }
 
-impl Deref for Session {
+impl Deref for ServerSession {
     type Target = Client;
 
     fn deref(&self) -> &Client {
@@ -158,34 +158,34 @@ impl Deref for Session {
     }
 }
 
-impl Session {
+impl ServerSession {
     /// Waits until each upstream was reached or failed: whoever looks once wants to see all of them.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn wait_until_settled(&self) {
         if let Some(upstreams) = &self.upstreams {
-            upstreams.settle().await;
+            upstreams.wait_until_settled().await;
         }
     }
 
     /// The state of each upstream.
-    pub(crate) fn upstreams(&self) -> Vec<Row> {
-        self.upstreams.as_ref().map(Upstreams::rows).unwrap_or_default()
+    pub(crate) fn upstreams(&self) -> Vec<UpstreamRow> {
+        self.upstreams.as_ref().map(ConfigUpstreams::rows).unwrap_or_default()
     }
 
     /// Says on stderr which upstreams are missing, and why; once.
     pub(crate) fn report_missing(&self) {
-        self.upstreams.iter().for_each(Upstreams::report_missing);
+        self.upstreams.iter().for_each(ConfigUpstreams::report_missing);
     }
 
     /// Fails if no upstream answered and the configuration has nothing else.
-    pub(crate) fn answered(&self) -> Result<(), Failure> {
-        self.upstreams.as_ref().map_or(Ok(()), Upstreams::answered)
+    pub(crate) fn check_answered(&self) -> Result<(), Failure> {
+        self.upstreams.as_ref().map_or(Ok(()), ConfigUpstreams::check_answered)
     }
 }
 
 /// Connects to a server by the specification, or by the dialect that it turns out to speak.
 async fn connect_to(
     mut way: Address,
-    peer: &PeerArgs,
+    peer: &SessionArgs,
     prefers: Era,
 ) -> Result<Result<Client, Fault>, Failure> {
     if let Address::Child(program) = &mut way {
@@ -197,7 +197,7 @@ async fn connect_to(
     let connected = builder(peer, told, prefers)?.connect(way.clone()).await;
     let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_told);
     let Some(dialect) = guessed else { return Ok(connected) };
-    output::talk(&format!(
+    output::write_message(&format!(
         "creole: `{}` does not speak by the specification, but like `{}`",
         way.name(),
         dialect.name
@@ -207,25 +207,25 @@ async fn connect_to(
 
 /// Who we are to the server, and who answers what it asks.
 fn builder(
-    peer: &PeerArgs,
+    peer: &SessionArgs,
     dialect: Option<Dialect>,
     prefers: Era,
 ) -> Result<ClientBuilder, Failure> {
     let silence = Duration::from_secs(peer.timeout);
     let limits = ClientLimits {
         call_idle_timeout: silence,
-        call_total_timeout: LONGEST,
+        call_total_timeout: MAX_CALL,
         handshake_timeout: silence,
         ..ClientLimits::default()
     };
-    let person = Person::default();
+    let person = TerminalUser::default();
     let (form, url) = (person.clone(), person);
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))
         .limits(limits)
         .prefer_era(prefers)
-        .on_form(move |question| form.clone().answer(question))
-        .on_url(move |question| url.clone().answer(question))
-        .on_event(peer.level, events::tell);
+        .on_form(move |question| form.clone().respond(question))
+        .on_url(move |question| url.clone().respond(question))
+        .on_event(peer.level, events::show_event);
     if let Some(dialect) = dialect {
         builder = builder.dialect(dialect);
     }
@@ -262,10 +262,10 @@ fn file_uri(path: &str) -> String {
 }
 
 /// The most lines of a program's last words that a person is shown.
-const LAST_WORDS: usize = 50;
+const MAX_STDERR_LINES: usize = 50;
 
 /// What a person is told of a fault, with the last words of a program that ended.
-pub(crate) fn failed(name: &str, fault: &Fault) -> Failure {
+pub(crate) fn call_failure(name: &str, fault: &Fault) -> Failure {
     let detail = output::printable(&fault.detail);
     let code = fault.foreign_code.map(|code| format!(" (code {code})")).unwrap_or_default();
     let detail = if detail.is_empty() { fault.kind.name().to_owned() } else { detail };
@@ -273,16 +273,16 @@ pub(crate) fn failed(name: &str, fault: &Fault) -> Failure {
         true => format!("{detail}{code}"),
         false => format!("`{name}`: {detail}{code}"),
     };
-    Failure::Call(match fault.trace.as_deref().map(last_words) {
+    Failure::Call(match fault.trace.as_deref().map(stderr_tail) {
         Some(words) if said.ends_with("MCP answer") => format!("{said}; it wrote:\n{words}"),
         Some(words) => format!("{said}; its last words on stderr:\n{words}"),
         None => said,
     })
 }
 
-fn last_words(trace: &str) -> String {
+fn stderr_tail(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().collect();
-    let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+    let last = &lines[lines.len().saturating_sub(MAX_STDERR_LINES)..];
     last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -297,7 +297,7 @@ mod tests {
         let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` ended with code 1");
         let words: Vec<String> = (0..80).map(|line| format!("line {line}")).collect();
         fault.trace = Some(words.join("\n"));
-        let told = failed("x", &fault).to_string();
+        let told = call_failure("x", &fault).to_string();
         assert!(
             told.starts_with(
                 "error: `x` ended with code 1; its last words on stderr:\n  line 30\n"
@@ -313,8 +313,9 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_server_once() {
-        let say =
-            |detail: &str| failed("srv", &Fault::new(FaultKind::Internal, detail)).to_string();
+        let say = |detail: &str| {
+            call_failure("srv", &Fault::new(FaultKind::Internal, detail)).to_string()
+        };
         assert_eq!(say("it broke"), "error: `srv`: it broke");
         assert_eq!(say("`srv` is gone"), "error: `srv` is gone");
     }

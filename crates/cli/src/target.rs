@@ -9,24 +9,24 @@ use creole::process::Program;
 use creole_gateway::ConfigSource;
 use creole_gateway::plan::upstream::CaCertificates;
 
-use crate::args::{EnvironmentArgs, PeerArgs, TargetArgs};
+use crate::args::{EnvironmentArgs, SessionArgs, TargetArgs};
 use crate::failure::Failure;
 
 /// The configuration file that is looked at where none is named.
-const USUAL_FILE: &str = "creole.toml";
+const DEFAULT_FILE: &str = "creole.toml";
 
 /// A server that something is wanted of.
 #[derive(Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum ServerTarget<'a> {
     /// A server elsewhere.
-    Way(Box<Address>),
+    Address(Box<Address>),
     /// A configuration, served within this process.
-    Inside(Inside<'a>),
+    Config(ConfigTarget<'a>),
 }
 
 /// A configuration that is served within this process.
 #[derive(Debug)]
-pub(crate) struct Inside<'a> {
+pub(crate) struct ConfigTarget<'a> {
     /// What it is called in messages.
     pub(crate) name: String,
     /// The file or the preset.
@@ -35,7 +35,7 @@ pub(crate) struct Inside<'a> {
     pub(crate) server: Option<&'a str>,
 }
 
-impl<'a> Inside<'a> {
+impl<'a> ConfigTarget<'a> {
     /// A configuration that ships inside.
     pub(crate) fn preset(name: &'a str) -> Self {
         Self { name: name.to_owned(), source: ConfigSource::Preset(name), server: None }
@@ -48,71 +48,76 @@ impl<'a> Inside<'a> {
     }
 }
 
-impl Place<'_> {
+impl ServerTarget<'_> {
     /// What the server is called in messages.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Way(way) => way.name(),
-            Self::Inside(inside) => &inside.name,
+            Self::Address(way) => way.name(),
+            Self::Config(inside) => &inside.name,
         }
     }
 }
 
 /// The server that a verb uses, and the words that do not name it.
-pub(crate) fn used<'a>(
+pub(crate) fn target_and_words<'a>(
     words: &'a [String],
-    peer: &'a PeerArgs,
-) -> Result<(Place<'a>, &'a [String]), Failure> {
+    peer: &'a SessionArgs,
+) -> Result<(ServerTarget<'a>, &'a [String]), Failure> {
     match &peer.config {
-        Some(file) => Ok((Place::Inside(Inside::file(file, peer.server.as_deref())), words)),
-        None => place(words, &peer.target, "`--config FILE`, `--preset NAME`,"),
+        Some(file) => {
+            Ok((ServerTarget::Config(ConfigTarget::file(file, peer.server.as_deref())), words))
+        }
+        None => parse_target(words, &peer.target, "`--config FILE`, `--preset NAME`,"),
     }
 }
 
 /// What the state is asked of: a configuration file may stand where a URL does, and is `creole.toml` where nothing is
 /// named.
-pub(crate) fn looked_at<'a>(words: &'a [String], peer: &'a PeerArgs) -> Result<Place<'a>, Failure> {
+pub(crate) fn status_target<'a>(
+    words: &'a [String],
+    peer: &'a SessionArgs,
+) -> Result<ServerTarget<'a>, Failure> {
     let is_named = peer.config.is_some() || peer.target.preset.is_some();
     let file = match words {
         [word] if !word.contains("://") => Some(Path::new(word)),
-        [] if !is_named && peer.target.command.is_empty() => Some(Path::new(USUAL_FILE)),
+        [] if !is_named && peer.target.command.is_empty() => Some(Path::new(DEFAULT_FILE)),
         _ => None,
     };
     match file {
         Some(_) if is_named => {
             Err(Failure::Usage(format!("`{}` is one word too many", words.join(" "))))
         }
-        Some(file) => Ok(Place::Inside(Inside::file(file, peer.server.as_deref()))),
-        None => used(words, peer).map(|(place, _)| place),
+        Some(file) => Ok(ServerTarget::Config(ConfigTarget::file(file, peer.server.as_deref()))),
+        None => target_and_words(words, peer).map(|(place, _)| place),
     }
 }
 
 /// The server that is meant, and the words that do not name it. `others` is how else it could have been named.
-pub(crate) fn place<'a>(
+pub(crate) fn parse_target<'a>(
     words: &'a [String],
     target: &'a TargetArgs,
     others: &str,
-) -> Result<(Place<'a>, &'a [String]), Failure> {
+) -> Result<(ServerTarget<'a>, &'a [String]), Failure> {
     if let Some(name) = &target.preset {
-        return Ok((Place::Inside(Inside::preset(name)), words));
+        return Ok((ServerTarget::Config(ConfigTarget::preset(name)), words));
     }
     if !target.command.is_empty() {
-        let way = program(&target.command, &target.environment)?;
-        return Ok((Place::Way(Box::new(way)), words));
+        let way = program_address(&target.command, &target.environment)?;
+        return Ok((ServerTarget::Address(Box::new(way)), words));
     }
-    let (url, rest) = words.split_first().ok_or_else(|| nowhere(None, others))?;
+    let (url, rest) = words.split_first().ok_or_else(|| missing_target(None, others))?;
     if !url.contains("://") {
-        return Err(nowhere(Some(url), others));
+        return Err(missing_target(Some(url), others));
     }
-    Ok((Place::Way(Box::new(http(url, target)?)), rest))
+    Ok((ServerTarget::Address(Box::new(http_address(url, target)?)), rest))
 }
 
-fn nowhere(word: Option<&str>, others: &str) -> Failure {
+fn missing_target(word: Option<&str>, others: &str) -> Failure {
     let what = match word {
         Some(word) if is_address(word) => {
             return Failure::Usage(format!(
                 "`{word}` is no URL: did you mean `{}://{word}`?",
-                usual_scheme(word)
+                default_scheme(word)
             ));
         }
         Some(word) => format!("`{word}` is no URL, and no other server is named"),
@@ -133,13 +138,13 @@ fn is_address(word: &str) -> bool {
 }
 
 /// How most servers at an address are reached: those of this machine without TLS.
-fn usual_scheme(word: &str) -> &'static str {
+fn default_scheme(word: &str) -> &'static str {
     let is_here = ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|it| word.starts_with(it));
     if is_here { "http" } else { "https" }
 }
 
 /// An entry of the environment: `NAME=VALUE`, or `NAME` for the one that is set here.
-fn entry(given: &str) -> Result<(OsString, OsString), Failure> {
+fn environment_entry(given: &str) -> Result<(OsString, OsString), Failure> {
     if let Some((name, value)) = given.split_once('=') {
         return Ok((name.into(), value.into()));
     }
@@ -152,7 +157,7 @@ fn entry(given: &str) -> Result<(OsString, OsString), Failure> {
 }
 
 /// A program, its arguments and what it finds in its environment.
-pub(crate) fn program(
+pub(crate) fn program_address(
     command: &[OsString],
     environment: &EnvironmentArgs,
 ) -> Result<Address, Failure> {
@@ -162,15 +167,15 @@ pub(crate) fn program(
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
     let mut program = Program::new(name, command.clone()).args(args.to_vec());
     for given in &environment.entries {
-        program.env.push(entry(given)?);
+        program.env.push(environment_entry(given)?);
     }
     Ok(Address::Child(program))
 }
 
 /// A server at a URL, by what the command line says of it.
-fn http(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
+fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
     let TargetArgs { headers, cacert, .. } = args;
-    let authorities = cacert.as_ref().map(|file| authorities(url, file)).transpose()?;
+    let authorities = cacert.as_ref().map(|file| ca_certificates(url, file)).transpose()?;
     let trusted = authorities.as_ref().map(CaCertificates::pem);
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
     let mut target = HttpAddress::with_certificates(host(url), url, trusted).map_err(refused)?;
@@ -178,14 +183,14 @@ fn http(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
         })?;
-        let value = expanded(value.trim())?;
+        let value = expand_variables(value.trim())?;
         target = target.header(name.trim(), &value).map_err(refused)?;
     }
     Ok(Address::Http(target))
 }
 
 /// The certificates of `--cacert`.
-fn authorities(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
+fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
     if !url.starts_with("https://") {
         let what = "`--cacert` is for servers whose URL begins with https://";
         return Err(Failure::Usage(what.to_owned()));
@@ -201,7 +206,7 @@ fn host(url: &str) -> String {
 }
 
 /// The text with `${NAME}` replaced by entries of the environment: secrets do not belong on command lines.
-fn expanded(text: &str) -> Result<String, Failure> {
+fn expand_variables(text: &str) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_scheme_is_proposed_with_one() {
-        let said = |word: &str| nowhere(Some(word), "`--preset NAME`").to_string();
+        let said = |word: &str| missing_target(Some(word), "`--preset NAME`").to_string();
         let local =
             "error: `localhost:3901/mcp` is no URL: did you mean `http://localhost:3901/mcp`?";
         assert_eq!(said("localhost:3901/mcp"), local);
@@ -242,8 +247,8 @@ mod tests {
     #[test]
     fn headers_take_secrets_from_the_environment() {
         let home = std::env::var("PATH").unwrap();
-        assert_eq!(expanded("Bearer ${PATH}!").unwrap(), format!("Bearer {home}!"));
-        assert_eq!(expanded("plain ${").unwrap(), "plain ${");
-        assert!(expanded("${NO_SUCH_ENTRY_ANYWHERE}").is_err());
+        assert_eq!(expand_variables("Bearer ${PATH}!").unwrap(), format!("Bearer {home}!"));
+        assert_eq!(expand_variables("plain ${").unwrap(), "plain ${");
+        assert!(expand_variables("${NO_SUCH_ENTRY_ANYWHERE}").is_err());
     }
 }

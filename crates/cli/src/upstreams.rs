@@ -12,11 +12,11 @@ use crate::output::{self, printable};
 use crate::render::first_line;
 
 /// The most lines of a program's standard error stream that a person is shown.
-const LAST_LINES: usize = 20;
+const MAX_STDERR_LINES: usize = 20;
 
 /// The state of one upstream or of one OpenAPI document.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct UpstreamRow {
     pub(crate) name: String,
     /// `ready`, `starting`, `waiting` or `failed`.
     pub(crate) state: &'static str,
@@ -34,14 +34,14 @@ pub(crate) struct Row {
     pub(crate) excluded: Vec<String>,
 }
 
-impl Row {
+impl UpstreamRow {
     /// Whether it can be used.
     pub(crate) fn is_ready(&self) -> bool {
         self.state == "ready"
     }
 }
 
-impl From<&UpstreamStatus> for Row {
+impl From<&UpstreamStatus> for UpstreamRow {
     fn from(status: &UpstreamStatus) -> Self {
         let (state, reason) = match &status.state {
             UpstreamState::Waiting => ("waiting", None),
@@ -66,30 +66,30 @@ impl From<&UpstreamStatus> for Row {
 }
 
 /// The state of the OpenAPI documents of a plan.
-pub(crate) fn documents(plan: &Plan) -> Vec<Row> {
+pub(crate) fn documents(plan: &Plan) -> Vec<UpstreamRow> {
     let row = |recipe: &Recipe| {
         let api = recipe.api()?;
-        Some(Row {
+        Some(UpstreamRow {
             name: api.name.clone(),
             state: if api.failure.is_some() { "failed" } else { "ready" },
             transport: "openapi",
             lists: vec![(ListKind::Tools, api.tools.len())],
             error: api.failure.clone(),
-            ..Row::default()
+            ..UpstreamRow::default()
         })
     };
     plan.offered_recipes().filter_map(row).collect()
 }
 
 /// Says on stderr which upstreams cannot be used, and why.
-pub(crate) fn report_missing(rows: &[Row]) {
+pub(crate) fn report_missing(rows: &[UpstreamRow]) {
     for row in rows {
-        output::talk_each(&problems(row));
+        output::write_messages(&problem_lines(row));
     }
 }
 
 /// What is wrong with an upstream, in sentences.
-pub(crate) fn problems(row: &Row) -> Vec<String> {
+pub(crate) fn problem_lines(row: &UpstreamRow) -> Vec<String> {
     let name = &row.name;
     let mut lines = Vec::new();
     if !row.is_ready() {
@@ -106,12 +106,12 @@ pub(crate) fn problems(row: &Row) -> Vec<String> {
 
 fn last_lines(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
-    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    let last = &lines[lines.len().saturating_sub(MAX_STDERR_LINES)..];
     last.iter().map(|line| format!("  {line}")).collect()
 }
 
 /// A line for each upstream, and below each what is wrong with its lists.
-pub(crate) fn table(rows: &[Row]) -> String {
+pub(crate) fn table(rows: &[UpstreamRow]) -> String {
     let head = ["UPSTREAM", "STATE", "REVISION", "TRANSPORT", "TOOLS", "LATENCY", "LAST ERROR"]
         .map(String::from);
     let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
@@ -139,7 +139,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &UpstreamRow) -> [String; 7] {
     let dash = || "-".to_owned();
     let tools = row.lists.iter().find(|(kind, _)| *kind == ListKind::Tools);
     [
@@ -154,8 +154,8 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 /// The same for programs.
-pub(crate) fn document(rows: &[Row]) -> Value {
-    let row = |row: &Row| {
+pub(crate) fn document(rows: &[UpstreamRow]) -> Value {
+    let row = |row: &UpstreamRow| {
         let lists: Map<String, Value> = row
             .lists
             .iter()
@@ -187,8 +187,8 @@ pub(crate) fn document(rows: &[Row]) -> Value {
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<Row> {
-        let ready = Row {
+    fn rows() -> Vec<UpstreamRow> {
+        let ready = UpstreamRow {
             name: "files".to_owned(),
             state: "ready",
             revision: Some("2025-11-25".to_owned()),
@@ -197,15 +197,15 @@ mod tests {
             latency: Some(Duration::from_millis(3)),
             failed_lists: vec![(ListKind::Resources, "not known".to_owned())],
             excluded: vec!["`x`: no schema".to_owned()],
-            ..Row::default()
+            ..UpstreamRow::default()
         };
-        let failed = Row {
+        let failed = UpstreamRow {
             name: "wiki".to_owned(),
             state: "failed",
             transport: "http",
             error: Some("refused\u{1b}[2J".to_owned()),
             stderr: Some("first\nlast".to_owned()),
-            ..Row::default()
+            ..UpstreamRow::default()
         };
         vec![ready, failed]
     }
@@ -225,7 +225,7 @@ wiki      failed  -           http       -      -        refused\\u{1b}[2J
 
     #[test]
     fn a_missing_upstream_is_named_with_its_reason() {
-        let said: Vec<String> = rows().iter().flat_map(problems).collect();
+        let said: Vec<String> = rows().iter().flat_map(problem_lines).collect();
         let expected = [
             "upstream `files`: the list of resources failed: not known",
             "upstream `files`: excluded: `x`: no schema",

@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-use super::PeerArgs;
+use super::SessionArgs;
 
 /// `creole status`.
 #[derive(Debug, Group)]
@@ -13,7 +13,7 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "FILE, URL", num_args = 0..=1)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const USAGE: &str = "\

@@ -17,7 +17,7 @@ pub(crate) struct ListArgs {
     #[arg(value_name = "URL, KIND", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const LIST_USAGE: &str = "\
@@ -46,7 +46,7 @@ pub(crate) struct CallArgs {
     #[arg(long = "args", value_name = "OBJECT", conflicts_with = "arguments")]
     pub(crate) object: Option<String>,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const CALL_USAGE: &str = "\
@@ -71,7 +71,7 @@ pub(crate) struct ReadArgs {
     #[arg(value_name = "URL, URI", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const READ_USAGE: &str = "\
@@ -96,7 +96,7 @@ pub(crate) struct PromptArgs {
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub(crate) arguments: Vec<String>,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const PROMPT_USAGE: &str = "\
@@ -123,7 +123,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: SessionArgs,
 }
 
 const CHECK_USAGE: &str = "\
@@ -163,7 +163,7 @@ What looks like a secret is not written down: it becomes ${NAME}, to be set in t
 
 /// Another server, and what is wanted of the conversation with it.
 #[derive(Debug, Group)]
-pub(crate) struct PeerArgs {
+pub(crate) struct SessionArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Serve this configuration file within this process, with the environment of this shell, and use that. Nothing
@@ -242,7 +242,7 @@ fn level(text: &str) -> Result<Level, String> {
 }
 
 /// What each list is called on the command line.
-pub(crate) const KINDS: [(&str, ListKind); 4] = [
+pub(crate) const LIST_KINDS: [(&str, ListKind); 4] = [
     ("tools", ListKind::Tools),
     ("resources", ListKind::Resources),
     ("templates", ListKind::Templates),

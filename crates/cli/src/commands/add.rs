@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::{files, output};
 
 /// What a file begins with that is made for the first server.
-const NEW: &str = "# `creole config reference` lists every key.\n\n[server]\nname = \"creole\"\n";
+const NEW_FILE: &str =
+    "# `creole config reference` lists every key.\n\n[server]\nname = \"creole\"\n";
 
 /// The table that holds the servers behind.
 const UPSTREAMS: &str = "upstreams";
@@ -21,13 +22,13 @@ pub(crate) fn run(args: &AddArgs) -> Result<(), Failure> {
     let table = table(args)?;
     check(name, &table, folder(file))?;
     let text = files::read(file)?;
-    let changed = added(file, text.as_deref().unwrap_or(NEW), name, table)?;
+    let changed = with_upstream(file, text.as_deref().unwrap_or(NEW_FILE), name, table)?;
     match text {
         None => files::create(file, &changed)?,
         Some(_) => files::replace(file, &changed)?,
     }
     let shown = file.display();
-    output::talk(&format!(
+    output::write_message(&format!(
         "creole: added `{name}` to {shown}; `creole config check {shown}` checks it"
     ));
     Ok(())
@@ -54,7 +55,7 @@ fn table(args: &AddArgs) -> Result<Table, Failure> {
         table["headers"] = headers;
     }
     if let Some(certificates) = &args.cacert {
-        table["ca_file"] = value(seen_from(folder(&args.config), certificates)?);
+        table["ca_file"] = value(relative_to(folder(&args.config), certificates)?);
     }
     let (given, passed): (Vec<&String>, Vec<&String>) =
         args.entries.iter().partition(|entry| entry.contains('='));
@@ -82,7 +83,7 @@ fn headers(given: &[String]) -> Result<Option<Item>, Failure> {
 }
 
 /// A path that is seen from the current folder, as it is seen from the folder of the configuration.
-fn seen_from(folder: &Path, path: &str) -> Result<String, Failure> {
+fn relative_to(folder: &Path, path: &str) -> Result<String, Failure> {
     if folder.as_os_str().is_empty() {
         return Ok(path.to_owned());
     }
@@ -94,7 +95,7 @@ fn seen_from(folder: &Path, path: &str) -> Result<String, Failure> {
 /// Checks the table alone: other parts of the file may need variables that are not set here.
 fn check(name: &str, table: &Table, folder: &Path) -> Result<(), Failure> {
     let mut document = DocumentMut::new();
-    document[UPSTREAMS] = Item::Table(parent());
+    document[UPSTREAMS] = Item::Table(implicit_table());
     document[UPSTREAMS][name] = Item::Table(table.clone());
     let text = format!("[server]\nname = \"creole\"\n\n{document}");
     let any = |_: &str| Ok("x".to_owned());
@@ -104,19 +105,19 @@ fn check(name: &str, table: &Table, folder: &Path) -> Result<(), Failure> {
 }
 
 /// A table that has no heading of its own.
-fn parent() -> Table {
+fn implicit_table() -> Table {
     let mut parent = Table::new();
     parent.set_implicit(true);
     parent
 }
 
 /// The text of the configuration with the table in it.
-fn added(file: &Path, text: &str, name: &str, mut table: Table) -> Result<String, Failure> {
+fn with_upstream(file: &Path, text: &str, name: &str, mut table: Table) -> Result<String, Failure> {
     let shown = file.display();
     let mut document: DocumentMut = text
         .parse()
         .map_err(|error| Failure::Usage(format!("`{shown}` cannot be read as TOML: {error}")))?;
-    let upstreams = document.entry(UPSTREAMS).or_insert_with(|| Item::Table(parent()));
+    let upstreams = document.entry(UPSTREAMS).or_insert_with(|| Item::Table(implicit_table()));
     let Some(upstreams) = upstreams.as_table_like_mut() else {
         return Err(Failure::Usage(format!("`{UPSTREAMS}` of `{shown}` is no table")));
     };
@@ -144,7 +145,7 @@ fn added(file: &Path, text: &str, name: &str, mut table: Table) -> Result<String
 /// it cannot stand there, because the other servers are written within a line.
 fn appended(text: &str, name: &str, table: &Table) -> Option<String> {
     let mut document = DocumentMut::new();
-    document[UPSTREAMS] = Item::Table(parent());
+    document[UPSTREAMS] = Item::Table(implicit_table());
     document[UPSTREAMS][name] = Item::Table(table.clone());
     let separator = if text.ends_with('\n') { "\n" } else { "\n\n" };
     let changed = format!("{text}{separator}{document}");
@@ -171,7 +172,7 @@ listen = \"127.0.0.1:1\"
     fn with(text: &str, name: &str) -> Result<String, String> {
         let mut table = Table::new();
         table["url"] = value("https://example.com/mcp");
-        added(Path::new("c.toml"), text, name, table).map_err(|failure| failure.to_string())
+        with_upstream(Path::new("c.toml"), text, name, table).map_err(|failure| failure.to_string())
     }
 
     #[test]

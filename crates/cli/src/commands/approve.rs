@@ -40,29 +40,29 @@ fn files(plan: &Plan) -> BTreeSet<PathBuf> {
 fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for file in files {
-        for changed in changed_tools(file).map_err(|error| unusable(file, &error))? {
-            lines.extend(told(&changed));
+        for changed in changed_tools(file).map_err(|error| file_failure(file, &error))? {
+            lines.extend(change_lines(&changed));
         }
     }
     if lines.is_empty() {
         lines.push("No tool changed.".to_owned());
     }
-    output::data(&format!("{}\n", lines.join("\n")))
+    output::write_data(&format!("{}\n", lines.join("\n")))
 }
 
 /// What changed, each value as JSON: its escapes keep it from steering the terminal.
-fn told(changed: &ChangedTool) -> Vec<String> {
+fn change_lines(changed: &ChangedTool) -> Vec<String> {
     let mut lines = vec![format!("{:?} {:?}", changed.server, changed.tool)];
     for (place, before, after) in changed.differences() {
         lines.push(format!("  {place:?}"));
-        lines.extend(before.map(|value| format!("    - {}", harmless(&value.to_string()))));
-        lines.extend(after.map(|value| format!("    + {}", harmless(&value.to_string()))));
+        lines.extend(before.map(|value| format!("    - {}", escape_invisible(&value.to_string()))));
+        lines.extend(after.map(|value| format!("    + {}", escape_invisible(&value.to_string()))));
     }
     lines
 }
 
 /// Text whose characters that are not seen are escaped.
-fn harmless(text: &str) -> String {
+fn escape_invisible(text: &str) -> String {
     let shown =
         |letter: char| match letter.is_ascii_graphic() || letter == ' ' || letter.is_alphanumeric()
         {
@@ -75,16 +75,16 @@ fn harmless(text: &str) -> String {
 fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Result<(), Failure> {
     let mut approved = Vec::new();
     for file in files {
-        approved.extend(approve(file, server, tool).map_err(|error| unusable(file, &error))?);
+        approved.extend(approve(file, server, tool).map_err(|error| file_failure(file, &error))?);
     }
     if approved.is_empty() {
         let what = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
         let help = "`creole approve FILE` shows those that are";
         return Err(Failure::Refused(format!("{what} of `{server}` is withheld; {help}")));
     }
-    output::data(&format!("approved: {}\n", approved.join(", ")))
+    output::write_data(&format!("approved: {}\n", approved.join(", ")))
 }
 
-fn unusable(file: &Path, error: &io::Error) -> Failure {
+fn file_failure(file: &Path, error: &io::Error) -> Failure {
     Failure::Refused(format!("`{}` cannot be used: {error}", file.display()))
 }

@@ -9,32 +9,32 @@ use creole::proto::wire::{Object, Raw};
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::{Value, json};
 
-use super::one_word;
+use super::only_word;
 use crate::args::CallArgs;
 use crate::failure::Failure;
 use crate::render::{blocks, for_stdout};
-use crate::session::{failed, with_client};
-use crate::{arguments, output, target};
+use crate::session::{call_failure, with_client};
+use crate::{output, target, tool_arguments};
 
 /// The most bytes of stdin that are read for arguments.
-const LONGEST: u64 = 16 * 1024 * 1024;
+const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 /// Runs the verb.
 pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
-    let (place, rest) = target::used(&args.words, &args.peer)?;
-    let tool = one_word(rest, "the tool", "creole list")?;
+    let (place, rest) = target::target_and_words(&args.words, &args.peer)?;
+    let tool = only_word(rest, "the tool", "creole list")?;
     let name = place.name().to_owned();
     let object = args.object.as_deref().map(object).transpose()?;
     for entry in &args.arguments {
-        arguments::split(entry)?;
+        tool_arguments::split_argument(entry)?;
     }
     let result = with_client(place, &args.peer, Era::Handshake, async |client| {
         let schema = schema(client, &name, tool).await?;
         let arguments = match &object {
             Some(object) => object.clone(),
-            None => arguments::typed(tool, &schema, &args.arguments)?,
+            None => tool_arguments::typed_arguments(tool, &schema, &args.arguments)?,
         };
-        client.call_tool(tool, &arguments).await.map_err(|fault| failed(&name, &fault))
+        client.call_tool(tool, &arguments).await.map_err(|fault| call_failure(&name, &fault))
     })?;
     show(tool, &result, args.peer.json)
 }
@@ -44,7 +44,7 @@ fn object(text: &str) -> Result<OrderedValue, Failure> {
     let mut stdin = String::new();
     let text = match text {
         "-" => {
-            let read = io::stdin().lock().take(LONGEST).read_to_string(&mut stdin);
+            let read = io::stdin().lock().take(MAX_STDIN).read_to_string(&mut stdin);
             read.map_err(|error| Failure::Usage(format!("stdin cannot be read: {error}")))?;
             &stdin
         }
@@ -61,10 +61,10 @@ fn object(text: &str) -> Result<OrderedValue, Failure> {
 
 /// The schema of the tool's arguments, as the server wrote it. Listing also tells which of them are repeated in headers.
 async fn schema(client: &Client, name: &str, tool: &str) -> Result<String, Failure> {
-    let tools = client.list(ListKind::Tools).await.map_err(|fault| failed(name, &fault))?;
+    let tools = client.list(ListKind::Tools).await.map_err(|fault| call_failure(name, &fault))?;
     let Some(found) = tools.iter().find(|item| item.name() == tool) else {
         let known: Vec<&str> = tools.iter().map(|item| item.name()).collect();
-        return Err(Failure::Call(super::no_such(name, "tool", tool, &known)));
+        return Err(Failure::Call(super::unknown_name(name, "tool", tool, &known)));
     };
     let rules = client.connection().greeting().rules;
     let schema = Object::new(found.text(rules)).and_then(|tool| tool.get("inputSchema"));
@@ -76,7 +76,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     let read: Value = result.decode().unwrap_or(json!({}));
     let is_error = read["isError"] == true;
     if as_json {
-        output::data(&format!("{}\n", result.as_str()))?;
+        output::write_data(&format!("{}\n", result.as_str()))?;
     }
     let text = text(&read, result);
     match (is_error, as_json) {
@@ -85,7 +85,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
             text => format!("the tool `{tool}` failed: {}", output::printable(text)),
         })),
         (false, true) => Ok(()),
-        (false, false) => output::data(&for_stdout(&text)),
+        (false, false) => output::write_data(&for_stdout(&text)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `creole check`: how a server speaks, what other clients get of it, and what is wrong with what it lists.
 
-mod fidelity;
+mod feature_support;
 mod lint;
 mod report;
 mod site;
@@ -10,22 +10,22 @@ use creole::proto::fault::FaultKind;
 use creole::proto::model::{ExcludedItem, ListKind};
 use creole::proto::revision::Era;
 
-use self::report::Report;
-use super::list::{Listed, offered, texts};
+use self::report::ServerReport;
+use super::list::{ListTexts, declared_lists, texts};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::layout::Layout;
-use crate::session::{failed, with_client};
-use crate::target::Place;
-use crate::upstreams::Row;
+use crate::session::{call_failure, with_client};
+use crate::target::ServerTarget;
+use crate::upstreams::UpstreamRow;
 use crate::{output, target, upstreams};
 
 /// What a server lists.
 #[derive(Default)]
-struct Lists {
-    listed: Vec<Listed>,
+struct ServerLists {
+    listed: Vec<ListTexts>,
     /// The tools whose schemas had to be put right to be read at all.
-    mended: Vec<String>,
+    repaired_tools: Vec<String>,
     /// The items that break the rules of their kind and are not among those that are listed.
     excluded: Vec<(ListKind, ExcludedItem)>,
     /// The lists that the server says it has and does not know.
@@ -37,34 +37,34 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(url) = &args.wordpress {
         return site::run(url, args);
     }
-    let (place, _) = target::used(&args.words, &args.peer)?;
+    let (place, _) = target::target_and_words(&args.words, &args.peer)?;
     let name = place.name().to_owned();
-    let way = report::way(&place);
-    let is_told = args.peer.target.dialect.is_some() || matches!(place, Place::Inside(_));
+    let way = report::target_kind(&place);
+    let is_told = args.peer.target.dialect.is_some() || matches!(place, ServerTarget::Config(_));
     let (report, behind) = with_client(place, &args.peer, Era::Stateless, async |client| {
-        client.settle().await;
+        client.wait_until_settled().await;
         let found = lists(client, &name).await?;
         client.report_missing();
-        client.answered()?;
-        Ok((Report::new(client, way, is_told, &found), client.upstreams()))
+        client.check_answered()?;
+        Ok((ServerReport::new(client, way, is_told, &found), client.upstreams()))
     })?;
     match args.peer.json {
         true => {
             let mut document = report.json();
             document["upstreams"] = upstreams::document(&behind);
-            output::data(&format!("{document}\n"))?;
+            output::write_data(&format!("{document}\n"))?;
         }
         false => {
             let text = with_upstreams(report.text(Layout::of_stdout()), &behind);
-            output::data(&format!("{text}\n"))?;
+            output::write_data(&format!("{text}\n"))?;
         }
     }
-    let missing = behind.iter().filter(|row| !upstreams::problems(row).is_empty()).count();
-    judge(args, report.problems() + missing)
+    let missing = behind.iter().filter(|row| !upstreams::problem_lines(row).is_empty()).count();
+    fail_if_strict(args, report.problems() + missing)
 }
 
 /// With `--strict`, what was found to be wrong is a failure.
-fn judge(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
+fn fail_if_strict(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
     match (args.strict, problems) {
         (false, _) | (_, 0) => Ok(()),
         (true, 1) => Err(Failure::Call("1 problem was found".to_owned())),
@@ -73,7 +73,7 @@ fn judge(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
 }
 
 /// The report, and below it the state of each upstream of a configuration.
-fn with_upstreams(report: String, behind: &[Row]) -> String {
+fn with_upstreams(report: String, behind: &[UpstreamRow]) -> String {
     match behind {
         [] => report,
         behind => format!("{report}\n\n{}", output::printable(&upstreams::table(behind))),
@@ -82,13 +82,13 @@ fn with_upstreams(report: String, behind: &[Row]) -> String {
 
 /// Every list that the server says it has, with the tools that are not to be used. One that the server does not
 /// know after all is told of.
-async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
-    let mut lists = Lists::default();
-    for kind in offered(client) {
+async fn lists(client: &Client, name: &str) -> Result<ServerLists, Failure> {
+    let mut lists = ServerLists::default();
+    for kind in declared_lists(client) {
         match client.list_all(kind).await {
             Ok(items) => {
                 let mended = items.iter().filter(|item| item.is_repaired());
-                lists.mended.extend(mended.map(|item| item.name().to_owned()));
+                lists.repaired_tools.extend(mended.map(|item| item.name().to_owned()));
                 lists.listed.push((kind, texts(client, &items)));
                 lists
                     .excluded
@@ -96,10 +96,10 @@ async fn lists(client: &Client, name: &str) -> Result<Lists, Failure> {
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::operation::Operation::List(kind, None).method();
-                output::talk(&format!("creole: `{name}` does not know `{method}`"));
+                output::write_message(&format!("creole: `{name}` does not know `{method}`"));
                 lists.unknown.push(method);
             }
-            Err(fault) => return Err(failed(name, &fault)),
+            Err(fault) => return Err(call_failure(name, &fault)),
         }
     }
     Ok(lists)

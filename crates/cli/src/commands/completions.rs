@@ -10,5 +10,5 @@ use crate::output;
 pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "creole", &mut script);
-    output::bytes(&script)
+    output::write_bytes(&script)
 }

@@ -1,6 +1,6 @@
 //! `creole config`: configurations shown, checked and described.
 
-mod trial;
+mod dry_run;
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
 use creole_tools::wordpress;
 
-use super::serve::Premises;
+use super::serve::Prerequisites;
 use crate::args::{ConfigCheckArgs, ConfigCommand};
 use crate::failure::Failure;
 use crate::{output, upstreams};
@@ -29,22 +29,24 @@ const MANY_TOOLS: usize = 100;
 /// Runs the verb.
 pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
     match command {
-        ConfigCommand::Show(chosen) => output::data(&chosen.source().text()?),
+        ConfigCommand::Show(chosen) => output::write_data(&chosen.source().text()?),
         ConfigCommand::Check(args) => check(args),
-        ConfigCommand::Reference => output::data(&reference(&creole_cli::packs())),
-        ConfigCommand::Schema => output::data(&format!("{:#}\n", schema(&creole_cli::packs()))),
+        ConfigCommand::Reference => output::write_data(&reference(&creole_cli::packs())),
+        ConfigCommand::Schema => {
+            output::write_data(&format!("{:#}\n", schema(&creole_cli::packs())))
+        }
     }
 }
 
 fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     let (file, operations) = (args.file.as_path(), args.operations);
     let plan = Plan::load(ConfigSource::File(file), &creole_cli::packs())?;
-    Premises::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
+    Prerequisites::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
     check_files(&plan)?;
-    trial::offline(&plan)?;
-    let tried = if args.connect { Some(trial::connected(&plan)?) } else { None };
+    dry_run::check_offline(&plan)?;
+    let tried = if args.connect { Some(dry_run::check_connected(&plan)?) } else { None };
     let mut lines = vec![format!("{} is right.", file.display())];
     for each in std::iter::once(&plan.server).chain(&plan.other_servers) {
         lines.extend([
@@ -60,12 +62,12 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
         lines.extend(each.tools.as_ref().map(|names| format!("  tools    only {}", list(names))));
         lines.extend(chain("chain   ", &each.chain));
     }
-    lines.extend(plan.recipes.iter().filter_map(Recipe::tool).map(described));
+    lines.extend(plan.recipes.iter().filter_map(Recipe::tool).map(tool_line));
     lines.extend(
         plan.recipes.iter().filter_map(Recipe::api).flat_map(|api| service(api, operations)),
     );
     for upstream in &plan.upstreams {
-        lines.push(format!("  behind   {}", behind(upstream)));
+        lines.push(format!("  behind   {}", upstream_line(upstream)));
         lines.extend(chain("        ", &upstream.chain));
     }
     lines.extend(plan.wordpress.iter().flat_map(|site| site_lines(site, &plan)));
@@ -77,7 +79,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     lines.extend(files(&plan));
     lines.extend(tried.filter(|rows| !rows.is_empty()).map(|rows| upstreams::table(&rows)));
     lines.push(String::new());
-    output::data(&lines.join("\n"))
+    output::write_data(&lines.join("\n"))
 }
 
 /// Whom the server lets in; the files are read, because a server would not start with wrong ones.
@@ -138,7 +140,7 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
 }
 
 /// A tool that was described, and what it does; never with what may be a secret.
-fn described(tool: &ToolRecipe) -> String {
+fn tool_line(tool: &ToolRecipe) -> String {
     let what = match &tool.action {
         ToolAction::Command(command) => format!("runs {}", command.program.display()),
         ToolAction::Script(script) => format!("calls {}", script.name()),
@@ -201,7 +203,7 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
     lines
 }
 
-fn behind(upstream: &UpstreamPlan) -> String {
+fn upstream_line(upstream: &UpstreamPlan) -> String {
     let place = match &upstream.address {
         UpstreamAddress::Command { command, .. } => command.first().map_or("", String::as_str),
         UpstreamAddress::Preset(preset) => preset,

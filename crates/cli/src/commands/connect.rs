@@ -11,21 +11,21 @@ use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::{self, Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
 use tokio::runtime::Builder;
 
-use super::serve::{ended_with, runtime};
+use super::serve::{close_upstreams, runtime};
 use crate::args::ConnectArgs;
 use crate::failure::Failure;
-use crate::target::Place;
-use crate::{guardian, log, output, target};
+use crate::target::ServerTarget;
+use crate::{log, output, reaper, target};
 
 /// Speaks until the client is gone.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
-    guardian::watch(std::iter::once(&mut settings.address), None);
-    log::start(log_of(args));
+    reaper::attach_reaper(std::iter::once(&mut settings.address), None);
+    log::start(log_plan(args));
     catch_panic::install_hook(args.debug);
     if io::stdin().is_terminal() {
         let name = settings.address.name();
-        output::talk(&format!(
+        output::write_message(&format!(
             "creole: speaks for {name} on stdin and stdout and waits for a client to start it"
         ));
     }
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let ended = service.serve_stdio().await;
         drop(service);
         let state = federation.status().into_iter().next().map(|upstream| upstream.state);
-        ended_with(ended, federation.close()).await?;
+        close_upstreams(ended, federation.close()).await?;
         match state {
             Some(UpstreamState::Failed(why)) => Err(Failure::Call(why)),
             _ => Ok(()),
@@ -48,10 +48,10 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
 
 /// The server that is meant, and how it is treated.
 fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
-    let (place, _) = target::place(args.url.as_slice(), &args.target, "`--preset NAME`")?;
+    let (place, _) = target::parse_target(args.url.as_slice(), &args.target, "`--preset NAME`")?;
     let (way, dialect) = match place {
-        Place::Way(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
-        Place::Inside(inside) => {
+        ServerTarget::Address(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
+        ServerTarget::Config(inside) => {
             let plan = Plan::load(inside.source, &creole_cli::packs())?;
             let name = &inside.name;
             let unknown =
@@ -77,7 +77,7 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
 }
 
 /// The log that the command line asks for.
-fn log_of(args: &ConnectArgs) -> LogPlan {
+fn log_plan(args: &ConnectArgs) -> LogPlan {
     let format = args.log.map_or(LogFormat::Text, Into::into);
     let level = if args.debug { LogLevel::Debug } else { LogLevel::Warn };
     LogPlan { format, level, payloads: false }

@@ -1,7 +1,7 @@
 //! `creole import`: a configuration of the servers that another client has configured.
 
 mod entry;
-mod vault;
+mod secrets;
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -11,35 +11,37 @@ use creole_tools::ordered_value::OrderedValue;
 use jsonc_parser::parse_to_serde_value;
 
 use self::entry::table;
-use self::vault::Vault;
+use self::secrets::ExtractedSecrets;
 use crate::args::ImportArgs;
 use crate::failure::Failure;
-use crate::jsonc::{self, DEEPEST};
+use crate::jsonc::{self, MAX_DEPTH};
 use crate::{files, output};
 
 /// The largest file that is read.
-const LARGEST: u64 = 1024 * 1024;
+const MAX_FILE: u64 = 1024 * 1024;
 
 /// The members that hold servers: of Claude Desktop and Cursor, of VS Code, and of its settings.
-const PLACES: [&[&str]; 4] =
+const SERVER_PATHS: [&[&str]; 4] =
     [&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp", "mcpServers"]];
 
 /// Runs the verb.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let document = parse(&args.file, &read(&args.file)?)?;
     let servers = servers(&args.file, &document)?;
-    let mut vault = Vault::default();
+    let mut vault = ExtractedSecrets::default();
     let text = configuration(&args.file, servers, &mut vault);
     match &args.output {
-        None => output::data(&text)?,
+        None => output::write_data(&text)?,
         Some(file) => files::create(file, &text)?,
     }
     for note in vault.notes() {
-        output::talk(&format!("creole: {note}"));
+        output::write_message(&format!("creole: {note}"));
     }
     if let Some(file) = &args.output {
         let shown = file.display();
-        output::talk(&format!("creole: wrote {shown}; `creole config check {shown}` checks it"));
+        output::write_message(&format!(
+            "creole: wrote {shown}; `creole config check {shown}` checks it"
+        ));
     }
     Ok(())
 }
@@ -52,10 +54,10 @@ fn read(file: &Path) -> Result<String, Failure> {
     })?;
     let mut bytes = Vec::new();
     opened
-        .take(LARGEST + 1)
+        .take(MAX_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| refused(&format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_FILE {
         return Err(refused("is larger than 1 MB, so it is no configuration of a client"));
     }
     let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text"))?;
@@ -66,7 +68,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn parse(file: &Path, text: &str) -> Result<OrderedValue, Failure> {
     let shown = file.display();
     if jsonc::is_too_deep(text) {
-        return Err(Failure::Usage(format!("`{shown}` is nested deeper than {DEEPEST} levels")));
+        return Err(Failure::Usage(format!("`{shown}` is nested deeper than {MAX_DEPTH} levels")));
     }
     parse_to_serde_value::<OrderedValue>(text, &jsonc::options())
         .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
@@ -76,7 +78,7 @@ fn servers<'a>(
     file: &Path,
     document: &'a OrderedValue,
 ) -> Result<&'a [(String, OrderedValue)], Failure> {
-    let found = PLACES.iter().find_map(|place| {
+    let found = SERVER_PATHS.iter().find_map(|place| {
         match place.iter().fold(document, |part, name| &part[*name]) {
             OrderedValue::Object(servers) => Some(servers.as_slice()),
             _ => None,
@@ -94,14 +96,18 @@ fn servers<'a>(
 }
 
 /// The configuration as TOML.
-fn configuration(file: &Path, servers: &[(String, OrderedValue)], vault: &mut Vault) -> String {
+fn configuration(
+    file: &Path,
+    servers: &[(String, OrderedValue)],
+    vault: &mut ExtractedSecrets,
+) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
     let mut text =
         format!("# The servers of {name}, by `creole import`.\n\n[server]\nname = \"creole\"\n");
     let mut used = Vec::new();
     for (given, server) in servers {
-        let name = own_name(given, &used);
+        let name = table_name(given, &used);
         if name != *given {
             vault.note(format!("`{given}` is called `{name}` here"));
         }
@@ -115,7 +121,7 @@ fn configuration(file: &Path, servers: &[(String, OrderedValue)], vault: &mut Va
 }
 
 /// A name that a table may have: letters, digits, `-` and single `_`; and no other table has.
-fn own_name(given: &str, used: &[String]) -> String {
+fn table_name(given: &str, used: &[String]) -> String {
     let mut name = String::new();
     for letter in given.chars().take(48) {
         let letter = if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
@@ -138,11 +144,11 @@ mod tests {
 
     #[test]
     fn names_are_made_such_as_tables_may_have() {
-        assert_eq!(own_name("github", &[]), "github");
-        assert_eq!(own_name("My Server (2)", &[]), "My-Server-2");
-        assert_eq!(own_name("a__b", &[]), "a_b");
-        assert_eq!(own_name("日本", &[]), "server");
-        assert_eq!(own_name("a b", &["a-b".to_owned()]), "a-b-2");
+        assert_eq!(table_name("github", &[]), "github");
+        assert_eq!(table_name("My Server (2)", &[]), "My-Server-2");
+        assert_eq!(table_name("a__b", &[]), "a_b");
+        assert_eq!(table_name("日本", &[]), "server");
+        assert_eq!(table_name("a b", &["a-b".to_owned()]), "a-b-2");
     }
 
     #[test]
@@ -156,7 +162,7 @@ mod tests {
     fn imported(text: &str) -> (String, Vec<String>) {
         let file = Path::new("mcp.json");
         let document = parse(file, text).unwrap();
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         let text = configuration(file, servers(file, &document).unwrap(), &mut vault);
         let (_, tables) = text.split_once("name = \"creole\"\n\n").unwrap();
         (tables.to_owned(), vault.notes())

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use creole_gateway::config::schema::schema;
 
-use self::answers::Answers;
+use self::answers::InitAnswers;
 use crate::args::InitArgs;
 use crate::failure::Failure;
-use crate::{asking, files, output};
+use crate::{files, output, terminal_prompt};
 
 /// The file of the schema, beside the configuration: editors complete and check by it.
 const SCHEMA: &str = "creole.schema.json";
@@ -25,20 +25,20 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
             file.display()
         )));
     }
-    let mut answers = Answers::given(args)?;
-    if asking::is_possible() && answers.is_empty() {
+    let mut answers = InitAnswers::from_args(args)?;
+    if terminal_prompt::is_terminal() && answers.is_empty() {
         answers.ask(file)?;
     }
     let text = text::configuration(&answers);
     if is_stdout {
-        return output::data(&text);
+        return output::write_data(&text);
     }
     files::create(file, &text)?;
     let shown = file.display();
-    output::talk(&format!("creole: wrote {shown}"));
+    output::write_message(&format!("creole: wrote {shown}"));
     write_schema(file)?;
-    output::talk(&format!("creole: `creole config check {shown}` says what it means"));
-    output::talk(&format!(
+    output::write_message(&format!("creole: `creole config check {shown}` says what it means"));
+    output::write_message(&format!(
         "creole: `creole serve {shown}` serves it, `creole install --help` shows it to clients"
     ));
     Ok(())
@@ -51,7 +51,7 @@ fn write_schema(file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     files::create(&place, &format!("{:#}\n", schema(&creole_cli::packs())))?;
-    output::talk(&format!(
+    output::write_message(&format!(
         "creole: wrote {}, by which editors complete and check it",
         place.display()
     ));

@@ -5,23 +5,23 @@ mod edit;
 
 use std::path::{Path, PathBuf, absolute};
 
-use self::client::{Client, Homes};
+use self::client::{ClientApp, HomeFolders};
 use crate::args::InstallArgs;
 use crate::failure::Failure;
 use crate::layout::Layout;
-use crate::{asking, files, output};
+use crate::{files, output, terminal_prompt};
 
 /// What a client is to start.
 #[derive(Debug)]
-struct Entry {
+struct ClientEntry {
     command: String,
     args: Vec<String>,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
-    let client = Client::named(args.client);
-    let file = place(args, &client)?;
+    let client = ClientApp::by_name(args.client);
+    let file = client_file(args, &client)?;
     let entry = entry(args.config.as_deref())?;
     let before = files::read(&file)?;
     let text = before.as_deref().unwrap_or_default();
@@ -29,20 +29,23 @@ pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
         .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))?;
     let shown = file.display();
     if after == text {
-        output::talk(&format!("creole: {shown} has `{}` already, as it should be", args.name));
+        output::write_message(&format!(
+            "creole: {shown} has `{}` already, as it should be",
+            args.name
+        ));
         return Ok(());
     }
-    output::data(&change(&file, text, &after))?;
+    output::write_data(&diff(&file, text, &after))?;
     if args.dry_run || !may_write(args)? {
-        output::talk("creole: nothing was written");
+        output::write_message("creole: nothing was written");
         return Ok(());
     }
     if before.is_some() {
         let copy = files::keep_copy(&file)?;
-        output::talk(&format!("creole: the file as it was is kept in {}", copy.display()));
+        output::write_message(&format!("creole: the file as it was is kept in {}", copy.display()));
     }
     files::replace(&file, &after)?;
-    output::talk(&format!("creole: wrote {shown}; {}", client.hint));
+    output::write_message(&format!("creole: wrote {shown}; {}", client.hint));
     Ok(())
 }
 
@@ -50,17 +53,17 @@ fn may_write(args: &InstallArgs) -> Result<bool, Failure> {
     if args.yes {
         return Ok(true);
     }
-    if !asking::is_possible() {
+    if !terminal_prompt::is_terminal() {
         return Err(Failure::Usage(
             "there is no terminal to ask at: --yes writes the change, --dry-run only shows it"
                 .to_owned(),
         ));
     }
-    asking::yes("Write this?")
+    terminal_prompt::confirm("Write this?")
 }
 
 /// The file of the client that is changed.
-fn place(args: &InstallArgs, client: &Client) -> Result<PathBuf, Failure> {
+fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failure> {
     match (&args.file, args.project) {
         (Some(file), _) => Ok(file.clone()),
         (None, true) => client.project_file().ok_or_else(|| {
@@ -69,7 +72,7 @@ fn place(args: &InstallArgs, client: &Client) -> Result<PathBuf, Failure> {
                 client.title
             ))
         }),
-        (None, false) => client.user_file(&Homes::of_environment()).ok_or_else(|| {
+        (None, false) => client.user_file(&HomeFolders::of_environment()).ok_or_else(|| {
             let what =
                 "the home folder is not known: set HOME, or name the client's file by --file";
             Failure::Usage(what.to_owned())
@@ -78,7 +81,7 @@ fn place(args: &InstallArgs, client: &Client) -> Result<PathBuf, Failure> {
 }
 
 /// This program, with whole paths: clients start it in folders and with search paths of their own.
-fn entry(config: Option<&Path>) -> Result<Entry, Failure> {
+fn entry(config: Option<&Path>) -> Result<ClientEntry, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Call(format!("this program cannot find itself: {error}")))?;
     let mut args = vec!["serve".to_owned(), "--stdio".to_owned()];
@@ -90,7 +93,7 @@ fn entry(config: Option<&Path>) -> Result<Entry, Failure> {
         }
         args.push(text(&whole)?);
     }
-    Ok(Entry { command: text(&program)?, args })
+    Ok(ClientEntry { command: text(&program)?, args })
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
@@ -99,7 +102,7 @@ fn text(path: &Path) -> Result<String, Failure> {
 }
 
 /// The lines that differ. What is around them may be a secret of another server and is not shown.
-fn change(file: &Path, before: &str, after: &str) -> String {
+fn diff(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let (old, new) = (&old[same..], &new[same..]);
@@ -126,6 +129,6 @@ mod tests {
     fn only_the_lines_that_differ_are_shown() {
         let (before, after) = ("{\n  secret\n  a\n}\n", "{\n  secret\n  a,\n  b\n}\n");
         let expected = "f.json:3\n-   a\n+   a,\n+   b\n";
-        assert_eq!(change(Path::new("f.json"), before, after), expected);
+        assert_eq!(diff(Path::new("f.json"), before, after), expected);
     }
 }

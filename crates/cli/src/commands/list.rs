@@ -10,19 +10,19 @@ use creole::proto::wire::Object;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::args::{KINDS, ListArgs};
+use crate::args::{LIST_KINDS, ListArgs};
 use crate::failure::Failure;
 use crate::layout::{Layout, padded};
 use crate::render::first_line;
-use crate::session::{failed, with_client};
-use crate::{output, property, target};
+use crate::session::{call_failure, with_client};
+use crate::{output, schema_property, target};
 
 /// The widest column of names.
-const WIDEST: usize = 32;
+const MAX_NAME_COLUMN: usize = 32;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
-    let (place, rest) = target::used(&args.words, &args.peer)?;
+    let (place, rest) = target::target_and_words(&args.words, &args.peer)?;
     let wanted = match rest {
         [] => None,
         [word] => Some(kind(word)?),
@@ -30,23 +30,23 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     };
     let name = place.name().to_owned();
     let lists = with_client(place, &args.peer, Era::Handshake, async |client| {
-        client.settle().await;
+        client.wait_until_settled().await;
         let lists = match wanted {
             Some(kind) => vec![(kind, list(client, &name, kind).await?)],
-            None => all(client, &name).await?,
+            None => all_lists(client, &name).await?,
         };
         client.report_missing();
-        client.answered()?;
+        client.check_answered()?;
         Ok(lists)
     })?;
     match args.peer.json {
-        true => output::data(&json(&lists)),
-        false => output::data(&for_people(&text(&lists, Layout::of_stdout()))),
+        true => output::write_data(&json(&lists)),
+        false => output::write_data(&printable_text(&text(&lists, Layout::of_stdout()))),
     }
 }
 
 fn kind(word: &str) -> Result<ListKind, Failure> {
-    KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
+    LIST_KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
         let what =
             format!("`{word}` cannot be listed; write tools, resources, templates or prompts");
         Failure::Usage(what)
@@ -54,18 +54,18 @@ fn kind(word: &str) -> Result<ListKind, Failure> {
 }
 
 /// A list of a server, each item as it wrote it.
-pub(crate) type Listed = (ListKind, Vec<String>);
+pub(crate) type ListTexts = (ListKind, Vec<String>);
 
 async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>, Failure> {
-    let items = client.list(kind).await.map_err(|fault| failed(name, &fault))?;
-    tell_excluded(client, name, kind);
+    let items = client.list(kind).await.map_err(|fault| call_failure(name, &fault))?;
+    report_excluded(client, name, kind);
     Ok(texts(client, &items))
 }
 
 /// Says which items of a list are left out, and why.
-fn tell_excluded(client: &Client, name: &str, kind: ListKind) {
+fn report_excluded(client: &Client, name: &str, kind: ListKind) {
     for item in client.excluded_items(kind) {
-        output::talk(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
+        output::write_message(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
     }
 }
 
@@ -76,25 +76,25 @@ pub(crate) fn texts(client: &Client, items: &[Arc<Definition>]) -> Vec<String> {
 }
 
 /// Every list that the server says it has. One that it then does not know is empty.
-async fn all(client: &Client, name: &str) -> Result<Vec<Listed>, Failure> {
+async fn all_lists(client: &Client, name: &str) -> Result<Vec<ListTexts>, Failure> {
     let mut lists = Vec::new();
-    for kind in offered(client) {
+    for kind in declared_lists(client) {
         match client.list(kind).await {
             Ok(items) => {
-                tell_excluded(client, name, kind);
+                report_excluded(client, name, kind);
                 lists.push((kind, texts(client, &items)));
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {}
-            Err(fault) => return Err(failed(name, &fault)),
+            Err(fault) => return Err(call_failure(name, &fault)),
         }
     }
     Ok(lists)
 }
 
 /// The kinds of lists that the server says it has.
-pub(crate) fn offered(client: &Client) -> impl Iterator<Item = ListKind> {
+pub(crate) fn declared_lists(client: &Client) -> impl Iterator<Item = ListKind> {
     let can = client.connection().greeting().server_info.capabilities;
-    KINDS.iter().map(|(_, kind)| *kind).filter(move |kind| match kind {
+    LIST_KINDS.iter().map(|(_, kind)| *kind).filter(move |kind| match kind {
         ListKind::Tools => can.tools,
         ListKind::Resources | ListKind::Templates => can.resources,
         ListKind::Prompts => can.prompts,
@@ -103,26 +103,26 @@ pub(crate) fn offered(client: &Client) -> impl Iterator<Item = ListKind> {
 }
 
 /// One document with a member for each list.
-fn json(lists: &[Listed]) -> String {
-    let member = |(kind, items): &Listed| format!("\"{}\":[{}]", kind.member(), items.join(","));
+fn json(lists: &[ListTexts]) -> String {
+    let member = |(kind, items): &ListTexts| format!("\"{}\":[{}]", kind.member(), items.join(","));
     let members: Vec<String> = lists.iter().map(member).collect();
     format!("{{{}}}\n", members.join(","))
 }
 
-fn text(lists: &[Listed], layout: Layout) -> String {
+fn text(lists: &[ListTexts], layout: Layout) -> String {
     let mut lines = Vec::new();
     for (kind, items) in lists {
         let items: Vec<(&str, Value)> = items
             .iter()
             .filter_map(|item| Some((item.as_str(), serde_json::from_str(item).ok()?)))
             .collect();
-        let name = KINDS.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
+        let name = LIST_KINDS.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
         lines.push(layout.heading(&format!("{name} ({})", items.len())));
         let label = |item: &Value| label(*kind, item);
         let width = items.iter().map(|(_, item)| label(item).width()).max().unwrap_or(0);
-        let width = width.min(WIDEST);
+        let width = width.min(MAX_NAME_COLUMN);
         for (written, item) in &items {
-            let about = about(*kind, item);
+            let about = description(*kind, item);
             let lead = format!("  {}  ", padded(&label(item), width));
             lines.push(layout.entry(&lead, |text| layout.name(text), &about, str::to_owned));
             let parameters = parameters(*kind, written, item);
@@ -138,7 +138,7 @@ fn text(lists: &[Listed], layout: Layout) -> String {
 }
 
 /// What was made harmless piece by piece, with a line end.
-fn for_people(text: &str) -> String {
+fn printable_text(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}\n") }
 }
 
@@ -148,7 +148,7 @@ fn label(kind: ListKind, item: &Value) -> String {
     first_line(item[key].as_str().unwrap_or_default())
 }
 
-fn about(kind: ListKind, item: &Value) -> String {
+fn description(kind: ListKind, item: &Value) -> String {
     let text = |key: &str| item[key].as_str();
     let name = text("title").or_else(|| text("name"));
     let described = text("description").map(first_line);
@@ -170,9 +170,9 @@ fn parameters(kind: ListKind, written: &str, item: &Value) -> Option<String> {
             let is_required =
                 |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
             let text = Object::new(written).and_then(|item| item.get("inputSchema"));
-            let names = property::names(text.unwrap_or_default());
+            let names = schema_property::names(text.unwrap_or_default());
             let shown = |name: &String| {
-                let summary = property::summary(&schema["properties"][name], schema);
+                let summary = schema_property::summary(&schema["properties"][name], schema);
                 parameter(name, is_required(name), &summary)
             };
             names.iter().map(shown).collect()

@@ -15,10 +15,13 @@ pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
     let mut command = Args::command();
     command.build();
     match &args.folder {
-        None => output::bytes(&page(&command)?),
+        None => output::write_bytes(&page(&command)?),
         Some(folder) => {
             let written = write(&command, folder)?;
-            output::talk(&format!("creole: wrote {written} pages into {}", folder.display()));
+            output::write_message(&format!(
+                "creole: wrote {written} pages into {}",
+                folder.display()
+            ));
             Ok(())
         }
     }

@@ -12,10 +12,10 @@ use creole::auth::{AuthError, CredentialKind, CredentialText, Expiry, NewKey, Se
 use crate::args::PasswdArgs;
 use crate::failure::Failure;
 use crate::output;
-use store::Store;
+use store::LockedFile;
 
 /// The most bytes of stdin that are read for a password.
-const LONGEST: u64 = 4096;
+const MAX_STDIN: u64 = 4096;
 
 /// Runs the verb.
 pub(crate) fn run(args: &PasswdArgs) -> Result<(), Failure> {
@@ -36,12 +36,12 @@ fn put_user(file: &Path, user: &str, roles: Option<&[String]>) -> Result<(), Fai
     password::check_strength(&password, user).map_err(Failure::Usage)?;
     let hash = password::hash(&password)
         .map_err(|error| Failure::Passwd(format!("the password cannot be hashed: {error}")))?;
-    let store = Store::open(file)?;
+    let store = LockedFile::open(file)?;
     let mut text = read(file, CredentialKind::Users)?;
     let replaced = text.put_user(user, &hash, roles).map_err(usage)?;
     store.write(&text.text())?;
     let done = if replaced { "has a new password in" } else { "was added to" };
-    tell(&text, user, done, file);
+    report_change(&text, user, done, file);
     Ok(())
 }
 
@@ -55,18 +55,18 @@ fn put_key(
         return Err(Failure::Usage("the end of the key is in the past".to_owned()));
     }
     let key = NewKey::random();
-    let store = Store::open(file)?;
+    let store = LockedFile::open(file)?;
     let mut text = read(file, CredentialKind::Keys)?;
     let replaced = text.put_key(name, &key, roles, expires).map_err(usage)?;
     store.write(&text.text())?;
     let done = if replaced { "has a new key in" } else { "was added to" };
-    tell(&text, name, done, file);
-    output::talk("creole: this is the key; it is shown only now:");
-    output::data(&format!("{}\n", String::from_utf8_lossy(key.key.expose())))
+    report_change(&text, name, done, file);
+    output::write_message("creole: this is the key; it is shown only now:");
+    output::write_data(&format!("{}\n", String::from_utf8_lossy(key.key.expose())))
 }
 
 fn remove(file: &Path, name: &str) -> Result<(), Failure> {
-    let store = Store::open(file)?;
+    let store = LockedFile::open(file)?;
     let written = creole::auth::read_credential_file(file)?;
     let kind = CredentialKind::detect(&written);
     let mut text = CredentialText::parse(&written, kind, file)?;
@@ -75,17 +75,17 @@ fn remove(file: &Path, name: &str) -> Result<(), Failure> {
         return Err(Failure::Passwd(what));
     }
     store.write(&text.text())?;
-    output::talk(&format!("creole: `{name}` was taken out of {}", file.display()));
+    output::write_message(&format!("creole: `{name}` was taken out of {}", file.display()));
     Ok(())
 }
 
-fn tell(text: &CredentialText, name: &str, done: &str, file: &Path) {
+fn report_change(text: &CredentialText, name: &str, done: &str, file: &Path) {
     let roles = match text.roles_of(name).as_slice() {
         [] => "no role".to_owned(),
         [role] => format!("the role {role}"),
         roles => format!("the roles {}", roles.join(", ")),
     };
-    output::talk(&format!("creole: `{name}` {done} {}, with {roles}", file.display()));
+    output::write_message(&format!("creole: `{name}` {done} {}, with {roles}", file.display()));
 }
 
 /// What the file says; a file that there is not yet is empty.
@@ -128,7 +128,7 @@ mod terminal {
 fn first_line(input: impl Read) -> Result<Secret, Failure> {
     let mut bytes = Vec::new();
     input
-        .take(LONGEST)
+        .take(MAX_STDIN)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::Passwd(format!("stdin cannot be read: {error}")))?;
     if bytes.is_empty() {

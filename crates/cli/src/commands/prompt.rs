@@ -7,28 +7,28 @@ use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
 use serde_json::{Value, json};
 
-use super::{few, no_such, one_word};
+use super::{only_word, suggestion, unknown_name};
 use crate::args::PromptArgs;
 use crate::failure::Failure;
 use crate::render::{block, for_stdout};
-use crate::session::{failed, with_client};
-use crate::{arguments, output, target};
+use crate::session::{call_failure, with_client};
+use crate::{output, target, tool_arguments};
 
 /// Runs the verb.
 pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
-    let (place, rest) = target::used(&args.words, &args.peer)?;
-    let prompt = one_word(rest, "the prompt", "creole list")?;
+    let (place, rest) = target::target_and_words(&args.words, &args.peer)?;
+    let prompt = only_word(rest, "the prompt", "creole list")?;
     let name = place.name().to_owned();
-    let pairs = args.arguments.iter().map(|entry| arguments::split(entry));
+    let pairs = args.arguments.iter().map(|entry| tool_arguments::split_argument(entry));
     let given: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
     let result = with_client(place, &args.peer, Era::Handshake, async |client| {
         check(client, &name, prompt, &given).await?;
-        client.get_prompt(prompt, &given).await.map_err(|fault| failed(&name, &fault))
+        client.get_prompt(prompt, &given).await.map_err(|fault| call_failure(&name, &fault))
     })?;
     if args.peer.json {
-        return output::data(&format!("{}\n", result.as_str()));
+        return output::write_data(&format!("{}\n", result.as_str()));
     }
-    output::data(&for_stdout(&text(&result.decode().unwrap_or(json!({})))))
+    output::write_data(&for_stdout(&text(&result.decode().unwrap_or(json!({})))))
 }
 
 /// Whether the prompt is there and has what it needs.
@@ -38,17 +38,18 @@ async fn check(
     prompt: &str,
     given: &BTreeMap<&str, &str>,
 ) -> Result<(), Failure> {
-    let prompts = client.list(ListKind::Prompts).await.map_err(|fault| failed(name, &fault))?;
+    let prompts =
+        client.list(ListKind::Prompts).await.map_err(|fault| call_failure(name, &fault))?;
     let Some(found) = prompts.iter().find(|item| item.name() == prompt) else {
         let known: Vec<&str> = prompts.iter().map(|item| item.name()).collect();
-        return Err(Failure::Call(no_such(name, "prompt", prompt, &known)));
+        return Err(Failure::Call(unknown_name(name, "prompt", prompt, &known)));
     };
     let rules = client.connection().greeting().rules;
     let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
-    if let Some(refusal) = unknown(prompt, &definition, given) {
+    if let Some(refusal) = unknown_argument(prompt, &definition, given) {
         return Err(Failure::Usage(refusal));
     }
-    match missing(&definition, given) {
+    match missing_arguments(&definition, given) {
         missing if missing.is_empty() => Ok(()),
         missing => {
             Err(Failure::Usage(format!("the prompt `{prompt}` also needs {}", missing.join(" "))))
@@ -57,17 +58,23 @@ async fn check(
 }
 
 /// That the prompt does not have an argument that is given.
-fn unknown(prompt: &str, definition: &Value, given: &BTreeMap<&str, &str>) -> Option<String> {
+fn unknown_argument(
+    prompt: &str,
+    definition: &Value,
+    given: &BTreeMap<&str, &str>,
+) -> Option<String> {
     let arguments = definition["arguments"].as_array().into_iter().flatten();
     let known: Vec<&str> = arguments.filter_map(|argument| argument["name"].as_str()).collect();
     let name = given.keys().find(|name| !known.contains(name))?;
     Some(output::printable(&match known.as_slice() {
         [] => format!("the prompt `{prompt}` takes no arguments, so `{name}` is not sent"),
-        known => format!("the prompt `{prompt}` has no argument `{name}`: {}", few(name, known)),
+        known => {
+            format!("the prompt `{prompt}` has no argument `{name}`: {}", suggestion(name, known))
+        }
     }))
 }
 
-fn missing(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<String> {
+fn missing_arguments(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<String> {
     let arguments = definition["arguments"].as_array().into_iter().flatten();
     arguments
         .filter(|argument| argument["required"] == true)
@@ -102,15 +109,15 @@ mod tests {
     #[test]
     fn what_a_prompt_needs_is_asked_for() {
         let definition = json!({"arguments": [{"name": "a", "required": true}, {"name": "b"}]});
-        assert_eq!(missing(&definition, &BTreeMap::new()), ["--arg a=TEXT"]);
-        assert!(missing(&definition, &BTreeMap::from([("a", "1")])).is_empty());
+        assert_eq!(missing_arguments(&definition, &BTreeMap::new()), ["--arg a=TEXT"]);
+        assert!(missing_arguments(&definition, &BTreeMap::from([("a", "1")])).is_empty());
     }
 
     #[test]
     fn what_a_prompt_does_not_have_is_refused() {
         let definition = json!({"arguments": [{"name": "goal"}]});
         let refused =
-            |definition, name| unknown("plan", definition, &BTreeMap::from([(name, "x")]));
+            |definition, name| unknown_argument("plan", definition, &BTreeMap::from([(name, "x")]));
         assert_eq!(refused(&definition, "goal"), None);
         let expected = "the prompt `plan` has no argument `gaol`: did you mean `goal`?";
         assert_eq!(refused(&definition, "gaol").as_deref(), Some(expected));

@@ -4,24 +4,24 @@ use std::io::{self, IsTerminal};
 
 use serde_json::{Value, json};
 
-use super::one_word;
+use super::only_word;
 use crate::args::ReadArgs;
 use crate::failure::Failure;
 use crate::render::{contents, decoded, for_stdout};
-use crate::session::{failed, with_client};
+use crate::session::{call_failure, with_client};
 use crate::{output, target};
 use creole::proto::revision::Era;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
-    let (place, rest) = target::used(&args.words, &args.peer)?;
-    let uri = one_word(rest, "the URI of the resource", "creole list")?;
+    let (place, rest) = target::target_and_words(&args.words, &args.peer)?;
+    let uri = only_word(rest, "the URI of the resource", "creole list")?;
     let name = place.name().to_owned();
     let result = with_client(place, &args.peer, Era::Handshake, async |client| {
-        client.read_resource(uri).await.map_err(|fault| failed(&name, &fault))
+        client.read_resource(uri).await.map_err(|fault| call_failure(&name, &fault))
     })?;
     if args.peer.json {
-        return output::data(&format!("{}\n", result.as_str()));
+        return output::write_data(&format!("{}\n", result.as_str()));
     }
     let read: Value = result.decode().unwrap_or(json!({}));
     let parts = read["contents"].as_array().map_or(&[][..], Vec::as_slice);
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         [only] => show(only),
         several => several.iter().try_for_each(|part| {
             let uri = part["uri"].as_str().unwrap_or_default();
-            output::talk(&format!("creole: {}", output::printable(uri)));
+            output::write_message(&format!("creole: {}", output::printable(uri)));
             show(part)
         }),
     }
@@ -40,10 +40,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
 fn show(part: &Value) -> Result<(), Failure> {
     let blob = part["blob"].as_str().filter(|_| !io::stdout().is_terminal());
     if let Some(bytes) = blob.and_then(decoded) {
-        return output::bytes(&bytes);
+        return output::write_bytes(&bytes);
     }
     match part["text"].as_str() {
-        Some(text) if !io::stdout().is_terminal() => output::data(text),
-        _ => output::data(&for_stdout(&contents(part))),
+        Some(text) if !io::stdout().is_terminal() => output::write_data(text),
+        _ => output::write_data(&for_stdout(&contents(part))),
     }
 }

@@ -1,16 +1,16 @@
 //! `creole serve`: a configuration, spoken on stdin and stdout or over HTTP.
 
-mod entrance;
 mod http;
-mod premises;
-mod renewal;
-mod served;
+mod instance;
+mod prerequisites;
+mod reload;
 mod signals;
+mod site_gate;
 mod stdio;
 
-pub(crate) use premises::Premises;
-pub(crate) use served::Served;
-pub(crate) use stdio::ended_with;
+pub(crate) use instance::ServerInstance;
+pub(crate) use prerequisites::Prerequisites;
+pub(crate) use stdio::close_upstreams;
 
 use creole_gateway::Plan;
 use creole_gateway::config::enums::{LogFormat, LogLevel};
@@ -26,18 +26,18 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     // What is wrong with the configuration is told in the form that it asks for, as far as that can be read.
     let wanted = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
     if wanted == Some(LogFormat::Json) {
-        output::talk_json();
+        output::use_json_messages();
     }
-    let plan = planned(args)?;
-    log::start(log_of(&plan, args));
-    match http_of(&plan, args) {
+    let plan = load_plan(args)?;
+    log::start(log_plan(&plan, args));
+    match http_plan(&plan, args) {
         Some(reached) => http::run(&plan, &reached, args),
         None => stdio::run(&plan, args),
     }
 }
 
 /// What the configuration and the command line ask for.
-fn planned(args: &ServeArgs) -> Result<Plan, Failure> {
+fn load_plan(args: &ServeArgs) -> Result<Plan, Failure> {
     let mut plan = Plan::load(args.chosen.source(), &creole_cli::packs())?;
     if !args.command.is_empty() && args.chosen.is_default() {
         // Whoever only names a program wants that program and nothing else.
@@ -45,13 +45,13 @@ fn planned(args: &ServeArgs) -> Result<Plan, Failure> {
         plan.server.instructions = None;
     }
     match &args.server {
-        Some(name) => chosen(&plan, name),
+        Some(name) => only_server(&plan, name),
         None => Ok(plan),
     }
 }
 
 /// The plan of one of several servers.
-pub(crate) fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
+pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
     plan.only_named(name).ok_or_else(|| {
         let names: Vec<String> = plan.split().into_iter().map(|plan| plan.server.name).collect();
         let names = names.join("`, `");
@@ -60,7 +60,7 @@ pub(crate) fn chosen(plan: &Plan, name: &str) -> Result<Plan, Failure> {
 }
 
 /// How the server is reached over HTTP, if it is: the command line has the last word.
-fn http_of(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
+fn http_plan(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
     if args.stdio {
         return None;
     }
@@ -72,7 +72,7 @@ fn http_of(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
 }
 
 /// The log that was configured, as the command line changes it.
-fn log_of(plan: &Plan, args: &ServeArgs) -> LogPlan {
+fn log_plan(plan: &Plan, args: &ServeArgs) -> LogPlan {
     let format = args.log.map_or(plan.log.format, Into::into);
     let level = match plan.log.level {
         LogLevel::Trace => LogLevel::Trace,

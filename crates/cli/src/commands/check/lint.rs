@@ -6,14 +6,14 @@ mod schemas;
 use creole::proto::model::ListKind;
 use serde_json::Value;
 
-use super::Lists;
+use super::ServerLists;
 
 /// The most findings that are told.
-const MOST: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 /// Something that is wrong.
 #[derive(Debug, PartialEq)]
-pub(super) struct Finding {
+pub(super) struct LintFinding {
     /// What it is about.
     pub(super) item: String,
     /// What is wrong, and what to do.
@@ -21,19 +21,19 @@ pub(super) struct Finding {
 }
 
 /// All that is wrong, in the order of the lists.
-pub(super) fn lint(lists: &Lists) -> Vec<Finding> {
+pub(super) fn lint(lists: &ServerLists) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     for (kind, excluded) in &lists.excluded {
         let item = format!("{} {:?}", noun(*kind), excluded.name);
         let problem = format!("is left out, because clients reject its list: {}", excluded.reason);
-        findings.push(Finding { item, problem });
+        findings.push(LintFinding { item, problem });
     }
     for (kind, items) in &lists.listed {
         let items: Vec<Value> =
             items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
         let what = noun(*kind);
         let mut add = |name: &str, problem: String| {
-            findings.push(Finding { item: format!("{what} `{name}`"), problem });
+            findings.push(LintFinding { item: format!("{what} `{name}`"), problem });
         };
         let named: Vec<&str> = items.iter().filter_map(|item| item[kind.key()].as_str()).collect();
         match kind {
@@ -46,14 +46,14 @@ pub(super) fn lint(lists: &Lists) -> Vec<Finding> {
                 add(name, "has no description: models choose by it".to_owned());
             }
             if *kind == ListKind::Tools {
-                if lists.mended.iter().any(|mended| mended == name) {
+                if lists.repaired_tools.iter().any(|mended| mended == name) {
                     add(name, schemas::REQUIRED.to_owned());
                 }
                 schemas::lint(item, &mut |problem| add(name, problem));
             }
         }
     }
-    findings.truncate(MOST);
+    findings.truncate(MAX_FINDINGS);
     findings
 }
 
@@ -78,8 +78,9 @@ mod tests {
 
     fn problems(items: &[&str]) -> Vec<String> {
         let items = items.iter().map(|item| (*item).to_owned()).collect();
-        let told = |finding: Finding| format!("{} {}", finding.item, finding.problem);
-        let lists = Lists { listed: vec![(ListKind::Tools, items)], ..Lists::default() };
+        let told = |finding: LintFinding| format!("{} {}", finding.item, finding.problem);
+        let lists =
+            ServerLists { listed: vec![(ListKind::Tools, items)], ..ServerLists::default() };
         lint(&lists).into_iter().map(told).collect()
     }
 
@@ -92,8 +93,9 @@ mod tests {
     #[test]
     fn an_item_that_is_left_out_is_a_finding() {
         let excluded = ExcludedItem { name: "a\u{202e}".into(), reason: "bad".into() };
-        let lists = Lists { excluded: vec![(ListKind::Prompts, excluded)], ..Lists::default() };
-        let expected = Finding {
+        let lists =
+            ServerLists { excluded: vec![(ListKind::Prompts, excluded)], ..ServerLists::default() };
+        let expected = LintFinding {
             item: r#"prompt "a\u{202e}""#.to_owned(),
             problem: "is left out, because clients reject its list: bad".to_owned(),
         };

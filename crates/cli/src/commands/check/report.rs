@@ -8,39 +8,39 @@ use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::Era;
 use serde_json::{Map, Value, json};
 
-use super::Lists;
-use super::fidelity::{FEATURES, Fate, clients};
-use super::lint::{Finding, lint};
-use crate::args::KINDS;
+use super::ServerLists;
+use super::feature_support::{FEATURES, Support, clients};
+use super::lint::{LintFinding, lint};
+use crate::args::LIST_KINDS;
 use crate::layout::Layout;
 use crate::output;
 use crate::render::first_line;
-use crate::target::Place;
+use crate::target::ServerTarget;
 
 /// How everybody speaks who is not known to speak otherwise.
 const SPEC: &str = "spec";
 
 /// How a server is reached.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reach {
+pub(super) enum TargetKind {
     Child,
     Http,
-    Here,
+    InProcess,
 }
 
 /// How a place is reached.
-pub(super) fn way(place: &Place<'_>) -> Reach {
+pub(super) fn target_kind(place: &ServerTarget<'_>) -> TargetKind {
     match place {
-        Place::Way(way) => match **way {
-            Address::Child(_) => Reach::Child,
-            Address::Http(_) => Reach::Http,
+        ServerTarget::Address(way) => match **way {
+            Address::Child(_) => TargetKind::Child,
+            Address::Http(_) => TargetKind::Http,
         },
-        Place::Inside(_) => Reach::Here,
+        ServerTarget::Config(_) => TargetKind::InProcess,
     }
 }
 
 /// What was found out.
-pub(super) struct Report {
+pub(super) struct ServerReport {
     identity: Value,
     era: Era,
     revision: &'static str,
@@ -49,29 +49,34 @@ pub(super) struct Report {
     transport: &'static str,
     dialect: String,
     /// Whether the dialect is known because somebody said so.
-    is_told: bool,
+    is_dialect_given: bool,
     offers: Vec<&'static str>,
     counts: Vec<(&'static str, usize)>,
-    noise: u64,
-    fidelity: Vec<Row>,
-    findings: Vec<Finding>,
+    violations: u64,
+    fidelity: Vec<FeatureRow>,
+    findings: Vec<LintFinding>,
     /// How many lists the server says it has and does not know.
     unknown: usize,
 }
 
 /// What the clients of each revision get of one thing.
-struct Row {
+struct FeatureRow {
     feature: &'static str,
-    verdicts: Vec<(&'static str, Fate, &'static str)>,
+    verdicts: Vec<(&'static str, Support, &'static str)>,
 }
 
-impl Report {
+impl ServerReport {
     /// What was found out about a server, whose dialect was told or had to be seen.
-    pub(super) fn new(client: &Client, reach: Reach, is_told: bool, lists: &Lists) -> Self {
+    pub(super) fn new(
+        client: &Client,
+        reach: TargetKind,
+        is_told: bool,
+        lists: &ServerLists,
+    ) -> Self {
         let connection = client.connection();
         let greeting = connection.greeting();
         let (rules, card) = (greeting.rules, &greeting.server_info);
-        let counts = KINDS.iter().filter_map(|(name, kind)| {
+        let counts = LIST_KINDS.iter().filter_map(|(name, kind)| {
             let (_, items) = lists.listed.iter().find(|(listed, _)| listed == kind)?;
             Some((*name, items.len()))
         });
@@ -88,13 +93,13 @@ impl Report {
             versions,
             transport: transport(reach, client.detected_era()),
             dialect: dialect(client.dialect(), greeting),
-            is_told,
+            is_dialect_given: is_told,
             offers: offers(card.capabilities),
             counts: counts.collect(),
-            noise: connection.violation_count(),
+            violations: connection.violation_count(),
             fidelity: FEATURES
                 .iter()
-                .map(|feature| Row {
+                .map(|feature| FeatureRow {
                     feature: feature.name,
                     verdicts: clients()
                         .map(|client| {
@@ -111,24 +116,25 @@ impl Report {
 
     /// How much is wrong with the server.
     pub(super) fn problems(&self) -> usize {
-        self.findings.len() + self.unknown + usize::from(self.noise > 0)
+        self.findings.len() + self.unknown + usize::from(self.violations > 0)
     }
 
     pub(super) fn json(&self) -> Value {
         let counts: Map<String, Value> =
             self.counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
-        let row = |row: &Row| {
-            let verdict = |(client, fate, how): &(&str, Fate, &str)| {
+        let row = |row: &FeatureRow| {
+            let verdict = |(client, fate, how): &(&str, Support, &str)| {
                 let fate = match fate {
-                    Fate::Absent => "absent",
-                    fate => fate.word(),
+                    Support::Absent => "absent",
+                    fate => fate.label(),
                 };
                 ((*client).to_owned(), json!({"fate": fate, "how": how}))
             };
             let verdicts: Map<String, Value> = row.verdicts.iter().map(verdict).collect();
             (row.feature.to_owned(), Value::Object(verdicts))
         };
-        let finding = |finding: &Finding| json!({"item": finding.item, "problem": finding.problem});
+        let finding =
+            |finding: &LintFinding| json!({"item": finding.item, "problem": finding.problem});
         json!({
             "server": self.identity,
             "era": era(self.era),
@@ -136,29 +142,29 @@ impl Report {
             "versions": self.versions,
             "transport": self.transport,
             "dialect": self.dialect,
-            "dialectIsCertain": self.doubt().is_empty(),
+            "dialectIsCertain": self.certainty().is_empty(),
             "offers": self.offers,
             "counts": counts,
-            "noise": self.noise,
+            "noise": self.violations,
             "clients": self.fidelity.iter().map(row).collect::<Map<_, _>>(),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     }
 
     pub(super) fn text(&self, layout: Layout) -> String {
-        let counts: Vec<String> = self.counts.iter().map(counted).collect();
+        let counts: Vec<String> = self.counts.iter().map(count_text).collect();
         let mut rows = vec![
-            ("server", self.who()),
-            ("speaks", self.speaks()),
+            ("server", self.identity_line()),
+            ("speaks", self.protocol_line()),
             ("transport", self.transport.to_owned()),
-            ("dialect", format!("{}{}", self.dialect, self.doubt())),
-            ("offers", listed(&self.offers)),
-            ("lists", listed(&counts)),
+            ("dialect", format!("{}{}", self.dialect, self.certainty())),
+            ("offers", joined(&self.offers)),
+            ("lists", joined(&counts)),
         ];
-        if self.noise > 0 {
+        if self.violations > 0 {
             let what =
                 "messages or lines that mean nothing: a server must write only MCP to stdout";
-            rows.push(("noise", format!("{} {what}", self.noise)));
+            rows.push(("noise", format!("{} {what}", self.violations)));
         }
         let mut lines: Vec<String> = rows
             .iter()
@@ -170,20 +176,20 @@ impl Report {
         lines.push(String::new());
         lines.extend(self.table(layout));
         lines.push(String::new());
-        lines.extend(self.found(layout));
+        lines.extend(self.finding_lines(layout));
         lines.join("\n")
     }
 
     /// How sure it is: a dialect shows in the handshake only if it has a version of its own, and its codes of errors
     /// show where something fails.
-    fn doubt(&self) -> &'static str {
-        match self.is_told || self.dialect != SPEC {
+    fn certainty(&self) -> &'static str {
+        match self.is_dialect_given || self.dialect != SPEC {
             true => "",
             false => ", as far as its handshake shows",
         }
     }
 
-    fn who(&self) -> String {
+    fn identity_line(&self) -> String {
         let text = |key: &str| self.identity[key].as_str().map(first_line);
         let title = text("title").map(|title| format!(" ({title})")).unwrap_or_default();
         match text("name") {
@@ -193,7 +199,7 @@ impl Report {
     }
 
     /// The version that was spoken, how, and the others that the server names.
-    fn speaks(&self) -> String {
+    fn protocol_line(&self) -> String {
         let others: Vec<&str> = self.versions.iter().map(String::as_str).collect();
         let others: Vec<&str> =
             others.into_iter().filter(|version| *version != self.version).collect();
@@ -214,7 +220,7 @@ impl Report {
         let mut notes: BTreeMap<&str, &str> = BTreeMap::new();
         for row in &self.fidelity {
             let cells: String =
-                row.verdicts.iter().map(|(_, fate, _)| format!("  {:10}", fate.word())).collect();
+                row.verdicts.iter().map(|(_, fate, _)| format!("  {:10}", fate.label())).collect();
             lines.push(format!("{:18}{cells}", row.feature).trim_end().to_owned());
             for (_, _, how) in row.verdicts.iter().filter(|(_, _, how)| !how.is_empty()) {
                 notes.entry(how).or_insert(row.feature);
@@ -230,11 +236,11 @@ impl Report {
         lines
     }
 
-    fn found(&self, layout: Layout) -> Vec<String> {
+    fn finding_lines(&self, layout: Layout) -> Vec<String> {
         if self.findings.is_empty() {
             return vec![layout.good("Nothing is wrong with its names and schemas.")];
         }
-        let told = |finding: &Finding| {
+        let told = |finding: &LintFinding| {
             let lead = format!("  {} ", first_line(&finding.item));
             layout.entry(
                 &lead,
@@ -248,14 +254,14 @@ impl Report {
     }
 }
 
-fn counted((name, count): &(&'static str, usize)) -> String {
+fn count_text((name, count): &(&'static str, usize)) -> String {
     match count {
         1 => format!("1 {}", name.trim_end_matches('s')),
         count => format!("{count} {name}"),
     }
 }
 
-fn listed(words: &[impl AsRef<str>]) -> String {
+fn joined(words: &[impl AsRef<str>]) -> String {
     match words {
         [] => "nothing".to_owned(),
         words => words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", "),
@@ -276,12 +282,12 @@ fn era_in_words(era: Era) -> &'static str {
     }
 }
 
-fn transport(reach: Reach, found: DetectedEra) -> &'static str {
+fn transport(reach: TargetKind, found: DetectedEra) -> &'static str {
     match (reach, found) {
-        (Reach::Child, _) => "stdio",
-        (Reach::Here, _) => "within this process",
-        (Reach::Http, DetectedEra::LegacySse) => "HTTP+SSE",
-        (Reach::Http, _) => "Streamable HTTP",
+        (TargetKind::Child, _) => "stdio",
+        (TargetKind::InProcess, _) => "within this process",
+        (TargetKind::Http, DetectedEra::LegacySse) => "HTTP+SSE",
+        (TargetKind::Http, _) => "Streamable HTTP",
     }
 }
 

@@ -34,11 +34,11 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let findings =
         runtime.block_on(site.diagnose()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
     match args.peer.json {
-        true => output::data(&format!("{}\n", document(&findings)))?,
-        false => output::data(&format!("{}\n", text(&site, &findings, Layout::of_stdout())))?,
+        true => output::write_data(&format!("{}\n", document(&findings)))?,
+        false => output::write_data(&format!("{}\n", text(&site, &findings, Layout::of_stdout())))?,
     }
     let wrong = findings.iter().filter(|finding| finding.is_ok == Some(false)).count();
-    super::judge(args, wrong)
+    super::fail_if_strict(args, wrong)
 }
 
 /// The name and the Application Password of the environment.

@@ -5,10 +5,10 @@ mod bridge;
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use super::vault::Vault;
+use super::secrets::ExtractedSecrets;
 
 /// Members that mean something here, or nothing that would have to be told.
-const KNOWN: [&str; 13] = [
+const KNOWN_MEMBERS: [&str; 13] = [
     "command",
     "args",
     "env",
@@ -25,11 +25,17 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// The table of one server; nothing if it cannot be reached by what it says.
-pub(super) fn table(name: &str, server: &OrderedValue, vault: &mut Vault) -> Option<String> {
+pub(super) fn table(
+    name: &str,
+    server: &OrderedValue,
+    vault: &mut ExtractedSecrets,
+) -> Option<String> {
     let mut lines = vec![format!("[upstreams.{name}]")];
     let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
     match (server["command"].as_str(), url) {
-        (Some(_), _) if bridge::is_one(server) => lines.extend(bridge::lines(name, server, vault)),
+        (Some(_), _) if bridge::is_bridge(server) => {
+            lines.extend(bridge::lines(name, server, vault))
+        }
         (Some(command), _) => lines.extend(program(name, command, server, vault)),
         (None, Some(url)) => {
             lines.push(format!("url = {}", quoted(&vault.url(name, url))));
@@ -48,7 +54,7 @@ pub(super) fn table(name: &str, server: &OrderedValue, vault: &mut Vault) -> Opt
     let unknown: Vec<String> = server
         .members()
         .iter()
-        .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
+        .filter(|(key, _)| !KNOWN_MEMBERS.contains(&key.as_str()))
         .map(|(key, _)| format!("`{key}`"))
         .collect();
     if !unknown.is_empty() {
@@ -59,9 +65,14 @@ pub(super) fn table(name: &str, server: &OrderedValue, vault: &mut Vault) -> Opt
     Some(lines.join("\n"))
 }
 
-fn program(name: &str, command: &str, server: &OrderedValue, vault: &mut Vault) -> Vec<String> {
+fn program(
+    name: &str,
+    command: &str,
+    server: &OrderedValue,
+    vault: &mut ExtractedSecrets,
+) -> Vec<String> {
     let mut words = vec![quoted(&vault.text(name, command))];
-    let args: Vec<String> = server["args"].items().iter().filter_map(plain).collect();
+    let args: Vec<String> = server["args"].items().iter().filter_map(scalar_text).collect();
     words.extend(vault.arguments(name, &args).iter().map(|arg| quoted(arg)));
     let mut lines = vec![format!("command = [{}]", words.join(", "))];
     if let Some(folder) = server["cwd"].as_str() {
@@ -80,14 +91,14 @@ fn entries(
     let entries: Vec<String> = table
         .members()
         .iter()
-        .filter_map(|(key, value)| Some((key, plain(value)?)))
+        .filter_map(|(key, value)| Some((key, scalar_text(value)?)))
         .map(|(key, value)| format!("{} = {}", quoted(key), quoted(&written(key, &value))))
         .collect();
     (!entries.is_empty()).then(|| format!("{key} = {{ {} }}", entries.join(", ")))
 }
 
 /// A text, or a number or boolean as text: environments know nothing else.
-fn plain(value: &OrderedValue) -> Option<String> {
+fn scalar_text(value: &OrderedValue) -> Option<String> {
     match value {
         OrderedValue::Leaf(Value::String(text)) => Some(text.clone()),
         OrderedValue::Leaf(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
@@ -107,7 +118,7 @@ mod tests {
     use super::*;
 
     pub(super) fn written(server: &Value) -> (Option<String>, Vec<String>) {
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         (table("srv", &server.clone().into(), &mut vault), vault.notes())
     }
 

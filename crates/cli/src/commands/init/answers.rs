@@ -7,17 +7,17 @@ use creole_gateway::plan::http::address;
 
 use crate::args::InitArgs;
 use crate::failure::Failure;
-use crate::words::words;
-use crate::{asking, output};
+use crate::shell_words::split_words;
+use crate::{output, terminal_prompt};
 
 /// The longest name of a server behind.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// What a person has.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct InitAnswers {
     pub(super) name: Option<String>,
-    pub(super) upstreams: Vec<(String, Reached)>,
+    pub(super) upstreams: Vec<(String, UpstreamTarget)>,
     /// Documents of OpenAPI, each a file or a URL.
     pub(super) documents: Vec<(String, String)>,
     pub(super) folders: Vec<(String, String)>,
@@ -28,20 +28,20 @@ pub(super) struct Answers {
 
 /// How a server behind is reached.
 #[derive(Debug, PartialEq)]
-pub(super) enum Reached {
+pub(super) enum UpstreamTarget {
     Url(String),
     Command(Vec<String>),
 }
 
-impl Answers {
+impl InitAnswers {
     /// What the command line says.
-    pub(super) fn given(args: &InitArgs) -> Result<Self, Failure> {
+    pub(super) fn from_args(args: &InitArgs) -> Result<Self, Failure> {
         let usage = |problem: String| Failure::Usage(problem);
         let pairs =
             |given: &[String]| given.iter().map(|entry| pair(entry)).collect::<Result<Vec<_>, _>>();
         let upstreams = args.upstreams.iter().map(|entry| {
             let (name, place) = pair(entry)?;
-            Ok((name, reached(&place)?))
+            Ok((name, parse_target(&place)?))
         });
         let databases = pairs(&args.databases).map_err(usage)?;
         for (_, place) in &databases {
@@ -69,18 +69,21 @@ impl Answers {
 
     /// Asks the person at the terminal.
     pub(super) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
-        output::talk(&format!("This writes {}. What do you have?", file.display()));
+        output::write_message(&format!("This writes {}. What do you have?", file.display()));
         for (number, what) in (1..).zip(KINDS) {
-            output::talk(&format!("  {number}  {what}"));
+            output::write_message(&format!("  {number}  {what}"));
         }
-        let chosen = asking::until("Their numbers, with commas; Enter for nothing yet: ", numbers)?;
+        let chosen = terminal_prompt::ask_until_valid(
+            "Their numbers, with commas; Enter for nothing yet: ",
+            numbers,
+        )?;
         for number in chosen {
             self.ask_for(number)?;
         }
         if self.http.is_none() {
             let question = "Clients start it by themselves. Enter if that is right, or an address to listen on for HTTP, \
                             such as 127.0.0.1:8080: ";
-            self.http = asking::until(question, |answer| match answer {
+            self.http = terminal_prompt::ask_until_valid(question, |answer| match answer {
                 "" => Ok(None),
                 answer => address(answer)
                     .map(Some)
@@ -92,31 +95,42 @@ impl Answers {
 
     /// Asks for one thing of the list.
     fn ask_for(&mut self, number: usize) -> Result<(), Failure> {
-        output::talk(&format!("{}:", KINDS[number - 1]));
+        output::write_message(&format!("{}:", KINDS[number - 1]));
         if number == KINDS.len() {
-            self.wordpress = Some(asking::until("  The address of its front page: ", url)?);
+            self.wordpress =
+                Some(terminal_prompt::ask_until_valid("  The address of its front page: ", url)?);
             return Ok(());
         }
-        let name = asking::until("  A name for it, such as files: ", name)?;
+        let name = terminal_prompt::ask_until_valid("  A name for it, such as files: ", name)?;
         match number {
             1 => {
-                let command = asking::until(
+                let command = terminal_prompt::ask_until_valid(
                     "  The command that starts it, such as npx -y some-server: ",
                     command,
                 )?;
-                self.upstreams.push((name, Reached::Command(command)));
+                self.upstreams.push((name, UpstreamTarget::Command(command)));
             }
             2 => {
-                let url = asking::until("  Its URL, such as https://example.com/mcp: ", url)?;
-                self.upstreams.push((name, Reached::Url(url)));
+                let url = terminal_prompt::ask_until_valid(
+                    "  Its URL, such as https://example.com/mcp: ",
+                    url,
+                )?;
+                self.upstreams.push((name, UpstreamTarget::Url(url)));
             }
-            3 => self
-                .documents
-                .push((name, asking::until("  The file or the URL of its document: ", something)?)),
-            4 => self.folders.push((name, asking::until("  The path of the folder: ", something)?)),
+            3 => self.documents.push((
+                name,
+                terminal_prompt::ask_until_valid(
+                    "  The file or the URL of its document: ",
+                    non_empty,
+                )?,
+            )),
+            4 => self.folders.push((
+                name,
+                terminal_prompt::ask_until_valid("  The path of the folder: ", non_empty)?,
+            )),
             _ => {
                 let question = "  Where it is, sqlite:FILE or postgres://USER@HOST/DATABASE: ";
-                self.databases.push((name, asking::until(question, database)?));
+                self.databases.push((name, terminal_prompt::ask_until_valid(question, database)?));
             }
         }
         Ok(())
@@ -149,26 +163,26 @@ fn pair(entry: &str) -> Result<(String, String), String> {
     let (given, value) = entry
         .split_once('=')
         .ok_or_else(|| format!("`{entry}` has no name: write `NAME=VALUE`"))?;
-    Ok((name(given)?, something(value)?))
+    Ok((name(given)?, non_empty(value)?))
 }
 
 /// A name that a table may have.
 fn name(given: &str) -> Result<String, String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_name = !given.is_empty()
-        && given.len() <= LONGEST_NAME
+        && given.len() <= MAX_NAME
         && given.bytes().all(letter)
         && !given.contains("__")
         && !given.ends_with('_');
     match is_name {
         true => Ok(given.to_owned()),
         false => Err(format!(
-            "`{given}` is no plain name: write at most {LONGEST_NAME} letters, digits, `-` or single `_`"
+            "`{given}` is no plain name: write at most {MAX_NAME} letters, digits, `-` or single `_`"
         )),
     }
 }
 
-fn something(given: &str) -> Result<String, String> {
+fn non_empty(given: &str) -> Result<String, String> {
     match given.is_empty() || given.chars().any(char::is_control) {
         true => Err("it must not be empty or have control characters".to_owned()),
         false => Ok(given.to_owned()),
@@ -178,7 +192,7 @@ fn something(given: &str) -> Result<String, String> {
 fn url(given: &str) -> Result<String, String> {
     let is_url = given.starts_with("http://") || given.starts_with("https://");
     match is_url {
-        true => something(given),
+        true => non_empty(given),
         false => Err(format!("`{given}` is no URL: begin it with https:// or http://")),
     }
 }
@@ -186,7 +200,7 @@ fn url(given: &str) -> Result<String, String> {
 fn database(given: &str) -> Result<String, String> {
     let known = ["sqlite:", "postgres://", "postgresql://"];
     match known.iter().any(|scheme| given.starts_with(scheme)) {
-        true => something(given),
+        true => non_empty(given),
         false => Err(format!(
             "`{given}` is no database: write sqlite:FILE or postgres://USER@HOST/DATABASE"
         )),
@@ -194,14 +208,14 @@ fn database(given: &str) -> Result<String, String> {
 }
 
 fn command(given: &str) -> Result<Vec<String>, String> {
-    let words = words(&something(given)?)?;
+    let words = split_words(&non_empty(given)?)?;
     if words.is_empty() { Err("it names no program".to_owned()) } else { Ok(words) }
 }
 
-fn reached(given: &str) -> Result<Reached, String> {
+fn parse_target(given: &str) -> Result<UpstreamTarget, String> {
     match given.contains("://") && !given.contains(' ') {
-        true => url(given).map(Reached::Url),
-        false => command(given).map(Reached::Command),
+        true => url(given).map(UpstreamTarget::Url),
+        false => command(given).map(UpstreamTarget::Command),
     }
 }
 
@@ -211,10 +225,17 @@ mod tests {
 
     #[test]
     fn a_server_is_a_url_or_a_command_line() {
-        assert_eq!(reached("https://a/mcp"), Ok(Reached::Url("https://a/mcp".to_owned())));
+        assert_eq!(
+            parse_target("https://a/mcp"),
+            Ok(UpstreamTarget::Url("https://a/mcp".to_owned()))
+        );
         let words = ["npx", "-y", "a b"].map(str::to_owned).to_vec();
-        assert_eq!(reached("npx -y 'a b'"), Ok(Reached::Command(words)));
-        assert!(reached("ftp://a").is_err() && reached("").is_err() && reached("a 'b").is_err());
+        assert_eq!(parse_target("npx -y 'a b'"), Ok(UpstreamTarget::Command(words)));
+        assert!(
+            parse_target("ftp://a").is_err()
+                && parse_target("").is_err()
+                && parse_target("a 'b").is_err()
+        );
     }
 
     #[test]

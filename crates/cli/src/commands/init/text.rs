@@ -3,13 +3,13 @@
 use toml_edit::Value;
 
 use super::SCHEMA;
-use super::answers::{Answers, Reached};
+use super::answers::{InitAnswers, UpstreamTarget};
 
 /// The packs of a configuration that has nothing else.
 const PACKS: [&str; 3] = ["hello", "echo", "calculate"];
 
 /// The configuration as TOML.
-pub(super) fn configuration(answers: &Answers) -> String {
+pub(super) fn configuration(answers: &InitAnswers) -> String {
     let mut parts = vec![head(answers)];
     parts.extend(answers.upstreams.iter().map(|(name, reached)| upstream(name, reached)));
     parts.extend(answers.documents.iter().map(|(name, place)| document(name, place)));
@@ -25,7 +25,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn head(answers: &Answers) -> String {
+fn head(answers: &InitAnswers) -> String {
     let name = quoted(answers.name.as_deref().unwrap_or("creole"));
     let packs = match (answers.wordpress.is_some(), answers.is_empty()) {
         (true, _) => {
@@ -50,13 +50,13 @@ fn head(answers: &Answers) -> String {
     )
 }
 
-fn upstream(name: &str, reached: &Reached) -> String {
+fn upstream(name: &str, reached: &UpstreamTarget) -> String {
     let what = match reached {
-        Reached::Url(url) => format!(
+        UpstreamTarget::Url(url) => format!(
             "url = {}\n# headers = {{ Authorization = \"Bearer ${{TOKEN}}\" }}\n",
             quoted(url)
         ),
-        Reached::Command(words) => {
+        UpstreamTarget::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!(
                 "command = [{}]\n# What it finds in its environment, besides what every program needs:\n\
@@ -131,7 +131,7 @@ fn wordpress(url: &str) -> String {
     )
 }
 
-fn http(answers: &Answers) -> String {
+fn http(answers: &InitAnswers) -> String {
     let (mark, listen) = match answers.http {
         Some(address) => ("", address.to_string()),
         None => ("# ", "127.0.0.1:8080".to_owned()),
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    fn holds(answers: &Answers) -> String {
+    fn holds(answers: &InitAnswers) -> String {
         let text = configuration(answers);
         let any = |_: &str| Ok("x".to_owned());
         let loaded =
@@ -166,32 +166,35 @@ mod tests {
     fn every_configuration_holds() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let command = vec!["npx".to_owned(), "a \"b\"".to_owned()];
-        let text = holds(&Answers {
+        let text = holds(&InitAnswers {
             name: Some("te\"am".to_owned()),
             upstreams: vec![
-                ("files".to_owned(), Reached::Command(command)),
-                ("far".to_owned(), Reached::Url("https://example.com/mcp".to_owned())),
+                ("files".to_owned(), UpstreamTarget::Command(command)),
+                ("far".to_owned(), UpstreamTarget::Url("https://example.com/mcp".to_owned())),
             ],
             folders: vec![pair("docs", "src")],
             databases: vec![pair("shop", "sqlite:shop.db"), pair("big", "postgres://ann@db/shop")],
             wordpress: Some("https://example.org".to_owned()),
             http: Some(([127, 0, 0, 1], 8080).into()),
-            ..Answers::default()
+            ..InitAnswers::default()
         });
         assert!(text.starts_with("#:schema ./creole.schema.json\n"), "{text}");
         assert!(text.contains("\n[http]\nlisten = \"127.0.0.1:8080\"\n"), "{text}");
-        let empty = holds(&Answers::default());
+        let empty = holds(&InitAnswers::default());
         assert!(empty.contains("packs = [\"hello\", \"echo\", \"calculate\"]\n"), "{empty}");
         assert!(empty.contains("# [http]\n"), "{empty}");
     }
 
     #[test]
     fn what_stands_in_comments_holds_as_well() {
-        let answers = Answers {
+        let answers = InitAnswers {
             databases: vec![("shop".to_owned(), "postgres://ann@db/shop".to_owned())],
-            upstreams: vec![("far".to_owned(), Reached::Url("https://example.com/mcp".to_owned()))],
+            upstreams: vec![(
+                "far".to_owned(),
+                UpstreamTarget::Url("https://example.com/mcp".to_owned()),
+            )],
             folders: vec![("docs".to_owned(), "src".to_owned())],
-            ..Answers::default()
+            ..InitAnswers::default()
         };
         let is_key = |line: &str| {
             line.starts_with("# ") && (line.contains(" = ") || line.starts_with("# ["))

@@ -3,13 +3,13 @@
 use std::env;
 use std::path::PathBuf;
 
-use super::Entry;
-use super::edit::Member;
+use super::ClientEntry;
+use super::edit::MemberValue;
 use crate::args::ClientName;
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ClientApp {
     name: ClientName,
     /// What people call it.
     pub(super) title: &'static str,
@@ -23,8 +23,8 @@ pub(super) struct Client {
 
 /// The folders of a person that files are in.
 #[derive(Debug)]
-pub(super) struct Homes {
-    pub(super) system: System,
+pub(super) struct HomeFolders {
+    pub(super) system: OperatingSystem,
     pub(super) home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
     pub(super) config: Option<PathBuf>,
@@ -34,22 +34,22 @@ pub(super) struct Homes {
 
 /// The systems that keep files at different places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum System {
+pub(super) enum OperatingSystem {
     MacOs,
     Windows,
     Other,
 }
 
-impl Homes {
+impl HomeFolders {
     pub(super) fn of_environment() -> Self {
         let folder =
             |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let system = match env::consts::OS {
-            "macos" => System::MacOs,
-            "windows" => System::Windows,
-            _ => System::Other,
+            "macos" => OperatingSystem::MacOs,
+            "windows" => OperatingSystem::Windows,
+            _ => OperatingSystem::Other,
         };
-        let home = if system == System::Windows { "USERPROFILE" } else { "HOME" };
+        let home = if system == OperatingSystem::Windows { "USERPROFILE" } else { "HOME" };
         Self {
             system,
             home: folder(home),
@@ -61,9 +61,9 @@ impl Homes {
     /// The folder that programs keep their settings in.
     fn settings(&self) -> Option<PathBuf> {
         match self.system {
-            System::MacOs => Some(self.home.as_ref()?.join("Library/Application Support")),
-            System::Windows => self.data.clone(),
-            System::Other => self.dot_config(),
+            OperatingSystem::MacOs => Some(self.home.as_ref()?.join("Library/Application Support")),
+            OperatingSystem::Windows => self.data.clone(),
+            OperatingSystem::Other => self.dot_config(),
         }
     }
 
@@ -72,8 +72,8 @@ impl Homes {
     }
 }
 
-impl Client {
-    pub(super) fn named(name: ClientName) -> Self {
+impl ClientApp {
+    pub(super) fn by_name(name: ClientName) -> Self {
         let of = |title, keys, has_type, hint| Self { name, title, keys, has_type, hint };
         match name {
             ClientName::ClaudeDesktop => of(
@@ -101,7 +101,7 @@ impl Client {
     }
 
     /// The file of the user.
-    pub(super) fn user_file(&self, homes: &Homes) -> Option<PathBuf> {
+    pub(super) fn user_file(&self, homes: &HomeFolders) -> Option<PathBuf> {
         Some(match self.name {
             ClientName::ClaudeDesktop => {
                 homes.settings()?.join("Claude/claude_desktop_config.json")
@@ -110,9 +110,9 @@ impl Client {
             ClientName::Cursor => homes.home.as_ref()?.join(".cursor/mcp.json"),
             ClientName::Vscode => homes.settings()?.join("Code/User/mcp.json"),
             ClientName::Zed => match homes.system {
-                System::Windows => homes.data.as_ref()?.join("Zed/settings.json"),
-                System::MacOs => homes.home.as_ref()?.join(".config/zed/settings.json"),
-                System::Other => homes.dot_config()?.join("zed/settings.json"),
+                OperatingSystem::Windows => homes.data.as_ref()?.join("Zed/settings.json"),
+                OperatingSystem::MacOs => homes.home.as_ref()?.join(".config/zed/settings.json"),
+                OperatingSystem::Other => homes.dot_config()?.join("zed/settings.json"),
             },
         })
     }
@@ -130,13 +130,13 @@ impl Client {
     }
 
     /// The members of an entry.
-    pub(super) fn members(&self, entry: &Entry) -> Vec<(&'static str, Member)> {
+    pub(super) fn members(&self, entry: &ClientEntry) -> Vec<(&'static str, MemberValue)> {
         let mut members = Vec::new();
         if self.has_type {
-            members.push(("type", Member::Text("stdio".to_owned())));
+            members.push(("type", MemberValue::Text("stdio".to_owned())));
         }
-        members.push(("command", Member::Text(entry.command.clone())));
-        members.push(("args", Member::List(entry.args.clone())));
+        members.push(("command", MemberValue::Text(entry.command.clone())));
+        members.push(("args", MemberValue::List(entry.args.clone())));
         members
     }
 }
@@ -147,15 +147,20 @@ mod tests {
 
     use super::*;
 
-    fn files(homes: &Homes) -> Vec<String> {
-        let file = |name: &ClientName| Client::named(*name).user_file(homes).unwrap();
+    fn files(homes: &HomeFolders) -> Vec<String> {
+        let file = |name: &ClientName| ClientApp::by_name(*name).user_file(homes).unwrap();
         ClientName::value_variants().iter().map(|name| file(name).display().to_string()).collect()
     }
 
     #[test]
     fn each_system_has_its_places() {
         let home = Some(PathBuf::from("/h"));
-        let linux = Homes { system: System::Other, home: home.clone(), config: None, data: None };
+        let linux = HomeFolders {
+            system: OperatingSystem::Other,
+            home: home.clone(),
+            config: None,
+            data: None,
+        };
         assert_eq!(
             files(&linux),
             [
@@ -167,9 +172,14 @@ mod tests {
             ]
         );
         let config = Some(PathBuf::from("/c"));
-        let moved = Homes { config, ..linux };
+        let moved = HomeFolders { config, ..linux };
         assert_eq!(files(&moved)[3..], ["/c/Code/User/mcp.json", "/c/zed/settings.json"]);
-        let mac = Homes { system: System::MacOs, home: home.clone(), config: None, data: None };
+        let mac = HomeFolders {
+            system: OperatingSystem::MacOs,
+            home: home.clone(),
+            config: None,
+            data: None,
+        };
         assert_eq!(
             files(&mac)[0],
             "/h/Library/Application Support/Claude/claude_desktop_config.json"
@@ -179,10 +189,11 @@ mod tests {
             ["/h/Library/Application Support/Code/User/mcp.json", "/h/.config/zed/settings.json"]
         );
         let data = Some(PathBuf::from("/d"));
-        let windows = Homes { system: System::Windows, home, config: None, data };
+        let windows = HomeFolders { system: OperatingSystem::Windows, home, config: None, data };
         assert_eq!(files(&windows)[0], "/d/Claude/claude_desktop_config.json");
         assert_eq!(files(&windows)[3..], ["/d/Code/User/mcp.json", "/d/Zed/settings.json"]);
-        let nowhere = Homes { system: System::Other, home: None, config: None, data: None };
-        assert_eq!(Client::named(ClientName::Cursor).user_file(&nowhere), None);
+        let nowhere =
+            HomeFolders { system: OperatingSystem::Other, home: None, config: None, data: None };
+        assert_eq!(ClientApp::by_name(ClientName::Cursor).user_file(&nowhere), None);
     }
 }

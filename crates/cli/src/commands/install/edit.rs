@@ -8,12 +8,12 @@ use crate::jsonc;
 
 /// The value of a member.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Member {
+pub(super) enum MemberValue {
     Text(String),
     List(Vec<String>),
 }
 
-impl Member {
+impl MemberValue {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
@@ -38,7 +38,7 @@ pub(super) fn with_entry(
     text: &str,
     keys: &[&str],
     name: &str,
-    members: &[(&str, Member)],
+    members: &[(&str, MemberValue)],
 ) -> Result<String, String> {
     if jsonc::is_too_deep(text) {
         return Err("is nested too deep to be changed".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn with_entry(
         .map_err(|error| format!("is no JSON, so it is not changed: {error}"))?;
     let mut object = root.object_value_or_create().ok_or("holds no JSON object")?;
     for key in keys {
-        object = below(&object, key)?;
+        object = child_object(&object, key)?;
     }
     let known = object.get(name).and_then(|known| known.value());
     let known =
@@ -69,7 +69,7 @@ pub(super) fn with_entry(
 }
 
 /// Puts in what differs, so that an entry which is right already stays as it was written.
-fn change(known: &CstObject, members: &[(&str, Member)]) {
+fn change(known: &CstObject, members: &[(&str, MemberValue)]) {
     for (key, member) in members {
         let property = known.get(key);
         let now = property.as_ref().and_then(|property| {
@@ -83,7 +83,7 @@ fn change(known: &CstObject, members: &[(&str, Member)]) {
     }
 }
 
-fn below(object: &CstObject, key: &str) -> Result<CstObject, String> {
+fn child_object(object: &CstObject, key: &str) -> Result<CstObject, String> {
     object.object_value_or_create(key).ok_or_else(|| format!("has a `{key}` that is no object"))
 }
 
@@ -93,8 +93,8 @@ mod tests {
 
     fn added(text: &str) -> Result<String, String> {
         let members = [
-            ("command", Member::Text("/bin/creole".to_owned())),
-            ("args", Member::List(vec!["serve".to_owned()])),
+            ("command", MemberValue::Text("/bin/creole".to_owned())),
+            ("args", MemberValue::List(vec!["serve".to_owned()])),
         ];
         with_entry(text, &["mcpServers"], "creole", &members)
     }

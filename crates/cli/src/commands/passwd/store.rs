@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::failure::Failure;
 
 /// How often and how long apart the lock of the folder is tried: five seconds in all.
-const TRIES: u32 = 50;
-const APART: Duration = Duration::from_millis(100);
+const LOCK_ATTEMPTS: u32 = 50;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The place of a file, kept from other runs of this command until it is dropped.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LockedFile {
     /// The file itself, where the path leads to it by links.
     path: PathBuf,
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Store {
     _lock: Option<File>,
 }
 
-impl Store {
+impl LockedFile {
     /// Waits until no other run of this command changes a file in the same folder.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |error: io::Error| cannot_write(path, &error);
@@ -78,10 +78,10 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
     use std::fs::TryLockError;
 
     let handle = File::open(folder)?;
-    for _ in 0..TRIES {
+    for _ in 0..LOCK_ATTEMPTS {
         match handle.try_lock() {
             Ok(()) => return Ok(Some(handle)),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(APART),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_DELAY),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }

@@ -19,7 +19,7 @@ const INTERRUPT: u8 = 3;
 pub(super) fn ask(prompt: &str) -> Result<Secret, Failure> {
     output::prompt(prompt);
     let typed = read_hidden(io::stdin());
-    output::talk("");
+    output::write_message("");
     match typed {
         Ok(Some(password)) => Ok(password),
         Ok(None) => Err(Failure::Passwd("interrupted; nothing was changed".to_owned())),

@@ -18,9 +18,9 @@ use creole_gateway::plan::{ClientScope, HttpPlan};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
-use super::premises::Premises;
-use super::renewal::Renewal;
-use super::served::Served;
+use super::instance::ServerInstance;
+use super::prerequisites::Prerequisites;
+use super::reload::Reloader;
 use super::signals::{self, Reload};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -28,9 +28,9 @@ use crate::output;
 
 /// Listens until it is told to end.
 pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
-    let premises = Premises::of(plan, Some(reached), args.dangerously_without_auth)?;
+    let premises = Prerequisites::of(plan, Some(reached), args.dangerously_without_auth)?;
     allow_many_files();
-    let runtime = super::runtime(&mut threads())?;
+    let runtime = super::runtime(&mut runtime_builder())?;
     let ended = runtime.block_on(listen(plan, reached, args, premises));
     // Whoever still computes has been given up by now.
     runtime.shutdown_background();
@@ -38,7 +38,7 @@ pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(
 }
 
 /// A pool, unless there is one core: then it would only get in its own way.
-fn threads() -> Builder {
+fn runtime_builder() -> Builder {
     match std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
         1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
@@ -49,13 +49,13 @@ async fn listen(
     plan: &Plan,
     reached: &HttpPlan,
     args: &ServeArgs,
-    premises: Premises,
+    premises: Prerequisites,
 ) -> Result<(), Failure> {
     if let Some(bytes) = reached.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
     }
     let drain = Drain::new();
-    let Premises { certificates, callers } = premises;
+    let Prerequisites { certificates, authenticator: callers } = premises;
     let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
     let cannot = |error| unheard(reached.listen, &error);
     let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
@@ -63,16 +63,16 @@ async fn listen(
     let mut reloads: Vec<Reload> = Vec::new();
     if let Some(certificates) = certificates {
         listener = listener.tls(Arc::clone(&certificates));
-        reloads.push(Box::new(move || reload(&certificates)));
+        reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
-    let renewal = Renewal::new(plan, args, served, callers, ClientScope::Many);
+    let renewal = Reloader::new(plan, args, served, callers, ClientScope::Many);
     renewal.watch();
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
-    output::talk(&invitation(plan, reached, address));
+    output::write_message(&connection_hint(plan, reached, address));
     if args.http.is_none() && stdin_is_a_pipe() {
         // Somebody may have started it to speak on stdin and stdout, and would wait for ever.
-        output::talk(
+        output::write_message(
             "creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them",
         );
     }
@@ -93,9 +93,9 @@ fn limits(reached: &HttpPlan) -> HttpLimits {
     }
 }
 
-fn reload(certificates: &Certificates) {
+fn reload_certificates(certificates: &Certificates) {
     if let Err(error) = certificates.reload() {
-        output::talk(&format!("error: {error}; the old certificate stays in use"));
+        output::write_message(&format!("error: {error}; the old certificate stays in use"));
     }
 }
 
@@ -124,7 +124,7 @@ fn stdin_is_a_pipe() -> bool {
 }
 
 /// What a person is told who wants to call.
-fn invitation(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
+fn connection_hint(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     let scheme = if reached.tls.is_some() { "https" } else { "http" };
     let line = |plan: &Plan| {
         let (name, path) = (&plan.server.name, path(plan, reached));
@@ -140,16 +140,16 @@ async fn router(
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
-) -> Result<(Router<McpEndpoint>, Vec<Served>), Failure> {
+) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>), Failure> {
     let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
     let mut all = Vec::new();
     for (place, plan) in plan.split().iter().enumerate() {
         // The oldest transport has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
-        let served = Served::new(plan, args, Affinity::Principal).await?;
+        let served = ServerInstance::new(plan, args, Affinity::Principal).await?;
         let endpoint = endpoint(&served, reached, drain, old_sse.clone());
-        let entrance = served.entrance.clone();
+        let entrance = served.site_gate.clone();
         all.push(served);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
@@ -177,13 +177,13 @@ fn path<'a>(plan: &'a Plan, reached: &'a HttpPlan) -> &'a str {
 
 /// The endpoint of one server, which ends with the process.
 fn endpoint(
-    served: &Served,
+    served: &ServerInstance,
     reached: &HttpPlan,
     drain: &Drain,
     old_sse: Option<String>,
 ) -> McpEndpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
-    let peers = served.peers.clone();
+    let peers = served.replicas.clone();
     let endpoint = McpEndpoint::new(
         service,
         EndpointSettings { legacy_sse_path: old_sse, replicas: peers, ..settings(reached, state) },

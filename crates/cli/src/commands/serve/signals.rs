@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use creole::transport::http::Drain;
 
-use super::renewal::Renewal;
+use super::reload::Reloader;
 use crate::output;
 
 /// Something besides the configuration that is read again on request; it says what came of it where that matters.
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
 
 /// Listens to signals from now on, for as long as the process lives.
-pub(super) fn listen(drain: Drain, renewal: Arc<Renewal>, reloads: Vec<Reload>) -> io::Result<()> {
+pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>) -> io::Result<()> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         let mut asked = false;
         while let Some(wish) = signals.next().await {
             match wish {
-                Wish::Reload => {
+                Signal::Reload => {
                     reloads.iter().for_each(|reload| reload());
                     // A server behind may take its time; signals do not wait for it.
                     let renewal = Arc::clone(&renewal);
-                    tokio::spawn(async move { renewal.read_again().await });
+                    tokio::spawn(async move { renewal.reload_and_report().await });
                 }
-                Wish::End if asked => drain.end(),
-                Wish::End => {
+                Signal::End if asked => drain.end(),
+                Signal::End => {
                     asked = true;
-                    output::talk(
+                    output::write_message(
                         "creole: ends when its calls have; a second signal ends it at once",
                     );
                     drain.begin();
@@ -41,25 +41,25 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Renewal>, reloads: Vec<Reload>) 
 /// Listens to the signal that has the configuration read again, for as long as the process lives; others mean what they
 /// always mean.
 #[cfg(unix)]
-pub(super) fn listen_for_reloads(renewal: &Arc<Renewal>) -> io::Result<()> {
+pub(super) fn listen_for_reloads(renewal: &Arc<Reloader>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut hang_up = signal(SignalKind::hangup())?;
     let renewal = Arc::clone(renewal);
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
-            renewal.read_again().await;
+            renewal.reload_and_report().await;
         }
     });
     Ok(())
 }
 
 #[cfg(not(unix))]
-pub(super) fn listen_for_reloads(_: &Arc<Renewal>) -> io::Result<()> {
+pub(super) fn listen_for_reloads(_: &Arc<Reloader>) -> io::Result<()> {
     Ok(())
 }
 
-enum Wish {
+enum Signal {
     End,
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a signal for it"))]
     Reload,
@@ -84,11 +84,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Option<Wish> {
+    async fn next(&mut self) -> Option<Signal> {
         tokio::select! {
-            told = self.terminate.recv() => told.map(|()| Wish::End),
-            told = self.interrupt.recv() => told.map(|()| Wish::End),
-            told = self.hang_up.recv() => told.map(|()| Wish::Reload),
+            told = self.terminate.recv() => told.map(|()| Signal::End),
+            told = self.interrupt.recv() => told.map(|()| Signal::End),
+            told = self.hang_up.recv() => told.map(|()| Signal::Reload),
         }
     }
 }
@@ -102,7 +102,7 @@ impl Signals {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> Option<Wish> {
-        tokio::signal::ctrl_c().await.ok().map(|()| Wish::End)
+    async fn next(&mut self) -> Option<Signal> {
+        tokio::signal::ctrl_c().await.ok().map(|()| Signal::End)
     }
 }

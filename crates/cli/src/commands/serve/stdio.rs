@@ -10,9 +10,9 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::premises::Premises;
-use super::renewal::Renewal;
-use super::served::Served;
+use super::instance::ServerInstance;
+use super::prerequisites::Prerequisites;
+use super::reload::Reloader;
 use super::signals;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -26,40 +26,40 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
                        with --server NAME, or serve all with --http ADDRESS";
         return Err(Failure::Refused(several.to_owned()));
     };
-    Premises::of(plan, None, true)?;
+    Prerequisites::of(plan, None, true)?;
     if io::stdin().is_terminal() {
-        output::talk(&invitation(plan));
+        output::write_message(&terminal_hint(plan));
     }
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let served = Served::new(only, args, Affinity::Single).await?;
+        let served = ServerInstance::new(only, args, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = Renewal::new(plan, args, vec![served], None, ClientScope::Single);
+        let renewal = Reloader::new(plan, args, vec![served], None, ClientScope::Single);
         renewal.watch();
-        if renewal.is_of_a_file() {
+        if renewal.has_file() {
             let told = signals::listen_for_reloads(&renewal);
             told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
         }
         let ended = service.serve_stdio().await;
         drop(service);
-        ended_with(ended, renewal.close()).await
+        close_upstreams(ended, renewal.close()).await
     })
 }
 
 /// How long the servers behind may take to end once nobody hears what comes of it.
-const UNHEARD: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Ends the servers behind. When the client is gone, no more time is given to them than that: whoever is left is killed
 /// as the runtime ends.
-pub(crate) async fn ended_with(
+pub(crate) async fn close_upstreams(
     ended: io::Result<EndReason>,
     closing: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     match ended {
         Ok(EndReason::InputClosed) => closing.await,
         // What did not end by then does not matter any more.
-        _ => _ = timeout(UNHEARD, closing).await,
+        _ => _ = timeout(CLOSE_TIMEOUT, closing).await,
     }
     ended
         .map(drop)
@@ -67,7 +67,7 @@ pub(crate) async fn ended_with(
 }
 
 /// What a person at a terminal is told, who would otherwise see nothing happen.
-fn invitation(plan: &Plan) -> String {
+fn terminal_hint(plan: &Plan) -> String {
     format!(
         "creole: `{}` speaks MCP on stdin and stdout and waits for a client to start it; to try it by \
          hand: echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | creole serve",

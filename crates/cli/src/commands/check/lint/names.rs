@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The longest name that every client takes.
-const LONGEST: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Looks at the names of one list.
 pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
@@ -18,11 +18,11 @@ pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
             add(name, format!("has `{odd}` in its name: some clients take only A-Z a-z 0-9 _ -"));
         }
         let length = name.chars().count();
-        if length > LONGEST {
-            add(name, format!("has a name of {length} letters: some clients take only {LONGEST}"));
+        if length > MAX_NAME {
+            add(name, format!("has a name of {length} letters: some clients take only {MAX_NAME}"));
         }
     }
-    look_alikes(names, add);
+    confusables(names, add);
 }
 
 fn is_safe(letter: char) -> bool {
@@ -42,7 +42,7 @@ pub(super) fn duplicates(names: &[&str], add: &mut impl FnMut(&str, String)) {
 }
 
 /// Names that differ only in what is hardly seen.
-fn look_alikes(names: &[&str], add: &mut impl FnMut(&str, String)) {
+fn confusables(names: &[&str], add: &mut impl FnMut(&str, String)) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for name in names {
         match seen.get(&skeleton(name)) {

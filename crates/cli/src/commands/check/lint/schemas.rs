@@ -5,7 +5,7 @@ use creole::schema::Schema;
 use serde_json::Value;
 
 /// How deep a schema is looked into.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What is told of a schema that says in each property whether it is required.
 pub(super) const REQUIRED: &str = "writes `\"required\": true` into its schema, as JSON Schema did until draft 3: \
@@ -17,19 +17,19 @@ pub(super) fn lint(tool: &Value, add: &mut impl FnMut(String)) {
         None => {
             add("has no `inputSchema`: write `{\"type\":\"object\"}` for no arguments".to_owned())
         }
-        Some(schema) => input(schema, add),
+        Some(schema) => lint_input(schema, add),
     }
     if let Some(schema) = tool.get("outputSchema") {
-        any("outputSchema", schema, add);
+        lint_schema("outputSchema", schema, add);
     }
 }
 
-fn input(schema: &Value, add: &mut impl FnMut(String)) {
+fn lint_input(schema: &Value, add: &mut impl FnMut(String)) {
     if schema["type"] != "object" {
         add("has an `inputSchema` without `\"type\": \"object\"`, which every revision demands"
             .to_owned());
     }
-    any("inputSchema", schema, add);
+    lint_schema("inputSchema", schema, add);
     if let Err(error) = MirroredHeader::find_all(&schema.to_string()) {
         add(format!("has a header for an argument that clients must refuse: {error}"));
     }
@@ -42,9 +42,9 @@ fn input(schema: &Value, add: &mut impl FnMut(String)) {
 }
 
 /// Looks at any schema.
-fn any(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
-    let mut flags = Flags::default();
-    walk(schema, DEPTH, &mut flags);
+fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
+    let mut flags = SchemaFlags::default();
+    walk(schema, MAX_DEPTH, &mut flags);
     if let Some(reference) = flags.remote {
         add(format!("refers in its `{what}` to `{reference}`, which clients must not fetch"));
         return;
@@ -62,12 +62,12 @@ fn any(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
 }
 
 #[derive(Default)]
-struct Flags {
+struct SchemaFlags {
     remote: Option<String>,
     has_boolean_required: bool,
 }
 
-fn walk(schema: &Value, depth: usize, flags: &mut Flags) {
+fn walk(schema: &Value, depth: usize, flags: &mut SchemaFlags) {
     let Some(deeper) = depth.checked_sub(1) else { return };
     match schema {
         Value::Object(members) => {

@@ -3,21 +3,21 @@
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use super::{entries, plain, quoted};
-use crate::commands::import::vault::Vault;
+use super::{entries, quoted, scalar_text};
+use crate::commands::import::secrets::ExtractedSecrets;
 
 /// The program, with or without a version.
 const PROGRAM: &str = "mcp-remote";
 
 /// Whether a server is such a program.
-pub(super) fn is_one(server: &OrderedValue) -> bool {
-    address(server).is_some()
+pub(super) fn is_bridge(server: &OrderedValue) -> bool {
+    bridged_address(server).is_some()
 }
 
 /// The words behind the program, of which the first is the address.
-fn address(server: &OrderedValue) -> Option<Vec<String>> {
+fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
     let command = server["command"].as_str()?.to_owned();
-    let words = server["args"].items().iter().filter_map(plain);
+    let words = server["args"].items().iter().filter_map(scalar_text);
     let mut words = std::iter::once(command).chain(words);
     let is_program = |word: &String| {
         let last = word.rsplit('/').next().unwrap_or_default();
@@ -30,8 +30,12 @@ fn address(server: &OrderedValue) -> Option<Vec<String>> {
 }
 
 /// The address and the headers; what else it was told is said to be left out.
-pub(super) fn lines(name: &str, server: &OrderedValue, vault: &mut Vault) -> Vec<String> {
-    let words = address(server).unwrap_or_default();
+pub(super) fn lines(
+    name: &str,
+    server: &OrderedValue,
+    vault: &mut ExtractedSecrets,
+) -> Vec<String> {
+    let words = bridged_address(server).unwrap_or_default();
     let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
     let url = words.next().unwrap_or_default();
     let (mut headers, mut others) = (OrderedValue::Object(Vec::new()), Vec::new());
@@ -57,7 +61,7 @@ pub(super) fn lines(name: &str, server: &OrderedValue, vault: &mut Vault) -> Vec
 fn with_variables(word: &str, env: &OrderedValue) -> String {
     let mut word = word.to_owned();
     for (key, value) in env.members() {
-        word = word.replace(&format!("${{{key}}}"), &plain(value).unwrap_or_default());
+        word = word.replace(&format!("${{{key}}}"), &scalar_text(value).unwrap_or_default());
     }
     word
 }
@@ -103,7 +107,7 @@ headers = { \"X-Team\" = \"a\" }
 
     #[test]
     fn a_program_that_is_no_bridge_stays_one() {
-        let is_one = |server: Value| is_one(&server.into());
+        let is_one = |server: Value| is_bridge(&server.into());
         assert!(!is_one(
             json!({ "command": "npx", "args": ["-y", "other", "https://example.com/mcp"] })
         ));

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::format::Format;
+use super::format::TextFormat;
 
 /// A field of a form.
 #[derive(Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct FormField<'a> {
     name: &'a str,
     schema: &'a Value,
     is_required: bool,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 #[derive(Debug, PartialEq)]
-enum Kind {
+enum FieldKind {
     Text,
     /// Text of a certain form.
-    Formatted(Format),
-    Whole,
+    Formatted(TextFormat),
+    Integer,
     Number,
     Boolean,
     /// One of these: each value with what it is called.
@@ -27,17 +27,19 @@ enum Kind {
     Choices(Vec<(Value, String)>),
 }
 
-impl<'a> Field<'a> {
+impl<'a> FormField<'a> {
     pub(super) fn new(name: &'a str, schema: &'a Value, is_required: bool) -> Self {
         let kind = match (choices(schema), schema["type"].as_str()) {
-            (Some(choices), _) => Kind::Choice(choices),
-            (None, Some("array")) => choices(&schema["items"]).map_or(Kind::Text, Kind::Choices),
-            (None, Some("integer")) => Kind::Whole,
-            (None, Some("number")) => Kind::Number,
-            (None, Some("boolean")) => Kind::Boolean,
-            _ => match schema["format"].as_str().and_then(Format::named) {
-                Some(format) => Kind::Formatted(format),
-                None => Kind::Text,
+            (Some(choices), _) => FieldKind::Choice(choices),
+            (None, Some("array")) => {
+                choices(&schema["items"]).map_or(FieldKind::Text, FieldKind::Choices)
+            }
+            (None, Some("integer")) => FieldKind::Integer,
+            (None, Some("number")) => FieldKind::Number,
+            (None, Some("boolean")) => FieldKind::Boolean,
+            _ => match schema["format"].as_str().and_then(TextFormat::by_name) {
+                Some(format) => FieldKind::Formatted(format),
+                None => FieldKind::Text,
             },
         };
         Self { name, schema, is_required, kind }
@@ -50,7 +52,7 @@ impl<'a> Field<'a> {
         if let Some(description) = text("description") {
             lines.push_str(&format!(": {description}"));
         }
-        if let Kind::Choice(choices) | Kind::Choices(choices) = &self.kind {
+        if let FieldKind::Choice(choices) | FieldKind::Choices(choices) = &self.kind {
             for (number, (_, title)) in choices.iter().enumerate() {
                 lines.push_str(&format!("\n    {}  {title}", number + 1));
             }
@@ -60,18 +62,18 @@ impl<'a> Field<'a> {
             (None, true) => "required".to_owned(),
             (None, false) => "Enter for none".to_owned(),
         };
-        format!("{lines}\n    {}, {need}: ", self.wanted())
+        format!("{lines}\n    {}, {need}: ", self.expected())
     }
 
     /// A value as the form calls it.
     fn title_of(&self, value: &Value) -> String {
         let choices = match &self.kind {
-            Kind::Choice(choices) | Kind::Choices(choices) => choices.as_slice(),
+            FieldKind::Choice(choices) | FieldKind::Choices(choices) => choices.as_slice(),
             _ => &[],
         };
         let title = |value: &Value| {
             let choice = choices.iter().find(|(known, _)| known == value);
-            choice.map_or_else(|| plain(value), |(_, title)| title.clone())
+            choice.map_or_else(|| value_text(value), |(_, title)| title.clone())
         };
         match value {
             Value::Array(values) if !choices.is_empty() => {
@@ -81,15 +83,15 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn wanted(&self) -> &'static str {
+    fn expected(&self) -> &'static str {
         match &self.kind {
-            Kind::Text => "text",
-            Kind::Formatted(format) => format.wanted(),
-            Kind::Whole => "whole number",
-            Kind::Number => "number",
-            Kind::Boolean => "yes or no",
-            Kind::Choice(_) => "its number",
-            Kind::Choices(_) => "their numbers, with commas",
+            FieldKind::Text => "text",
+            FieldKind::Formatted(format) => format.expected(),
+            FieldKind::Integer => "whole number",
+            FieldKind::Number => "number",
+            FieldKind::Boolean => "yes or no",
+            FieldKind::Choice(_) => "its number",
+            FieldKind::Choices(_) => "their numbers, with commas",
         }
     }
 
@@ -98,28 +100,28 @@ impl<'a> Field<'a> {
         if line.is_empty() {
             return match (self.schema.get("default"), self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),
-                (None, true) => Err(format!("it is required: write {}", self.wanted())),
+                (None, true) => Err(format!("it is required: write {}", self.expected())),
                 (None, false) => Ok(None),
             };
         }
-        let wrong = || format!("`{line}` is not understood: write {}", self.wanted());
+        let wrong = || format!("`{line}` is not understood: write {}", self.expected());
         let value = match &self.kind {
-            Kind::Text => json!(line),
-            Kind::Formatted(format) if format.takes(line) => json!(line),
-            Kind::Formatted(_) => return Err(wrong()),
-            Kind::Whole => json!(line.parse::<i64>().map_err(|_| wrong())?),
-            Kind::Number => {
+            FieldKind::Text => json!(line),
+            FieldKind::Formatted(format) if format.matches(line) => json!(line),
+            FieldKind::Formatted(_) => return Err(wrong()),
+            FieldKind::Integer => json!(line.parse::<i64>().map_err(|_| wrong())?),
+            FieldKind::Number => {
                 let number = line.parse::<f64>().ok().filter(|number| number.is_finite());
                 json!(number.ok_or_else(wrong)?)
             }
-            Kind::Boolean => match line.to_lowercase().as_str() {
+            FieldKind::Boolean => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" => json!(true),
                 "n" | "no" | "false" => json!(false),
                 _ => return Err(wrong()),
             },
-            Kind::Choice(choices) => pick(choices, line).ok_or_else(wrong)?,
-            Kind::Choices(choices) => {
-                let picked = line.split(',').map(|word| pick(choices, word.trim()));
+            FieldKind::Choice(choices) => pick_choice(choices, line).ok_or_else(wrong)?,
+            FieldKind::Choices(choices) => {
+                let picked = line.split(',').map(|word| pick_choice(choices, word.trim()));
                 Value::Array(picked.collect::<Option<_>>().ok_or_else(wrong)?)
             }
         };
@@ -128,10 +130,11 @@ impl<'a> Field<'a> {
 }
 
 /// The choice of this number, value or title.
-fn pick(choices: &[(Value, String)], word: &str) -> Option<Value> {
+fn pick_choice(choices: &[(Value, String)], word: &str) -> Option<Value> {
     let by_number =
         word.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
-    let by_name = || choices.iter().find(|(value, title)| title == word || plain(value) == word);
+    let by_name =
+        || choices.iter().find(|(value, title)| title == word || value_text(value) == word);
     by_number.or_else(by_name).map(|(value, _)| value.clone())
 }
 
@@ -141,21 +144,21 @@ fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
     if let Some(titled) = titled {
         let one = |choice: &Value| {
             let value = choice.get("const")?.clone();
-            let title = choice["title"].as_str().map_or_else(|| plain(&value), str::to_owned);
+            let title = choice["title"].as_str().map_or_else(|| value_text(&value), str::to_owned);
             Some((value, title))
         };
         return titled.iter().map(one).collect();
     }
     let values = schema["enum"].as_array()?;
     let title = |index: usize, value: &Value| {
-        schema["enumNames"][index].as_str().map_or_else(|| plain(value), str::to_owned)
+        schema["enumNames"][index].as_str().map_or_else(|| value_text(value), str::to_owned)
     };
     let with_title = |(index, value): (usize, &Value)| (value.clone(), title(index, value));
     Some(values.iter().enumerate().map(with_title).collect())
 }
 
 /// A value as a person would write it.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn choices_are_numbered_and_found_by_number_or_name() {
         let schema = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]});
-        let field = Field::new("colour", &schema, true);
+        let field = FormField::new("colour", &schema, true);
         let expected = "  colour\n    1  Red\n    2  Green\n    its number, required: ";
         assert_eq!(field.prompt(), expected);
         assert_eq!(field.read("2"), Ok(Some(json!("g"))));
@@ -178,7 +181,7 @@ mod tests {
     fn several_may_be_chosen_where_the_form_says_so() {
         let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
         let schema = json!({"type": "array", "items": items});
-        let field = Field::new("letters", &schema, false);
+        let field = FormField::new("letters", &schema, false);
         assert_eq!(field.read("1, 2"), Ok(Some(json!(["a", "b"]))));
         assert_eq!(field.read(""), Ok(None));
         assert!(field.read("1,9").is_err());
@@ -188,16 +191,16 @@ mod tests {
     fn a_default_is_told_by_its_title() {
         let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
         let schema = json!({"type": "array", "items": items, "default": ["a", "b"]});
-        let prompt = Field::new("letters", &schema, false).prompt();
+        let prompt = FormField::new("letters", &schema, false).prompt();
         assert!(prompt.ends_with("with commas, Enter for A, B: "), "{prompt}");
         let schema = json!({"enum": ["r"], "enumNames": ["Red"], "default": "r"});
-        assert!(Field::new("colour", &schema, false).prompt().ends_with("Enter for Red: "));
+        assert!(FormField::new("colour", &schema, false).prompt().ends_with("Enter for Red: "));
     }
 
     #[test]
     fn text_of_a_certain_form_is_read_as_such() {
         let schema = json!({"type": "string", "format": "date"});
-        let field = Field::new("day", &schema, true);
+        let field = FormField::new("day", &schema, true);
         assert_eq!(field.prompt(), "  day\n    a date such as 2027-01-31, required: ");
         assert_eq!(field.read("2027-01-31"), Ok(Some(json!("2027-01-31"))));
         let expected = "`notadate` is not understood: write a date such as 2027-01-31";
@@ -208,7 +211,7 @@ mod tests {
     fn what_is_left_out_has_its_default() {
         let schema =
             json!({"type": "boolean", "default": true, "title": "Sure", "description": "Really?"});
-        let field = Field::new("sure", &schema, true);
+        let field = FormField::new("sure", &schema, true);
         assert_eq!(field.prompt(), "  Sure: Really?\n    yes or no, Enter for true: ");
         assert_eq!(field.read(""), Ok(Some(json!(true))));
         assert_eq!(field.read("No"), Ok(Some(json!(false))));

@@ -10,14 +10,14 @@ use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use tokio::runtime::Builder;
 
-use super::super::serve::{Served, runtime};
+use super::super::serve::{ServerInstance, runtime};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::progress;
-use crate::upstreams::{Row, documents, problems};
+use crate::upstreams::{UpstreamRow, documents, problem_lines};
 
 /// Tries what needs nobody else: the programs that are started, and the server itself.
-pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
+pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
     let missing = plan.upstreams.iter().filter_map(|upstream| {
         let program = upstream.missing_program()?;
         let name = &upstream.name;
@@ -27,7 +27,7 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
         };
         Some(format!("the program `{program}` of the upstream `{name}` {advice}"))
     });
-    refused(missing.collect())?;
+    fail_if_any(missing.collect())?;
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let _entered = runtime.enter();
     for upstream in &plan.upstreams {
@@ -45,7 +45,7 @@ pub(super) fn offline(plan: &Plan) -> Result<(), Failure> {
                 .extend(service.registry().unmatched_patterns().into_iter().map(matches_nothing));
         }
     }
-    refused(unmatched)
+    fail_if_any(unmatched)
 }
 
 /// Builds the layers of a chain and drops them, except an audit log: that would make its file, and [`Premises`] has
@@ -68,19 +68,19 @@ fn matches_nothing(pattern: String) -> String {
 }
 
 /// Reaches every upstream, database and document; tells the state of each upstream and document.
-pub(super) fn connected(plan: &Plan) -> Result<Vec<Row>, Failure> {
+pub(super) fn check_connected(plan: &Plan) -> Result<Vec<UpstreamRow>, Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let mut wrong = Vec::new();
     let mut rows = documents(plan);
     for plan in plan.split() {
-        let (of_server, reached) = runtime.block_on(tried(&plan))?;
+        let (of_server, reached) = runtime.block_on(run_until_settled(&plan))?;
         wrong.extend(of_server);
-        let is_known = |row: &Row| rows.iter().any(|known| known.name == row.name);
-        let new: Vec<Row> = reached.into_iter().filter(|row| !is_known(row)).collect();
+        let is_known = |row: &UpstreamRow| rows.iter().any(|known| known.name == row.name);
+        let new: Vec<UpstreamRow> = reached.into_iter().filter(|row| !is_known(row)).collect();
         rows.extend(new);
     }
     runtime.shutdown_background();
-    wrong.extend(rows.iter().flat_map(problems));
+    wrong.extend(rows.iter().flat_map(problem_lines));
     let mut seen = HashSet::new();
     wrong.retain(|problem| seen.insert(problem.clone()));
     match wrong.is_empty() {
@@ -104,20 +104,20 @@ fn each_an_error(lines: &[String]) -> String {
 }
 
 /// Serves the server of a plan to nobody, until all that it needs was reached or failed.
-async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
-    let served = Served::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
-    progress::shown(served.federation.wait_until_settled()).await;
+async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
+    let served = ServerInstance::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
+    progress::with_progress(served.federation.wait_until_settled()).await;
     let mut wrong = Vec::new();
     for recipe in plan.offered_recipes() {
         wrong.extend(Recipe::check_database(recipe).await);
     }
-    let rows: Vec<Row> = served.federation.status().iter().map(Row::from).collect();
+    let rows: Vec<UpstreamRow> = served.federation.status().iter().map(UpstreamRow::from).collect();
     for upstream in served.federation.upstreams().iter().filter(|upstream| upstream.is_ready()) {
         let name = upstream.name();
         let unmatched = upstream.unmatched_patterns().into_iter();
         wrong.extend(unmatched.map(|it| format!("upstream `{name}`: {}", matches_nothing(it))));
     }
-    if rows.iter().all(Row::is_ready) {
+    if rows.iter().all(UpstreamRow::is_ready) {
         let unmatched = served.service.registry().unmatched_patterns();
         wrong.extend(unmatched.into_iter().map(matches_nothing));
     }
@@ -125,7 +125,7 @@ async fn tried(plan: &Plan) -> Result<(Vec<String>, Vec<Row>), Failure> {
     Ok((wrong, rows))
 }
 
-fn refused(problems: Vec<String>) -> Result<(), Failure> {
+fn fail_if_any(problems: Vec<String>) -> Result<(), Failure> {
     match problems.is_empty() {
         true => Ok(()),
         false => Err(Failure::Refused(problems.join("\nerror: "))),

@@ -16,20 +16,20 @@ use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
 
-use super::entrance::Entrance;
-use super::premises::secrets;
+use super::prerequisites::secrets;
+use super::site_gate::SiteGate;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::{guardian, target};
+use crate::{reaper, target};
 
 /// What is served; clones are the same.
 #[derive(Clone)]
-pub(crate) struct Served {
+pub(crate) struct ServerInstance {
     pub(crate) service: Service,
     /// Where it keeps what outlives a request.
     pub(super) state: State,
     /// The processes that share it, where there may be several.
-    pub(super) peers: Option<Replicas>,
+    pub(super) replicas: Option<Replicas>,
     /// What seals for its clients.
     sealer: Sealer,
     /// The servers behind it.
@@ -37,14 +37,14 @@ pub(crate) struct Served {
     /// Which callers share a conversation with them.
     affinity: Affinity,
     /// Who ends the programs of this process if it is killed.
-    guardian: Option<Reaper>,
+    reaper: Option<Reaper>,
     /// The WordPress site that its tools work on.
     site: Option<Site>,
     /// Where callers over HTTP sign in at it, if they call as themselves.
-    pub(super) entrance: Option<Entrance>,
+    pub(super) site_gate: Option<SiteGate>,
 }
 
-impl Served {
+impl ServerInstance {
     /// The server that is planned.
     pub(crate) async fn new(
         plan: &Plan,
@@ -54,54 +54,71 @@ impl Served {
         catch_panic::install_hook(args.debug);
         let (state, sealer) = match &plan.state {
             None => (State::default(), Sealer::random()),
-            Some(file) => opened(file, &plan.server.name).await.map_err(|error| {
+            Some(file) => open_state(file, &plan.server.name).await.map_err(|error| {
                 Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
             })?,
         };
-        renew(&sealer, plan)?;
+        load_keys(&sealer, plan)?;
         let wait = plan.server.limits.list_wait;
-        let (federation, guardian) = (Federation::default().with_list_wait(wait), guardian(plan));
+        let (federation, guardian) =
+            (Federation::default().with_list_wait(wait), start_reaper(plan));
         let site = creole_cli::site(plan);
-        let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
+        let server = build_server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
-        let mut servers = behind(plan, args, affinity, peers.as_ref())?;
-        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
+        let mut servers = upstream_settings(plan, args, affinity, peers.as_ref())?;
+        let guardian =
+            reaper::attach_reaper(servers.iter_mut().map(|it| &mut it.address), guardian);
         federation.start_upstreams(servers, &service.registry(), plan.has_own_items());
-        let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(Entrance::new);
-        Ok(Self { service, state, peers, sealer, federation, affinity, guardian, site, entrance })
+        let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(SiteGate::new);
+        Ok(Self {
+            service,
+            state,
+            replicas: peers,
+            sealer,
+            federation,
+            affinity,
+            reaper: guardian,
+            site,
+            site_gate: entrance,
+        })
     }
 
     /// Ends the conversations with the servers behind, and tells other processes that this one is gone.
     pub(crate) async fn close(&self) {
-        if let Some(peers) = &self.peers {
+        if let Some(peers) = &self.replicas {
             peers.leave().await;
         }
         self.federation.close().await;
     }
 
     /// Seals with the newest of these keys from now on.
-    pub(super) fn renew_keys(&self, secrets: &Secrets) {
+    pub(super) fn reload_keys(&self, secrets: &Secrets) {
         self.sealer.set_secrets(secrets);
     }
 
     /// What is to be served instead, once it is ready.
-    pub(super) fn succeed(&self, plan: &Plan, args: &ServeArgs) -> Result<Heir, Failure> {
+    pub(super) fn prepare_replacement(
+        &self,
+        plan: &Plan,
+        args: &ServeArgs,
+    ) -> Result<PendingReload, Failure> {
         let federation = Federation::default().with_list_wait(plan.server.limits.list_wait);
-        let guardian = self.guardian.clone().or_else(|| guardian(plan));
+        let guardian = self.reaper.clone().or_else(|| start_reaper(plan));
         let site = self.site_of(plan);
-        let server = server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
-        let mut servers = behind(plan, args, self.affinity, self.peers.as_ref())?;
-        let guardian = guardian::watch(servers.iter_mut().map(|it| &mut it.address), guardian);
+        let server = build_server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
+        let mut servers = upstream_settings(plan, args, self.affinity, self.replicas.as_ref())?;
+        let guardian =
+            reaper::attach_reaper(servers.iter_mut().map(|it| &mut it.address), guardian);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
         let behind = self.federation.prepare_replacement(
             servers,
             successor.registry(),
             plan.has_own_items(),
         );
-        let served = Self { federation, guardian, site, ..self.clone() };
-        Ok(Heir { served, successor, behind })
+        let served = Self { federation, reaper: guardian, site, ..self.clone() };
+        Ok(PendingReload { instance: served, replacement: successor, federation: behind })
     }
 
     /// The site of a plan: the one that is known already, if nothing about it changed.
@@ -115,36 +132,36 @@ impl Served {
 }
 
 /// What is to be served instead of what is.
-pub(super) struct Heir {
-    served: Served,
-    successor: Replacement,
-    behind: FederationReplacement,
+pub(super) struct PendingReload {
+    instance: ServerInstance,
+    replacement: Replacement,
+    federation: FederationReplacement,
 }
 
-impl Heir {
+impl PendingReload {
     /// Waits until the servers behind it were reached, or could not be.
-    pub(super) async fn ready(&self) {
-        self.behind.wait_until_ready().await;
+    pub(super) async fn wait_until_ready(&self) {
+        self.federation.wait_until_ready().await;
     }
 
     /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
-    pub(super) fn take_over(self) -> (Served, Vec<&'static str>) {
-        let leaving = self.behind.swap(&self.served.federation);
-        let before = self.successor.swap();
-        if let (Some(entrance), Some(site)) = (&self.served.entrance, &self.served.site) {
-            entrance.lead_to(site);
+    pub(super) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
+        let leaving = self.federation.swap(&self.instance.federation);
+        let before = self.replacement.swap();
+        if let (Some(entrance), Some(site)) = (&self.instance.site_gate, &self.instance.site) {
+            entrance.set_site(site);
         }
         let changed = before.changed_lists().iter().map(|kind| kind.member()).collect();
         tokio::spawn(async move {
             before.wait_until_drained().await;
             leaving.close().await;
         });
-        (self.served, changed)
+        (self.instance, changed)
     }
 }
 
 /// Gives a sealer the keys of the plan, where it has some.
-fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
+fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
     if let Some(secrets) = secrets(plan)? {
         sealer.set_secrets(&secrets);
     }
@@ -153,18 +170,18 @@ fn renew(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
 
 /// The state in a file, and what seals for everybody who shares it: a client that comes back with a cursor or the state
 /// of a call may come to another process.
-async fn opened(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
+async fn open_state(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
     let state = State::sqlite(file, StateLimits::default()).await?;
     let sealer = Sealer::from_state(&state, server).await?;
     Ok((state, sealer))
 }
 
 /// A guardian, if tools of this server run programs.
-fn guardian(plan: &Plan) -> Option<Reaper> {
-    if plan.offered_recipes().any(Recipe::runs_programs) { guardian::start() } else { None }
+fn start_reaper(plan: &Plan) -> Option<Reaper> {
+    if plan.offered_recipes().any(Recipe::runs_programs) { reaper::start() } else { None }
 }
 
-fn server(
+fn build_server(
     plan: &Plan,
     args: &ServeArgs,
     federation: &Federation,
@@ -180,7 +197,7 @@ fn server(
 
 /// The servers behind: those that are planned, and the program that the command line names. A server behind has
 /// the one caller of stdio to itself.
-fn behind(
+fn upstream_settings(
     plan: &Plan,
     args: &ServeArgs,
     affinity: Affinity,
@@ -188,7 +205,7 @@ fn behind(
 ) -> Result<Vec<UpstreamSettings>, Failure> {
     let mut program = match args.command.is_empty() {
         true => None,
-        false => Some(target::program(&args.command, &args.environment)?),
+        false => Some(target::program_address(&args.command, &args.environment)?),
     };
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {

@@ -2,7 +2,7 @@
 
 /// A form of text (2025-06-18 elicitation, `format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum TextFormat {
     /// RFC 3339 `full-date`.
     Date,
     /// RFC 3339 `date-time`.
@@ -13,9 +13,9 @@ pub(super) enum Format {
     Uri,
 }
 
-impl Format {
+impl TextFormat {
     /// The form of this name; nothing if it is not known here.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn by_name(name: &str) -> Option<Self> {
         match name {
             "date" => Some(Self::Date),
             "date-time" => Some(Self::DateTime),
@@ -26,7 +26,7 @@ impl Format {
     }
 
     /// What a person is asked to write.
-    pub(super) fn wanted(self) -> &'static str {
+    pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Date => "a date such as 2027-01-31",
             Self::DateTime => "a date and time such as 2027-01-31T12:00:00Z",
@@ -36,7 +36,7 @@ impl Format {
     }
 
     /// Whether a text has the form.
-    pub(super) fn takes(self, text: &str) -> bool {
+    pub(super) fn matches(self, text: &str) -> bool {
         match self {
             Self::Date => is_date(text),
             Self::DateTime => is_date_time(text),
@@ -216,14 +216,14 @@ mod tests {
             ),
         ];
         for (name, right, wrong) in rows {
-            let format = Format::named(name).unwrap();
+            let format = TextFormat::by_name(name).unwrap();
             for text in right {
-                assert!(format.takes(text), "{name} {text}");
+                assert!(format.matches(text), "{name} {text}");
             }
             for text in wrong {
-                assert!(!format.takes(text), "{name} {text}");
+                assert!(!format.matches(text), "{name} {text}");
             }
         }
-        assert_eq!(Format::named("colour"), None);
+        assert_eq!(TextFormat::by_name("colour"), None);
     }
 }

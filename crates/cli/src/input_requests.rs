@@ -16,7 +16,7 @@ use tokio::task;
 use crate::{output, progress};
 
 /// The longest line that is read.
-const LONGEST: u64 = 64 * 1024;
+const MAX_LINE: u64 = 64 * 1024;
 
 /// Says no to the whole question.
 const DECLINE: &str = "!no";
@@ -26,13 +26,13 @@ const CANCEL: &str = "!cancel";
 
 /// The person at the terminal, who is asked one question at a time.
 #[derive(Clone, Default)]
-pub(crate) struct Person {
-    turn: Arc<Mutex<()>>,
+pub(crate) struct TerminalUser {
+    prompt_lock: Arc<Mutex<()>>,
 }
 
 /// What a person comes to.
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum FormAnswer {
     /// This is what was asked for.
     Accept(Map<String, Value>),
     /// No.
@@ -41,84 +41,84 @@ enum Answer {
     Cancel,
 }
 
-impl Person {
+impl TerminalUser {
     /// Asks; nothing declines.
-    pub(crate) async fn answer(self, question: InputRequest) -> Option<Raw> {
+    pub(crate) async fn respond(self, question: InputRequest) -> Option<Raw> {
         let asked = match &question {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => message,
             InputRequest::Sample { .. } | InputRequest::Roots => return None,
         };
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            output::talk(&format!(
+            output::write_message(&format!(
                 "creole: the server asks: {}\ncreole: there is no terminal to answer at, so the answer is no",
                 output::printable(asked)
             ));
             return None;
         }
-        let _turn = self.turn.lock().await;
-        let _line = progress::Question::begin();
+        let _turn = self.prompt_lock.lock().await;
+        let _line = progress::PromptGuard::begin();
         let answer = task::spawn_blocking(move || ask(&question, &mut io::stdin().lock()));
-        Some(written(answer.await.unwrap_or(Answer::Cancel)))
+        Some(answer_to_raw(answer.await.unwrap_or(FormAnswer::Cancel)))
     }
 }
 
-fn written(answer: Answer) -> Raw {
+fn answer_to_raw(answer: FormAnswer) -> Raw {
     Raw::from_value(&match answer {
-        Answer::Accept(content) if content.is_empty() => json!({"action": "accept"}),
-        Answer::Accept(content) => json!({"action": "accept", "content": content}),
-        Answer::Decline => json!({"action": "decline"}),
-        Answer::Cancel => json!({"action": "cancel"}),
+        FormAnswer::Accept(content) if content.is_empty() => json!({"action": "accept"}),
+        FormAnswer::Accept(content) => json!({"action": "accept", "content": content}),
+        FormAnswer::Decline => json!({"action": "decline"}),
+        FormAnswer::Cancel => json!({"action": "cancel"}),
     })
 }
 
 /// Asks a question on stderr; what is typed comes from `input`.
-fn ask(question: &InputRequest, input: &mut impl BufRead) -> Answer {
+fn ask(question: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
     match question {
         InputRequest::Form { message, schema } => {
-            output::talk(&format!("The server asks: {}", output::printable(message)));
+            output::write_message(&format!("The server asks: {}", output::printable(message)));
             form::ask(schema, input)
         }
         InputRequest::Url { message, url, .. } => {
-            output::talk(&format!(
+            output::write_message(&format!(
                 "The server asks you to visit a page: {}\n  {}",
                 output::printable(message),
                 output::printable(url)
             ));
-            visit(input)
+            ask_url(input)
         }
-        InputRequest::Sample { .. } | InputRequest::Roots => Answer::Decline,
+        InputRequest::Sample { .. } | InputRequest::Roots => FormAnswer::Decline,
     }
 }
 
-fn visit(input: &mut impl BufRead) -> Answer {
+fn ask_url(input: &mut impl BufRead) -> FormAnswer {
     output::prompt(&format!("Enter once you agree to it, {DECLINE} or {CANCEL}: "));
-    match typed(input) {
-        Typed::Line(_) => Answer::Accept(Map::new()),
-        Typed::Decline => Answer::Decline,
-        Typed::Cancel => Answer::Cancel,
+    match read_typed(input) {
+        TypedLine::Line(_) => FormAnswer::Accept(Map::new()),
+        TypedLine::Decline => FormAnswer::Decline,
+        TypedLine::Cancel => FormAnswer::Cancel,
     }
 }
 
 /// What was typed.
 #[derive(Debug, PartialEq)]
-enum Typed {
+enum TypedLine {
     Line(String),
     Decline,
     Cancel,
 }
 
 /// Reads one line; the end of the input, or what cannot be read, gives up.
-fn typed(input: &mut impl BufRead) -> Typed {
+fn read_typed(input: &mut impl BufRead) -> TypedLine {
     let mut line = String::new();
-    let mut input = io::Read::take(input, LONGEST);
+    let mut input = io::Read::take(input, MAX_LINE);
     match input.read_line(&mut line) {
         Ok(count) if count > 0 => {}
-        _ => return Typed::Cancel,
+        _ => return TypedLine::Cancel,
     }
     match line.trim() {
-        DECLINE => Typed::Decline,
-        CANCEL => Typed::Cancel,
-        text => Typed::Line(text.to_owned()),
+        DECLINE => TypedLine::Decline,
+        CANCEL => TypedLine::Cancel,
+        text => TypedLine::Line(text.to_owned()),
     }
 }
 
@@ -133,17 +133,17 @@ mod tests {
 
     #[test]
     fn a_page_is_visited_or_not() {
-        assert_eq!(ask(&url(), &mut "\n".as_bytes()), Answer::Accept(Map::new()));
-        assert_eq!(ask(&url(), &mut "!no\n".as_bytes()), Answer::Decline);
-        assert_eq!(ask(&url(), &mut "!cancel\n".as_bytes()), Answer::Cancel);
-        assert_eq!(ask(&url(), &mut "".as_bytes()), Answer::Cancel);
+        assert_eq!(ask(&url(), &mut "\n".as_bytes()), FormAnswer::Accept(Map::new()));
+        assert_eq!(ask(&url(), &mut "!no\n".as_bytes()), FormAnswer::Decline);
+        assert_eq!(ask(&url(), &mut "!cancel\n".as_bytes()), FormAnswer::Cancel);
+        assert_eq!(ask(&url(), &mut "".as_bytes()), FormAnswer::Cancel);
     }
 
     #[test]
     fn answers_are_written_as_the_protocol_wants_them() {
         let content = Map::from_iter([("a".to_owned(), json!(1))]);
-        let text = |answer| written(answer).as_str().to_owned();
-        assert_eq!(text(Answer::Accept(content)), r#"{"action":"accept","content":{"a":1}}"#);
-        assert_eq!(text(Answer::Decline), r#"{"action":"decline"}"#);
+        let text = |answer| answer_to_raw(answer).as_str().to_owned();
+        assert_eq!(text(FormAnswer::Accept(content)), r#"{"action":"accept","content":{"a":1}}"#);
+        assert_eq!(text(FormAnswer::Decline), r#"{"action":"decline"}"#);
     }
 }

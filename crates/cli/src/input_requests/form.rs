@@ -6,34 +6,34 @@ use creole::proto::wire::Raw;
 use creole::schema::Schema;
 use serde_json::{Map, Value};
 
-use super::field::Field;
-use super::{Answer, CANCEL, DECLINE, Typed, typed};
-use crate::{output, property};
+use super::field::FormField;
+use super::{CANCEL, DECLINE, FormAnswer, TypedLine, read_typed};
+use crate::{output, schema_property};
 
 /// How often one field is asked.
-const TRIES: usize = 10;
+const MAX_TRIES: usize = 10;
 
 /// The most fields that are asked.
-const FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 
 /// Asks for every field of a form.
-pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> Answer {
+pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
     // A parsed object does not keep the order in which the form was written.
-    let names = property::names(schema.as_str());
+    let names = schema_property::names(schema.as_str());
     let schema: Value = schema.decode().unwrap_or(Value::Null);
-    let Some(properties) = schema["properties"].as_object().filter(|all| all.len() <= FIELDS)
+    let Some(properties) = schema["properties"].as_object().filter(|all| all.len() <= MAX_FIELDS)
     else {
-        output::talk("creole: its form cannot be read, so the answer is no");
-        return Answer::Decline;
+        output::write_message("creole: its form cannot be read, so the answer is no");
+        return FormAnswer::Decline;
     };
-    output::talk(&format!("({DECLINE} declines, {CANCEL} gives up)"));
+    output::write_message(&format!("({DECLINE} declines, {CANCEL} gives up)"));
     let mut content = Map::new();
     for name in &names {
         let schema_of_field = &properties[name];
         let required = schema["required"].as_array();
         let is_required =
             required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)));
-        let field = Field::new(name, schema_of_field, is_required);
+        let field = FormField::new(name, schema_of_field, is_required);
         match ask_field(&field, schema_of_field, input) {
             Ok(Some(value)) => _ = content.insert(name.clone(), value),
             Ok(None) => {}
@@ -41,54 +41,57 @@ pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> Answer {
         }
     }
     if properties.is_empty() {
-        return agree(input);
+        return confirm(input);
     }
-    Answer::Accept(content)
+    FormAnswer::Accept(content)
 }
 
 /// A form without fields only wants to be agreed to.
-fn agree(input: &mut impl BufRead) -> Answer {
+fn confirm(input: &mut impl BufRead) -> FormAnswer {
     output::prompt("  Enter agrees: ");
-    match typed(input) {
-        Typed::Line(_) => Answer::Accept(Map::new()),
-        Typed::Decline => Answer::Decline,
-        Typed::Cancel => Answer::Cancel,
+    match read_typed(input) {
+        TypedLine::Line(_) => FormAnswer::Accept(Map::new()),
+        TypedLine::Decline => FormAnswer::Decline,
+        TypedLine::Cancel => FormAnswer::Cancel,
     }
 }
 
 /// Asks until the value fits.
 fn ask_field(
-    field: &Field<'_>,
+    field: &FormField<'_>,
     schema: &Value,
     input: &mut impl BufRead,
-) -> Result<Option<Value>, Answer> {
+) -> Result<Option<Value>, FormAnswer> {
     let schema = Schema::new(schema.to_string());
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         output::prompt(&output::printable(&field.prompt()));
-        let line = match typed(input) {
-            Typed::Line(line) => line,
-            Typed::Decline => return Err(Answer::Decline),
-            Typed::Cancel => return Err(Answer::Cancel),
+        let line = match read_typed(input) {
+            TypedLine::Line(line) => line,
+            TypedLine::Decline => return Err(FormAnswer::Decline),
+            TypedLine::Cancel => return Err(FormAnswer::Cancel),
         };
         let value = match field.read(&line) {
             Ok(None) => return Ok(None),
             Ok(Some(value)) => value,
             Err(problem) => {
-                output::talk(&format!("    {problem}"));
+                output::write_message(&format!("    {problem}"));
                 continue;
             }
         };
         match schema.validate(&value) {
             Err(violations) if !violations.iter().any(|one| one.is_broken_schema()) => {
                 for violation in violations {
-                    output::talk(&format!("    it {}", output::printable(&violation.message)));
+                    output::write_message(&format!(
+                        "    it {}",
+                        output::printable(&violation.message)
+                    ));
                 }
             }
             _ => return Ok(Some(value)),
         }
     }
-    output::talk("creole: that was not understood too often, so nothing is sent");
-    Err(Answer::Cancel)
+    output::write_message("creole: that was not understood too often, so nothing is sent");
+    Err(FormAnswer::Cancel)
 }
 
 #[cfg(test)]
@@ -112,13 +115,13 @@ mod tests {
         assert_eq!(answer, accepted(json!({"day": "2026-02-28"})));
     }
 
-    fn fill(schema: &Value, typed: &str) -> Answer {
+    fn fill(schema: &Value, typed: &str) -> FormAnswer {
         ask(&Raw::from_value(schema), &mut typed.as_bytes())
     }
 
-    fn accepted(content: Value) -> Answer {
+    fn accepted(content: Value) -> FormAnswer {
         let Value::Object(content) = content else { panic!("not an object") };
-        Answer::Accept(content)
+        FormAnswer::Accept(content)
     }
 
     #[test]
@@ -135,19 +138,19 @@ mod tests {
         let answer = fill(&schema, "old\n17\n18\n\nA\nAnn\ny\n");
         assert_eq!(answer, accepted(json!({"age": 18, "name": "Ann", "yes": true})));
         assert_eq!(fill(&schema, "20\nAnn\n\n"), accepted(json!({"age": 20, "name": "Ann"})));
-        assert_eq!(fill(&schema, "20\n!no\n"), Answer::Decline);
-        assert_eq!(fill(&schema, "20\n"), Answer::Cancel);
+        assert_eq!(fill(&schema, "20\n!no\n"), FormAnswer::Decline);
+        assert_eq!(fill(&schema, "20\n"), FormAnswer::Cancel);
     }
 
     #[test]
     fn nonsense_is_not_asked_for_ever() {
         let schema = json!({"properties": {"n": {"type": "number"}}});
-        assert_eq!(fill(&schema, &"x\n".repeat(50)), Answer::Cancel);
+        assert_eq!(fill(&schema, &"x\n".repeat(50)), FormAnswer::Cancel);
     }
 
     #[test]
     fn a_form_without_fields_is_agreed_to() {
-        assert_eq!(fill(&json!({"properties": {}}), "\n"), Answer::Accept(Map::new()));
-        assert_eq!(fill(&json!([]), "\n"), Answer::Decline);
+        assert_eq!(fill(&json!({"properties": {}}), "\n"), FormAnswer::Accept(Map::new()));
+        assert_eq!(fill(&json!([]), "\n"), FormAnswer::Decline);
     }
 }

@@ -9,9 +9,9 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 /// What a verb takes, described only if that verb is meant or its help is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Late<T>(T);
+pub(crate) struct LazyArgs<T>(T);
 
-impl<T> Deref for Late<T> {
+impl<T> Deref for LazyArgs<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -19,7 +19,7 @@ impl<T> Deref for Late<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Late<T> {
+impl<T: FromArgMatches> FromArgMatches for LazyArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         T::from_arg_matches(matches).map(Self)
     }
@@ -29,23 +29,23 @@ impl<T: FromArgMatches> FromArgMatches for Late<T> {
     }
 }
 
-impl<T: Args> Args for Late<T> {
+impl<T: Args> Args for LazyArgs<T> {
     fn augment_args(verb: Command) -> Command {
-        verb.defer(|verb| described(verb, T::augment_args))
+        verb.defer(|verb| with_arguments(verb, T::augment_args))
     }
 
     fn augment_args_for_update(verb: Command) -> Command {
-        verb.defer(|verb| described(verb, T::augment_args_for_update))
+        verb.defer(|verb| with_arguments(verb, T::augment_args_for_update))
     }
 }
 
-impl<T: Subcommand> Subcommand for Late<T> {
+impl<T: Subcommand> Subcommand for LazyArgs<T> {
     fn augment_subcommands(verb: Command) -> Command {
-        verb.defer(|verb| described(verb, T::augment_subcommands))
+        verb.defer(|verb| with_arguments(verb, T::augment_subcommands))
     }
 
     fn augment_subcommands_for_update(verb: Command) -> Command {
-        verb.defer(|verb| described(verb, T::augment_subcommands_for_update))
+        verb.defer(|verb| with_arguments(verb, T::augment_subcommands_for_update))
     }
 
     fn has_subcommand(name: &str) -> bool {
@@ -55,7 +55,7 @@ impl<T: Subcommand> Subcommand for Late<T> {
 
 /// The verb with what it takes. What is said about it in the list of verbs stays: the words at the type are for
 /// readers of the code.
-fn described(verb: Command, describe: fn(Command) -> Command) -> Command {
+fn with_arguments(verb: Command, describe: fn(Command) -> Command) -> Command {
     let (short, long) = (verb.get_about().cloned(), verb.get_long_about().cloned());
     describe(verb).about(Resettable::from(short)).long_about(Resettable::from(long))
 }

@@ -14,55 +14,63 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::premises::secrets;
-use super::served::{Heir, Served};
+use super::instance::{PendingReload, ServerInstance};
+use super::prerequisites::secrets;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::{log, output};
 
 /// How often the file is looked at, which also works where systems tell of no changes: on network file systems and
 /// mounted volumes. A file that still changes between two looks is not read yet.
-const LOOK: Duration = Duration::from_millis(500);
+const FILE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long a document that could not be fetched is left alone, at first and at most.
-const RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const FETCH_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_FETCH_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// A configuration that runs, and can be read again.
-pub(super) struct Renewal {
+pub(super) struct Reloader {
     args: ServeArgs,
-    callers: Option<Authenticator>,
-    told: ClientScope,
+    authenticator: Option<Authenticator>,
+    client_scope: ClientScope,
     /// Held while the configuration is read again, which may take as long as its servers take to be reached.
-    running: Mutex<Running>,
+    running: Mutex<RunningConfig>,
     /// The servers, in the order of the plan. Held for a moment only, so that the end waits for no reload.
-    served: StdMutex<Vec<Served>>,
+    instances: StdMutex<Vec<ServerInstance>>,
     /// Whether the servers were closed, or are being closed.
     closing: watch::Sender<bool>,
     /// Whether documents are being fetched again.
-    fetches: AtomicBool,
+    is_fetching: AtomicBool,
 }
 
-struct Running {
+struct RunningConfig {
     plan: Plan,
 }
 
-impl Renewal {
+impl Reloader {
     pub(super) fn new(
         plan: &Plan,
         args: &ServeArgs,
-        served: Vec<Served>,
+        served: Vec<ServerInstance>,
         callers: Option<Authenticator>,
         told: ClientScope,
     ) -> Arc<Self> {
-        let running = Mutex::new(Running { plan: plan.clone() });
+        let running = Mutex::new(RunningConfig { plan: plan.clone() });
         let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
         let fetches = AtomicBool::new(false);
-        Arc::new(Self { args: args.clone(), callers, told, running, served, closing, fetches })
+        Arc::new(Self {
+            args: args.clone(),
+            authenticator: callers,
+            client_scope: told,
+            running,
+            instances: served,
+            closing,
+            is_fetching: fetches,
+        })
     }
 
     /// Whether there is a file that can be read again; what ships inside stays as it is.
-    pub(super) fn is_of_a_file(&self) -> bool {
+    pub(super) fn has_file(&self) -> bool {
         matches!(self.args.chosen.source(), ConfigSource::File(_))
     }
 
@@ -70,30 +78,30 @@ impl Renewal {
     /// lives.
     pub(super) fn watch(self: &Arc<Self>) {
         if let ConfigSource::File(file) = self.args.chosen.source() {
-            self.follow(file);
+            self.watch_file(file);
             let is_missing =
-                |running: &Running| running.plan.unfetched_documents().next().is_some();
+                |running: &RunningConfig| running.plan.unfetched_documents().next().is_some();
             if self.running.try_lock().is_ok_and(|running| is_missing(&running)) {
-                self.fetch_again();
+                self.retry_fetches();
             }
         }
     }
 
     /// Fetches documents again that could not be fetched, for as long as there are any, less and less often.
-    fn fetch_again(self: &Arc<Self>) {
+    fn retry_fetches(self: &Arc<Self>) {
         let renewal = Arc::downgrade(self);
-        if self.fetches.swap(true, Ordering::AcqRel) {
+        if self.is_fetching.swap(true, Ordering::AcqRel) {
             return;
         }
         tokio::spawn(async move {
-            let mut wait = RETRY;
+            let mut wait = FETCH_RETRY_DELAY;
             loop {
                 sleep(wait).await;
-                wait = (wait * 2).min(LONGEST_RETRY);
+                wait = (wait * 2).min(MAX_FETCH_RETRY_DELAY);
                 let Some(renewal) = renewal.upgrade() else { return };
-                match renewal.renew_documents().await {
+                match renewal.reload_documents().await {
                     Ok(true) => {}
-                    Ok(false) => return renewal.fetches.store(false, Ordering::Release),
+                    Ok(false) => return renewal.is_fetching.store(false, Ordering::Release),
                     Err(failure) => {
                         let reason = failure.to_string();
                         tracing::warn!(target: "creole", reason, "documents were not fetched again");
@@ -104,16 +112,16 @@ impl Renewal {
     }
 
     /// Serves the tools of documents that can be fetched now and could not before; tells whether some still cannot.
-    async fn renew_documents(&self) -> Result<bool, Failure> {
+    async fn reload_documents(&self) -> Result<bool, Failure> {
         let mut running = self.running.lock().await;
-        let plan = self.planned_after(&running.plan).await?;
+        let plan = self.load_plan_after(&running.plan).await?;
         let names = |plan: &Plan| {
             plan.unfetched_documents().map(|(name, _)| name.to_owned()).collect::<Vec<String>>()
         };
         let (before, missing) = (names(&running.plan), names(&plan));
         let fetched: Vec<&str> =
             before.iter().filter(|name| !missing.contains(name)).map(String::as_str).collect();
-        if fetched.is_empty() || plan.needs_restart(&running.plan, self.told).is_some() {
+        if fetched.is_empty() || plan.needs_restart(&running.plan, self.client_scope).is_some() {
             return Ok(!before.is_empty());
         }
         self.replace(&mut running, plan).await?;
@@ -123,10 +131,10 @@ impl Renewal {
     }
 
     /// The configuration as it is now. A document that cannot be fetched now stays as it was in this plan.
-    async fn planned_after(&self, before: &Plan) -> Result<Plan, Failure> {
+    async fn load_plan_after(&self, before: &Plan) -> Result<Plan, Failure> {
         let args = self.args.clone();
         // A document may have to be fetched, and calls go on meanwhile.
-        let planned = spawn_blocking(move || super::planned(&args)).await;
+        let planned = spawn_blocking(move || super::load_plan(&args)).await;
         let mut plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
         plan.reuse_documents(before);
         Ok(plan)
@@ -134,69 +142,73 @@ impl Renewal {
 
     // Apart, since its future takes two pages of the stack, which a start without a file would touch.
     #[inline(never)]
-    fn follow(self: &Arc<Self>, file: &Path) {
+    fn watch_file(self: &Arc<Self>, file: &Path) {
         let (file, renewal) = (file.to_owned(), Arc::clone(self));
         let mut read = HashMap::from([(file.clone(), stamp(&file))]);
         // At once, and not when there is time for it: a change in between would be missed.
         if let Ok(running) = self.running.try_lock() {
-            note_parts(&running.plan, &mut read);
+            add_included_files(&running.plan, &mut read);
         }
         tokio::spawn(async move {
             loop {
-                sleep(LOOK).await;
-                let seen = looked_at(&read, stamp).await;
+                sleep(FILE_POLL_INTERVAL).await;
+                let seen = current_stamps(&read, stamp).await;
                 if seen.get(&file).is_none_or(Option::is_none) || seen == read {
                     continue;
                 }
-                sleep(LOOK).await;
-                if looked_at(&read, stamp).await == seen {
+                sleep(FILE_POLL_INTERVAL).await;
+                if current_stamps(&read, stamp).await == seen {
                     read = seen;
-                    renewal.read_again().await;
+                    renewal.reload_and_report().await;
                     let parts = renewal.running.lock().await.plan.included_files();
                     let new = parts.into_iter().filter(|file| !read.contains_key(file));
                     let new = new.map(|file| (file, None)).collect();
-                    read.extend(looked_at(&new, stamp).await);
+                    read.extend(current_stamps(&new, stamp).await);
                 }
             }
         });
     }
 
     /// Reads the configuration again, and says what came of it.
-    pub(super) async fn read_again(self: &Arc<Self>) {
-        if !self.is_of_a_file() {
+    pub(super) async fn reload_and_report(self: &Arc<Self>) {
+        if !self.has_file() {
             return;
         }
         let name = self.args.chosen.source().name();
-        let renewed = self.renew().await;
+        let renewed = self.reload().await;
         if self.running.lock().await.plan.unfetched_documents().next().is_some() {
-            self.fetch_again();
+            self.retry_fetches();
         }
         match renewed {
             Ok(changed) if changed.is_empty() => {
-                output::talk(&format!("creole: {name} was read again; the lists are the same"));
+                output::write_message(&format!(
+                    "creole: {name} was read again; the lists are the same"
+                ));
             }
             Ok(changed) => {
                 let changed = changed.join(", ");
-                output::talk(&format!("creole: {name} was read again; changed: {changed}"));
+                output::write_message(&format!(
+                    "creole: {name} was read again; changed: {changed}"
+                ));
             }
             Err(failure) => {
-                output::talk(&format!(
+                output::write_message(&format!(
                     "{failure}\ncreole: {name} was rejected; the previous configuration stays in force"
                 ));
             }
         }
     }
 
-    async fn renew(&self) -> Result<Vec<&'static str>, Failure> {
+    async fn reload(&self) -> Result<Vec<&'static str>, Failure> {
         let mut running = self.running.lock().await;
-        let plan = self.planned_after(&running.plan).await?;
-        if let Some(what) = plan.needs_restart(&running.plan, self.told) {
+        let plan = self.load_plan_after(&running.plan).await?;
+        if let Some(what) = plan.needs_restart(&running.plan, self.client_scope) {
             let detail = format!("{what} cannot change while the server runs; start it again");
             return Err(Failure::Refused(detail));
         }
-        let level = super::log_of(&running.plan, &self.args).level;
+        let level = super::log_plan(&running.plan, &self.args).level;
         // First, because connections are observed or not by what is logged when they begin.
-        log::set_level(super::log_of(&plan, &self.args).level);
+        log::set_level(super::log_plan(&plan, &self.args).level);
         let replaced = self.replace(&mut running, plan).await;
         if replaced.is_err() {
             log::set_level(level);
@@ -207,46 +219,48 @@ impl Renewal {
     /// Serves what is planned instead of what runs; tells which lists are different.
     async fn replace(
         &self,
-        running: &mut Running,
+        running: &mut RunningConfig,
         plan: Plan,
     ) -> Result<Vec<&'static str>, Failure> {
         let plans = plan.split();
         let before = self.lock().clone();
-        let heirs =
-            before.iter().zip(&plans).map(|(served, plan)| served.succeed(plan, &self.args));
-        let heirs: Vec<Heir> = heirs.collect::<Result<_, _>>()?;
+        let heirs = before
+            .iter()
+            .zip(&plans)
+            .map(|(served, plan)| served.prepare_replacement(plan, &self.args));
+        let heirs: Vec<PendingReload> = heirs.collect::<Result<_, _>>()?;
         let ready = async {
             for heir in &heirs {
-                heir.ready().await;
+                heir.wait_until_ready().await;
             }
         };
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
-            _ = closing.wait_for(|is_closing| *is_closing) => return Err(ends()),
+            _ = closing.wait_for(|is_closing| *is_closing) => return Err(shutdown_failure()),
             () = ready => {}
         }
         // All that can fail comes first, and nothing is changed by it.
-        let credentials = match (&self.callers, &plan.auth) {
-            (Some(callers), Some(auth)) => Some(callers.read(creole_cli::callers(auth)?)?),
+        let credentials = match (&self.authenticator, &plan.auth) {
+            (Some(callers), Some(auth)) => Some(callers.read(creole_cli::auth_settings(auth)?)?),
             _ => None,
         };
         let keys: Vec<Option<Secrets>> = plans.iter().map(secrets).collect::<Result<_, _>>()?;
         let mut served = self.lock();
         if *self.closing.borrow() {
-            return Err(ends());
+            return Err(shutdown_failure());
         }
         // From here on nothing fails.
-        if let (Some(callers), Some(credentials)) = (&self.callers, credentials) {
+        if let (Some(callers), Some(credentials)) = (&self.authenticator, credentials) {
             callers.apply(credentials);
         }
         for (served, keys) in before.iter().zip(&keys) {
-            keys.iter().for_each(|keys| served.renew_keys(keys));
+            keys.iter().for_each(|keys| served.reload_keys(keys));
         }
         running.plan = plan;
-        let (after, changed): (_, Vec<_>) = heirs.into_iter().map(Heir::take_over).unzip();
+        let (after, changed): (_, Vec<_>) = heirs.into_iter().map(PendingReload::swap).unzip();
         *served = after;
-        Ok(distinct(changed.concat()))
+        Ok(deduplicated(changed.concat()))
     }
 
     /// Ends the conversations with the servers behind. A reload that is under way is given up.
@@ -258,18 +272,18 @@ impl Renewal {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Served>> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<ServerInstance>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Why a reload is given up when the server ends.
-fn ends() -> Failure {
+fn shutdown_failure() -> Failure {
     Failure::Serve("the server ends".to_owned())
 }
 
 /// Each of them once, in the order of their first places.
-fn distinct(mut names: Vec<&'static str>) -> Vec<&'static str> {
+fn deduplicated(mut names: Vec<&'static str>) -> Vec<&'static str> {
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(*name));
     names
@@ -279,7 +293,7 @@ fn distinct(mut names: Vec<&'static str>) -> Vec<&'static str> {
 type Stamp = (Option<std::time::SystemTime>, u64, u64);
 
 /// Begins to look at files that are part of the configuration and were not looked at before.
-fn note_parts(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
+fn add_included_files(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
     for file in plan.included_files() {
         let now = stamp(&file);
         read.entry(file).or_insert(now);
@@ -287,7 +301,7 @@ fn note_parts(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
 }
 
 /// The same files as they are now. A file system may take long to answer, so this is not done on a thread that serves.
-async fn looked_at(
+async fn current_stamps(
     files: &HashMap<PathBuf, Option<Stamp>>,
     stamp: impl Fn(&Path) -> Option<Stamp> + Send + 'static,
 ) -> HashMap<PathBuf, Option<Stamp>> {

@@ -13,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 /// What writes events. It is not a dispatcher of its own: these are asked what they want of every event there is, and
 /// this one wants all that it is given.
-pub(super) type Writer = Box<dyn Subscriber + Send + Sync>;
+pub(super) type EventSubscriber = Box<dyn Subscriber + Send + Sync>;
 
 /// The least important events that are written.
 static LEVEL: RwLock<LevelFilter> = RwLock::new(LevelFilter::OFF);
@@ -30,18 +30,18 @@ fn level() -> LevelFilter {
 
 /// Hands events to a subscriber that it makes for the first of them. Spans are not kept: nothing here opens any, and
 /// those of libraries would only make lines longer.
-pub(super) struct Late {
-    make: fn() -> Writer,
-    made: OnceLock<Writer>,
+pub(super) struct LazySubscriber {
+    make: fn() -> EventSubscriber,
+    made: OnceLock<EventSubscriber>,
 }
 
-impl Late {
-    pub(super) fn new(make: fn() -> Writer) -> Self {
+impl LazySubscriber {
+    pub(super) fn new(make: fn() -> EventSubscriber) -> Self {
         Self { make, made: OnceLock::new() }
     }
 }
 
-impl Subscriber for Late {
+impl Subscriber for LazySubscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         match self.enabled(metadata) {
             true => Interest::always(),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn it_is_made_once_for_the_first_event_of_its_level_and_the_level_can_change() {
-        let late = Late::new(|| {
+        let late = LazySubscriber::new(|| {
             MADE.fetch_add(1, Ordering::Relaxed);
             Box::new(Counter)
         });

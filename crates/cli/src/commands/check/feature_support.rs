@@ -6,7 +6,7 @@ use creole::proto::revision::{ElicitationSupport, Revision, Rules, StructuredCon
 
 /// What becomes of something on its way to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Support {
     /// The server has no such thing.
     Absent,
     /// It arrives as it is.
@@ -19,9 +19,9 @@ pub(super) enum Fate {
     Refused,
 }
 
-impl Fate {
+impl Support {
     /// The word for tables.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Absent => "-",
             Self::Same => "same",
@@ -33,16 +33,16 @@ impl Fate {
 }
 
 /// What becomes of something, and how.
-pub(super) type Verdict = (Fate, &'static str);
+pub(super) type SupportVerdict = (Support, &'static str);
 
-const ABSENT: Verdict = (Fate::Absent, "");
-const SAME: Verdict = (Fate::Same, "");
+const ABSENT: SupportVerdict = (Support::Absent, "");
+const SAME: SupportVerdict = (Support::Same, "");
 
 /// One thing that revisions differ in.
 pub(super) struct Feature {
     /// What it is called.
     pub(super) name: &'static str,
-    judge: fn(&Rules, &Rules, &ServerCapabilities) -> Verdict,
+    assess: fn(&Rules, &Rules, &ServerCapabilities) -> SupportVerdict,
 }
 
 impl Feature {
@@ -52,22 +52,22 @@ impl Feature {
         server: &Rules,
         client: &Rules,
         can: &ServerCapabilities,
-    ) -> Verdict {
-        (self.judge)(server, client, can)
+    ) -> SupportVerdict {
+        (self.assess)(server, client, can)
     }
 }
 
 /// The things that are looked at.
 pub(super) const FEATURES: [Feature; 9] = [
-    Feature { name: "elicitation", judge: elicitation },
-    Feature { name: "sampling", judge: sampling },
-    Feature { name: "roots", judge: roots },
-    Feature { name: "structured results", judge: structured },
-    Feature { name: "audio", judge: audio },
-    Feature { name: "resource links", judge: links },
-    Feature { name: "tasks", judge: tasks },
-    Feature { name: "log level", judge: log_level },
-    Feature { name: "subscriptions", judge: subscriptions },
+    Feature { name: "elicitation", assess: elicitation },
+    Feature { name: "sampling", assess: sampling },
+    Feature { name: "roots", assess: roots },
+    Feature { name: "structured results", assess: structured },
+    Feature { name: "audio", assess: audio },
+    Feature { name: "resource links", assess: links },
+    Feature { name: "tasks", assess: tasks },
+    Feature { name: "log level", assess: log_level },
+    Feature { name: "subscriptions", assess: subscriptions },
 ];
 
 /// The rules of every revision that a client may speak.
@@ -76,17 +76,17 @@ pub(super) fn clients() -> impl Iterator<Item = &'static Rules> {
 }
 
 /// How questions of the server reach the client.
-fn asking(server: &Rules, client: &Rules) -> Verdict {
+fn input_support(server: &Rules, client: &Rules) -> SupportVerdict {
     match server.input_request_style == client.input_request_style {
         true => SAME,
         false => (
-            Fate::Translated,
+            Support::Translated,
             "a question in the middle of a call becomes `input_required` and back",
         ),
     }
 }
 
-fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     let pages = |rules: &Rules| {
         matches!(
             rules.elicitation,
@@ -96,82 +96,82 @@ fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdic
     match (server.elicitation, client.elicitation) {
         (ElicitationSupport::Absent, _) => ABSENT,
         (_, ElicitationSupport::Absent) => {
-            (Fate::Refused, "the client shows no forms, and the server is told so")
+            (Support::Refused, "the client shows no forms, and the server is told so")
         }
         _ if pages(server) && !pages(client) => {
-            (Fate::Degraded, "forms are simplified, and pages to visit are refused")
+            (Support::Degraded, "forms are simplified, and pages to visit are refused")
         }
-        _ => asking(server, client),
+        _ => input_support(server, client),
     }
 }
 
-fn sampling(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+fn sampling(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     match server.sampling_details && !client.sampling_details {
-        true => (Fate::Degraded, "sampling with tools is refused"),
-        false => asking(server, client),
+        true => (Support::Degraded, "sampling with tools is refused"),
+        false => input_support(server, client),
     }
 }
 
 /// Every revision has them, and differs only in how the client is asked.
-fn roots(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
-    asking(server, client)
+fn roots(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
+    input_support(server, client)
 }
 
-fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     match (server.structured_content, client.structured_content) {
         (StructuredContent::Absent, _) => ABSENT,
         (_, StructuredContent::Absent) => {
-            (Fate::Degraded, "the data arrives as text, without a schema")
+            (Support::Degraded, "the data arrives as text, without a schema")
         }
         (StructuredContent::Any, StructuredContent::Object) => {
-            (Fate::Translated, "what is no object is wrapped in one")
+            (Support::Translated, "what is no object is wrapped in one")
         }
         _ => SAME,
     }
 }
 
-fn audio(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+fn audio(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     match (server.audio, client.audio) {
         (false, _) => ABSENT,
         (true, true) => SAME,
-        (true, false) => (Fate::Degraded, "sound arrives as an embedded resource"),
+        (true, false) => (Support::Degraded, "sound arrives as an embedded resource"),
     }
 }
 
-fn links(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Verdict {
+fn links(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     match (server.resource_links, client.resource_links) {
         (false, _) => ABSENT,
         (true, true) => SAME,
-        (true, false) => (Fate::Degraded, "a link arrives as text"),
+        (true, false) => (Support::Degraded, "a link arrives as text"),
     }
 }
 
-fn tasks(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+fn tasks(server: &Rules, client: &Rules, can: &ServerCapabilities) -> SupportVerdict {
     match (server.tasks, client.tasks) {
         _ if !can.tasks => ABSENT,
         (TaskModel::Absent, _) => ABSENT,
-        (_, TaskModel::Absent) => (Fate::Degraded, "the call waits until the task is over"),
+        (_, TaskModel::Absent) => (Support::Degraded, "the call waits until the task is over"),
         (ours, theirs) if ours == theirs => SAME,
-        _ => (Fate::Translated, "tasks of the core become those of the extension and back"),
+        _ => (Support::Translated, "tasks of the core become those of the extension and back"),
     }
 }
 
-fn log_level(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+fn log_level(server: &Rules, client: &Rules, can: &ServerCapabilities) -> SupportVerdict {
     match (can.logging, server.session_log_level == client.session_log_level) {
         (false, _) => ABSENT,
         (true, true) => SAME,
         (true, false) => {
-            (Fate::Translated, "the level of a session becomes that of each request and back")
+            (Support::Translated, "the level of a session becomes that of each request and back")
         }
     }
 }
 
-fn subscriptions(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Verdict {
+fn subscriptions(server: &Rules, client: &Rules, can: &ServerCapabilities) -> SupportVerdict {
     match server.unsolicited_changes == client.unsolicited_changes {
         _ if !can.subscribe && !can.list_changed => ABSENT,
         true => SAME,
         false => {
-            (Fate::Translated, "`resources/subscribe` becomes `subscriptions/listen` and back")
+            (Support::Translated, "`resources/subscribe` becomes `subscriptions/listen` and back")
         }
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn fates(server: &Rules, client: &Rules) -> Vec<&'static str> {
-        let fate = |feature: &Feature| feature.verdict(server, client, &everything()).0.word();
+        let fate = |feature: &Feature| feature.verdict(server, client, &everything()).0.label();
         FEATURES.iter().map(fate).collect()
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let rules = Revision::newest(Era::Stateless).rules();
         for feature in &FEATURES[6..] {
             let verdict = feature.verdict(rules, rules, &ServerCapabilities::default());
-            assert_eq!(verdict.0, Fate::Absent, "{}", feature.name);
+            assert_eq!(verdict.0, Support::Absent, "{}", feature.name);
         }
     }
 }

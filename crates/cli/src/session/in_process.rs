@@ -12,32 +12,32 @@ use creole_gateway::{ConfigSource, Plan};
 use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
-use crate::commands::serve::{Served, chosen};
+use crate::commands::serve::{ServerInstance, only_server};
 use crate::failure::Failure;
 use crate::target;
-use crate::upstreams::{Row, documents, report_missing};
+use crate::upstreams::{UpstreamRow, documents, report_missing};
 
 /// A configuration that was read and can be served.
-pub(crate) struct Inside {
+pub(crate) struct LoadedConfig {
     name: String,
     plan: Plan,
     is_file: bool,
 }
 
 /// A configuration that is served.
-pub(super) struct Running {
+pub(super) struct InProcessServer {
     pub(super) dialect: Dialect,
     pub(super) transport: Box<dyn Transport>,
     pub(super) serving: JoinHandle<()>,
-    pub(super) upstreams: Upstreams,
+    pub(super) upstreams: ConfigUpstreams,
 }
 
-impl Inside {
+impl LoadedConfig {
     /// Reads the configuration. Documents may have to be fetched, so this is not done within a runtime.
-    pub(crate) fn load(wanted: &target::Inside<'_>) -> Result<Self, Failure> {
+    pub(crate) fn load(wanted: &target::ConfigTarget<'_>) -> Result<Self, Failure> {
         let plan = Plan::load(wanted.source, &creole_cli::packs())?;
         let plan = match wanted.server {
-            Some(name) => chosen(&plan, name)?,
+            Some(name) => only_server(&plan, name)?,
             None if plan.other_servers.is_empty() => plan,
             None => {
                 let several =
@@ -60,12 +60,13 @@ impl Inside {
     }
 
     /// Serves the configuration until its client is gone.
-    pub(super) async fn start(self) -> Result<Running, Failure> {
-        let served = Served::new(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
-        let upstreams = Upstreams {
+    pub(super) async fn start(self) -> Result<InProcessServer, Failure> {
+        let served =
+            ServerInstance::new(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
+        let upstreams = ConfigUpstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),
-            has_own: self.plan.has_usable_items(),
+            has_own_items: self.plan.has_usable_items(),
             is_reported: AtomicBool::new(false),
         };
         let (near, far) = memory_pair();
@@ -77,26 +78,27 @@ impl Inside {
             served.close().await;
         });
         let transport = Box::new(LineServer::new(&self.name, input, output));
-        Ok(Running { dialect: self.plan.server.dialect, transport, serving, upstreams })
+        Ok(InProcessServer { dialect: self.plan.server.dialect, transport, serving, upstreams })
     }
 }
 
 /// The upstreams and the documents of a configuration that is served.
-pub(super) struct Upstreams {
+pub(super) struct ConfigUpstreams {
     federation: Federation,
-    documents: Vec<Row>,
+    documents: Vec<UpstreamRow>,
     /// Whether the server has something besides what its upstreams have.
-    has_own: bool,
+    has_own_items: bool,
     is_reported: AtomicBool,
 }
 
-impl Upstreams {
-    pub(super) async fn settle(&self) {
+impl ConfigUpstreams {
+    pub(super) async fn wait_until_settled(&self) {
         self.federation.wait_until_settled().await;
     }
 
-    pub(super) fn rows(&self) -> Vec<Row> {
-        let upstreams: Vec<Row> = self.federation.status().iter().map(Row::from).collect();
+    pub(super) fn rows(&self) -> Vec<UpstreamRow> {
+        let upstreams: Vec<UpstreamRow> =
+            self.federation.status().iter().map(UpstreamRow::from).collect();
         [upstreams, self.documents.clone()].concat()
     }
 
@@ -108,9 +110,9 @@ impl Upstreams {
     }
 
     /// Fails if no upstream answered and the server has nothing else.
-    pub(super) fn answered(&self) -> Result<(), Failure> {
+    pub(super) fn check_answered(&self) -> Result<(), Failure> {
         let rows = self.rows();
-        match self.has_own || rows.is_empty() || rows.iter().any(Row::is_ready) {
+        match self.has_own_items || rows.is_empty() || rows.iter().any(UpstreamRow::is_ready) {
             true => Ok(()),
             false => Err(Failure::Call("no upstream answered".to_owned())),
         }

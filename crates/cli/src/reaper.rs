@@ -7,16 +7,16 @@ use creole::client::Address;
 use creole::process::{Reaper, run_reaper};
 
 /// How long programs have to end by themselves.
-const PATIENCE: Duration = Duration::from_secs(5);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The guardian's own work.
 pub(crate) fn run() {
-    run_reaper(io::stdin().lock(), PATIENCE);
+    run_reaper(io::stdin().lock(), GRACE_PERIOD);
 }
 
 /// Has the programs among these ways guarded, all by one guardian: this one, or one that is started for them. Where
 /// none can be started, they are left to notice that their input ends. Returns the guardian, for those that follow.
-pub(crate) fn watch<'a>(
+pub(crate) fn attach_reaper<'a>(
     ways: impl Iterator<Item = &'a mut Address>,
     mut guardian: Option<Reaper>,
 ) -> Option<Reaper> {

@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::output;
 
 /// What was made of the files that a server needs.
-pub(crate) struct Premises {
+pub(crate) struct Prerequisites {
     pub(crate) certificates: Option<Arc<Certificates>>,
-    pub(crate) callers: Option<Authenticator>,
+    pub(crate) authenticator: Option<Authenticator>,
 }
 
-impl Premises {
+impl Prerequisites {
     /// What the plan needs where it is reached like this; everybody may call if that was said.
     ///
     /// # Errors
@@ -31,29 +31,29 @@ impl Premises {
         is_open: bool,
     ) -> Result<Self, Failure> {
         if let Some(reached) = reached {
-            permit(plan, reached, is_open)?;
+            check_exposure(plan, reached, is_open)?;
         }
         let tls = reached.and_then(|reached| reached.tls.as_ref());
         let certificates = tls.map(certificates).transpose()?;
         let auth = plan.auth.as_ref().filter(|_| reached.is_some());
         let callers = auth.map(creole_cli::authenticator).transpose()?;
         secrets(plan)?;
-        for file in written(plan) {
+        for file in written_files(plan) {
             check_folder(file)?;
         }
-        Ok(Self { certificates, callers })
+        Ok(Self { certificates, authenticator: callers })
     }
 }
 
 /// Whether the server may be reached from other machines without knowing who calls.
-fn permit(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
+fn check_exposure(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
     let is_guarded = plan.auth.is_some() || plan.signs_in_at_a_site();
     if reached.is_loopback() || is_guarded {
         return Ok(());
     }
     let listen = reached.listen;
     if is_open {
-        output::talk(&format!(
+        output::write_message(&format!(
             "warning: {listen} can be reached from other machines, and everybody there may call"
         ));
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn secrets(plan: &Plan) -> Result<Option<Secrets>, Failure> {
 }
 
 /// The files that the server writes.
-fn written(plan: &Plan) -> impl Iterator<Item = &Path> {
+fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
     let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
     let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
     let layers = servers.flat_map(|server| &server.chain).chain(behind);

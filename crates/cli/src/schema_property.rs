@@ -4,13 +4,13 @@ use creole::proto::wire::Object;
 use serde_json::Value;
 
 /// How far references of a schema are followed.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The most values of an enumeration that are shown.
-const VALUES: usize = 12;
+const MAX_VALUES: usize = 12;
 
 /// The longest value that is shown, in characters.
-const LONGEST: usize = 40;
+const MAX_VALUE_LENGTH: usize = 40;
 
 /// The names of the properties in the order of the schema's text: a parsed object does not keep it.
 pub(crate) fn names(schema: &str) -> Vec<String> {
@@ -30,38 +30,38 @@ pub(crate) fn names(schema: &str) -> Vec<String> {
 /// The types that a property may have, in the order in which its schema names them. `root` holds its definitions.
 pub(crate) fn types(property: &Value, root: &Value) -> Vec<String> {
     let mut kinds = Vec::new();
-    collect_types(property, root, DEPTH, &mut kinds);
+    collect_types(property, root, MAX_DEPTH, &mut kinds);
     kinds
 }
 
 /// How a list shows what a property takes: its values, or else its types, and its default.
 pub(crate) fn summary(property: &Value, root: &Value) -> String {
     let mut values = Vec::new();
-    collect_values(property, root, DEPTH, &mut values);
+    collect_values(property, root, MAX_DEPTH, &mut values);
     let taken = match values.as_slice() {
         [] => {
             let types = types(property, root);
             types.into_iter().filter(|kind| kind != "null").collect::<Vec<_>>().join("|")
         }
         values => {
-            let more = if values.len() > VALUES { "|…" } else { "" };
-            let shown: Vec<String> = values.iter().take(VALUES).map(shown).collect();
+            let more = if values.len() > MAX_VALUES { "|…" } else { "" };
+            let shown: Vec<String> = values.iter().take(MAX_VALUES).map(value_text).collect();
             format!("{}{more}", shown.join("|"))
         }
     };
     let default = property.get("default").filter(|default| !default.is_null());
-    match default.map(shown) {
+    match default.map(value_text) {
         Some(default) => format!("{taken} = {default}").trim_start().to_owned(),
         None => taken,
     }
 }
 
 /// A value on one line, not longer than a few words.
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     let text = value.as_str().filter(|text| !text.is_empty());
     let text = text.map_or_else(|| value.to_string(), str::to_owned);
-    match text.chars().count() > LONGEST {
-        true => text.chars().take(LONGEST).chain(['…']).collect(),
+    match text.chars().count() > MAX_VALUE_LENGTH {
+        true => text.chars().take(MAX_VALUE_LENGTH).chain(['…']).collect(),
         false => text,
     }
 }

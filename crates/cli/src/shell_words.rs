@@ -5,7 +5,7 @@
 ///
 /// # Errors
 /// When a quote has no end.
-pub(crate) fn words(line: &str) -> Result<Vec<String>, String> {
+pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars();
@@ -14,7 +14,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, String> {
             ' ' | '\t' => words.extend(word.take()),
             '\'' | '"' => {
                 let word = word.get_or_insert_default();
-                quoted(letter, &mut letters, word)
+                read_quoted(letter, &mut letters, word)
                     .ok_or_else(|| format!("the {letter} has no end"))?;
             }
             '\\' => word.get_or_insert_default().push(letters.next().unwrap_or('\\')),
@@ -26,7 +26,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, String> {
 }
 
 /// Reads up to the end of a quote. Between single quotes a backslash is a letter.
-fn quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
+fn read_quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match letters.next()? {
             letter if letter == quote => return Some(()),
@@ -54,8 +54,8 @@ mod tests {
             ("a$b;c", &["a$b;c"]),
         ];
         for (line, expected) in rows {
-            assert_eq!(words(line).unwrap(), expected, "{line}");
+            assert_eq!(split_words(line).unwrap(), expected, "{line}");
         }
-        assert_eq!(words("a 'b"), Err("the ' has no end".to_owned()));
+        assert_eq!(split_words("a 'b"), Err("the ' has no end".to_owned()));
     }
 }

@@ -17,23 +17,23 @@ const SECRET_NAMES: [&str; 9] = [
 ];
 
 /// What well-known secrets begin with.
-const SECRET_BEGINNINGS: [&str; 10] =
+const SECRET_PREFIXES: [&str; 10] =
     ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
 
 /// The shortest text that may be a secret by its looks alone.
-const LONG: usize = 32;
+const MIN_SECRET_LENGTH: usize = 32;
 
 /// What is taken out, and what there is to tell of it.
 #[derive(Debug, Default)]
-pub(super) struct Vault {
+pub(super) struct ExtractedSecrets {
     /// The entries of the environment that stand for secrets, with them.
-    kept: BTreeMap<String, String>,
+    by_variable: BTreeMap<String, String>,
     /// The entries that other clients would have known.
-    wanted: BTreeSet<String>,
+    expected_variables: BTreeSet<String>,
     notes: Vec<String>,
 }
 
-impl Vault {
+impl ExtractedSecrets {
     pub(super) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -41,15 +41,15 @@ impl Vault {
     /// All there is to tell.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
-        if !self.kept.is_empty() {
-            let names: Vec<&str> = self.kept.keys().map(String::as_str).collect();
+        if !self.by_variable.is_empty() {
+            let names: Vec<&str> = self.by_variable.keys().map(String::as_str).collect();
             notes.push(format!(
                 "secrets are not written down; set them in the environment of creole: {}",
                 names.join(", ")
             ));
         }
-        if !self.wanted.is_empty() {
-            let names: Vec<&str> = self.wanted.iter().map(String::as_str).collect();
+        if !self.expected_variables.is_empty() {
+            let names: Vec<&str> = self.expected_variables.iter().map(String::as_str).collect();
             notes.push(format!("the environment of creole also needs: {}", names.join(", ")));
         }
         notes
@@ -90,22 +90,23 @@ impl Vault {
                 return format!("$${{{reference}}}");
             }
         };
-        self.wanted.insert(name.clone());
+        self.expected_variables.insert(name.clone());
         format!("${{{name}}}")
     }
 
     /// A variable of a program.
     pub(super) fn variable(&mut self, server: &str, key: &str, value: &str) -> String {
         match is_plain(value) && (is_secret_name(key) || is_secret(value)) {
-            true => {
-                self.keep(std::iter::once(entry_name(&[key])).chain(names_of(server, key)), value)
-            }
-            false => self.words(server, value),
+            true => self.extract(
+                std::iter::once(entry_name(&[key])).chain(candidate_names(server, key)),
+                value,
+            ),
+            false => self.text_or_url(server, value),
         }
     }
 
     /// A text that may be an address.
-    fn words(&mut self, server: &str, text: &str) -> String {
+    fn text_or_url(&mut self, server: &str, text: &str) -> String {
         match text.contains("://") {
             true => self.url(server, text),
             false => self.text(server, text),
@@ -119,10 +120,10 @@ impl Vault {
             _ => ("", value),
         };
         if !is_plain(value) || !(is_secret_name(key) || !scheme.is_empty() || is_secret(rest)) {
-            return self.words(server, value);
+            return self.text_or_url(server, value);
         }
         let key = if key.eq_ignore_ascii_case("authorization") { "TOKEN" } else { key };
-        let kept = self.keep(names_of(server, key), rest);
+        let kept = self.extract(candidate_names(server, key), rest);
         format!("{scheme} {kept}").trim_start().to_owned()
     }
 
@@ -133,9 +134,11 @@ impl Vault {
         let mut written = Vec::new();
         for argument in arguments {
             written.push(match option {
-                "-H" | "--header" if argument.contains(':') => self.spelled(server, argument),
+                "-H" | "--header" if argument.contains(':') => {
+                    self.header_argument(server, argument)
+                }
                 _ if is_secret_name(option) && !argument.starts_with('-') && is_plain(argument) => {
-                    self.keep(names_of(server, option), argument)
+                    self.extract(candidate_names(server, option), argument)
                 }
                 _ => self.argument(server, argument),
             });
@@ -146,7 +149,7 @@ impl Vault {
     }
 
     /// A header as it stands on a command line.
-    fn spelled(&mut self, server: &str, header: &str) -> String {
+    fn header_argument(&mut self, server: &str, header: &str) -> String {
         let (key, value) = header.split_once(':').unwrap_or((header, ""));
         let trimmed = value.trim_start();
         let space = &value[..value.len() - trimmed.len()];
@@ -161,9 +164,9 @@ impl Vault {
         };
         let is_named = !option.is_empty() && is_secret_name(option);
         let kept = match is_plain(value) && (is_named || is_secret(value)) {
-            true if option.is_empty() => self.keep(names_of(server, "SECRET"), value),
-            true => self.keep(names_of(server, option), value),
-            false => self.words(server, value),
+            true if option.is_empty() => self.extract(candidate_names(server, "SECRET"), value),
+            true => self.extract(candidate_names(server, option), value),
+            false => self.text_or_url(server, value),
         };
         if option.is_empty() { kept } else { format!("{option}={kept}") }
     }
@@ -171,13 +174,13 @@ impl Vault {
     /// An address: its password is a secret, and values of its query are by their names or looks.
     pub(super) fn url(&mut self, server: &str, url: &str) -> String {
         if let Some((before, password, after)) = password(url).filter(|(_, it, _)| is_plain(it)) {
-            let kept = self.keep(names_of(server, "PASSWORD"), password);
-            return format!("{}{kept}{}", self.text(server, before), self.queried(server, after));
+            let kept = self.extract(candidate_names(server, "PASSWORD"), password);
+            return format!("{}{kept}{}", self.text(server, before), self.url_query(server, after));
         }
-        self.queried(server, url)
+        self.url_query(server, url)
     }
 
-    fn queried(&mut self, server: &str, url: &str) -> String {
+    fn url_query(&mut self, server: &str, url: &str) -> String {
         let Some((place, query)) = url.split_once('?') else { return self.text(server, url) };
         let mut parts = Vec::new();
         for part in query.split('&') {
@@ -185,7 +188,7 @@ impl Vault {
                 Some((key, value))
                     if is_plain(value) && (is_secret_name(key) || is_secret(value)) =>
                 {
-                    format!("{key}={}", self.keep(names_of(server, key), value))
+                    format!("{key}={}", self.extract(candidate_names(server, key), value))
                 }
                 _ => self.text(server, part),
             });
@@ -194,16 +197,16 @@ impl Vault {
     }
 
     /// Keeps a secret under the first of these names that does not stand for another one; the reference to it.
-    fn keep(&mut self, names: impl IntoIterator<Item = String>, secret: &str) -> String {
-        let is_free = |name: &String| self.kept.get(name).is_none_or(|kept| kept == secret);
+    fn extract(&mut self, names: impl IntoIterator<Item = String>, secret: &str) -> String {
+        let is_free = |name: &String| self.by_variable.get(name).is_none_or(|kept| kept == secret);
         let name = names.into_iter().find(is_free).unwrap_or_default();
-        self.kept.insert(name.clone(), secret.to_owned());
+        self.by_variable.insert(name.clone(), secret.to_owned());
         format!("${{{name}}}")
     }
 }
 
 /// Names for a secret of a server, without end.
-fn names_of(server: &str, key: &str) -> impl Iterator<Item = String> {
+fn candidate_names(server: &str, key: &str) -> impl Iterator<Item = String> {
     let first = entry_name(&[server, key]);
     let others = (2..).map({
         let first = first.clone();
@@ -248,11 +251,13 @@ fn is_secret_name(name: &str) -> bool {
 
 /// Whether a text looks like a secret: by how it begins, or long, of one piece and of letters and digits.
 fn is_secret(value: &str) -> bool {
-    if SECRET_BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= LONG / 2 {
+    if SECRET_PREFIXES.iter().any(|begin| value.starts_with(begin))
+        && value.len() >= MIN_SECRET_LENGTH / 2
+    {
         return true;
     }
     let of_one_piece = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+=".contains(&byte);
-    value.len() >= LONG
+    value.len() >= MIN_SECRET_LENGTH
         && value.bytes().all(of_one_piece)
         && value.bytes().any(|byte| byte.is_ascii_digit())
         && value.bytes().any(|byte| byte.is_ascii_alphabetic())
@@ -282,7 +287,7 @@ mod tests {
 
     #[test]
     fn references_of_other_clients_become_ours() {
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         let mut text = |text: &str| vault.text("srv", text);
         assert_eq!(text("${env:HOME}/x"), "${HOME}/x");
         assert_eq!(text("${input:api-key}"), "${API_KEY}");
@@ -298,7 +303,7 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_name_or_looks() {
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         assert_eq!(vault.variable("a", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
         assert_eq!(vault.variable("b", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
         assert_eq!(vault.variable("c", "GITHUB_TOKEN", "x2"), "${C_GITHUB_TOKEN}");
@@ -321,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_known_by_the_word_before_it() {
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         let mut arguments = |given: &[&str]| {
             let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
             vault.arguments("gh", &given).join(" ")
@@ -341,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_password_in_an_address_is_a_secret_wherever_the_address_stands() {
-        let written = |url: &str| Vault::default().variable("db", "DATABASE_URL", url);
+        let written = |url: &str| ExtractedSecrets::default().variable("db", "DATABASE_URL", url);
         assert_eq!(
             written("postgresql://ann:pw@host/db"),
             "postgresql://ann:${DB_PASSWORD}@host/db"
@@ -363,7 +368,7 @@ mod tests {
         ] {
             assert_eq!(written(plain), plain);
         }
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         assert_eq!(vault.url("a", "https://u:pw@host/mcp"), "https://u:${A_PASSWORD}@host/mcp");
         let given = ["postgresql://u:pw@host/db", "--db=postgresql://u:pw@host/db"];
         let expected =
@@ -373,7 +378,7 @@ mod tests {
 
     #[test]
     fn nothing_that_was_kept_is_told() {
-        let mut vault = Vault::default();
+        let mut vault = ExtractedSecrets::default();
         vault.variable("a", "PASSWORD", "hunter2");
         assert!(!vault.notes().concat().contains("hunter2"));
     }

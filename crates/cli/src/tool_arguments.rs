@@ -3,12 +3,12 @@
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use crate::commands::few;
+use crate::commands::suggestion;
 use crate::failure::Failure;
-use crate::property::{self, kind_of};
+use crate::schema_property::{self, kind_of};
 
 /// Keys of a schema that may allow properties which it does not name.
-const OPENING: [&str; 8] = [
+const OPEN_SCHEMA_KEYS: [&str; 8] = [
     "allOf",
     "anyOf",
     "oneOf",
@@ -21,16 +21,24 @@ const OPENING: [&str; 8] = [
 
 /// The object of the arguments, checked for names that the tool does not have and for those that it needs.
 /// `text` is the schema as the server wrote it.
-pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<OrderedValue, Failure> {
+pub(crate) fn typed_arguments(
+    tool: &str,
+    text: &str,
+    given: &[String],
+) -> Result<OrderedValue, Failure> {
     let schema: Value = serde_json::from_str(text).unwrap_or_default();
     let schema = &schema;
     let mut arguments: Vec<(String, OrderedValue)> = Vec::new();
     for entry in given {
-        let (name, value) = split(entry)?;
+        let (name, value) = split_argument(entry)?;
         if schema["properties"].get(name).is_none() && is_closed(schema) {
-            return Err(Failure::Usage(unknown(tool, &property::names(text), name)));
+            return Err(Failure::Usage(unknown_argument(
+                tool,
+                &schema_property::names(text),
+                name,
+            )));
         }
-        let value = read_as(tool, schema, name, value).map_err(Failure::Usage)?;
+        let value = parse_typed(tool, schema, name, value).map_err(Failure::Usage)?;
         if arguments.iter().any(|(known, _)| known == name) {
             return Err(Failure::Usage(format!("the argument `{name}` is given twice")));
         }
@@ -49,7 +57,7 @@ pub(crate) fn typed(tool: &str, text: &str, given: &[String]) -> Result<OrderedV
 }
 
 /// The name and the text of an argument.
-pub(crate) fn split(entry: &str) -> Result<(&str, &str), Failure> {
+pub(crate) fn split_argument(entry: &str) -> Result<(&str, &str), Failure> {
     let parts = entry.split_once('=').filter(|(name, _)| !name.is_empty());
     parts.ok_or_else(|| Failure::Usage(format!("`{entry}` is no argument; write `name=value`")))
 }
@@ -61,20 +69,22 @@ fn is_closed(schema: &Value) -> bool {
         Some(Value::Bool(false)) => true,
         Some(_) => false,
         None => {
-            schema["properties"].is_object() && !OPENING.iter().any(|key| schema.get(key).is_some())
+            schema["properties"].is_object()
+                && !OPEN_SCHEMA_KEYS.iter().any(|key| schema.get(key).is_some())
         }
     }
 }
 
-fn read_as(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Value, String> {
-    let kinds = property::types(&schema["properties"][name], schema);
+fn parse_typed(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Value, String> {
+    let kinds = schema_property::types(&schema["properties"][name], schema);
     if kinds.is_empty() {
-        return Ok(any(text));
+        return Ok(parse_untyped(text));
     }
-    let read = kinds.iter().filter(|kind| *kind != "string").find_map(|kind| read(kind, text));
+    let read =
+        kinds.iter().filter(|kind| *kind != "string").find_map(|kind| parse_value(kind, text));
     let is_text = kinds.iter().any(|kind| kind == "string");
     read.or_else(|| is_text.then(|| Value::String(text.to_owned()))).ok_or_else(|| {
-        let wanted: Vec<&str> = kinds.iter().map(|kind| in_words(kind)).collect();
+        let wanted: Vec<&str> = kinds.iter().map(|kind| type_phrase(kind)).collect();
         format!(
             "the argument `{name}` of `{tool}` is `{text}`, and should be {}",
             wanted.join(" or ")
@@ -83,24 +93,24 @@ fn read_as(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Value, 
 }
 
 /// What was typed where the schema does not say what it is: JSON if it is that, and text otherwise.
-fn any(text: &str) -> Value {
+fn parse_untyped(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 /// That a tool does not have an argument, which one may be meant, and how to send it all the same.
-fn unknown(tool: &str, known: &[String], name: &str) -> String {
+fn unknown_argument(tool: &str, known: &[String], name: &str) -> String {
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     if names.is_empty() {
         return format!("the tool `{tool}` takes no arguments, so `{name}` is not sent");
     }
     format!(
         "the tool `{tool}` has no argument `{name}`: {} (`--args` sends an object unchecked)",
-        few(name, &names)
+        suggestion(name, &names)
     )
 }
 
 /// The text as a value of this type, if it is one.
-fn read(kind: &str, text: &str) -> Option<Value> {
+fn parse_value(kind: &str, text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok()?;
     let fits = match kind {
         "integer" => {
@@ -111,7 +121,7 @@ fn read(kind: &str, text: &str) -> Option<Value> {
     fits.then_some(value)
 }
 
-fn in_words(kind: &str) -> &str {
+fn type_phrase(kind: &str) -> &str {
     match kind {
         "integer" => "a whole number",
         "number" => "a number",
@@ -125,7 +135,7 @@ fn in_words(kind: &str) -> &str {
 
 /// What could stand for a value that is missing.
 fn placeholder(schema: &Value, name: &str) -> String {
-    let kinds = property::types(&schema["properties"][name], schema);
+    let kinds = schema_property::types(&schema["properties"][name], schema);
     kinds.first().map_or("VALUE", String::as_str).to_uppercase()
 }
 
@@ -154,8 +164,8 @@ mod tests {
     }
 
     fn read_as(entry: &str) -> Result<Value, String> {
-        let (name, text) = split(entry).unwrap();
-        super::read_as("tool", &schema(), name, text)
+        let (name, text) = split_argument(entry).unwrap();
+        parse_typed("tool", &schema(), name, text)
     }
 
     #[test]
@@ -187,7 +197,9 @@ mod tests {
     }
 
     fn refused(schema: &str, entry: &str) -> Option<String> {
-        typed("tool", schema, &[entry.to_owned()]).err().map(|failure| failure.to_string())
+        typed_arguments("tool", schema, &[entry.to_owned()])
+            .err()
+            .map(|failure| failure.to_string())
     }
 
     #[test]
@@ -220,17 +232,20 @@ mod tests {
     #[test]
     fn arguments_are_sent_in_the_order_in_which_they_are_given() {
         let given = ["z=1".to_owned(), "a=x".to_owned()];
-        assert_eq!(typed("tool", "{}", &given).unwrap().to_string(), r#"{"z":1,"a":"x"}"#);
+        assert_eq!(
+            typed_arguments("tool", "{}", &given).unwrap().to_string(),
+            r#"{"z":1,"a":"x"}"#
+        );
     }
 
     #[test]
     fn what_is_missing_or_given_twice_is_told() {
         let schema = json!({"properties": {"a": {"type": "integer"}}, "required": ["a"]});
         let schema = schema.to_string();
-        let told = typed("add", &schema, &[]).unwrap_err().to_string();
+        let told = typed_arguments("add", &schema, &[]).unwrap_err().to_string();
         assert_eq!(told, "error: the tool `add` also needs --arg a=INTEGER");
         let twice = ["a=1".to_owned(), "a=2".to_owned()];
-        assert!(typed("add", &schema, &twice).unwrap_err().to_string().contains("twice"));
-        assert!(split("=1").is_err() && split("a").is_err());
+        assert!(typed_arguments("add", &schema, &twice).unwrap_err().to_string().contains("twice"));
+        assert!(split_argument("=1").is_err() && split_argument("a").is_err());
     }
 }

@@ -6,45 +6,47 @@ use crate::failure::Failure;
 use crate::output;
 
 /// The longest line that is read.
-const LONGEST: u64 = 64 * 1024;
+const MAX_LINE: u64 = 64 * 1024;
 
 /// Whether there is a person to ask.
-pub(crate) fn is_possible() -> bool {
+pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks for a line. The end of the input stops the command.
-pub(crate) fn line(question: &str) -> Result<String, Failure> {
+pub(crate) fn ask_line(question: &str) -> Result<String, Failure> {
     output::prompt(question);
     let mut line = String::new();
-    match io::stdin().lock().take(LONGEST).read_line(&mut line) {
+    match io::stdin().lock().take(MAX_LINE).read_line(&mut line) {
         Ok(1..) => Ok(line.trim().to_owned()),
         _ => {
-            output::talk("");
+            output::write_message("");
             Err(Failure::Usage("there is no answer, so nothing is done".to_owned()))
         }
     }
 }
 
 /// Asks until the answer can be used.
-pub(crate) fn until<T>(
+pub(crate) fn ask_until_valid<T>(
     question: &str,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, Failure> {
     for _ in 0..10 {
-        match read(&line(question)?) {
+        match read(&ask_line(question)?) {
             Ok(answer) => return Ok(answer),
-            Err(problem) => output::talk(&format!("  {problem}")),
+            Err(problem) => output::write_message(&format!("  {problem}")),
         }
     }
     Err(Failure::Usage("that was not understood too often, so nothing is done".to_owned()))
 }
 
 /// Asks for yes or no.
-pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
-    until(&format!("{question} (yes or no): "), |answer| match answer.to_lowercase().as_str() {
-        "y" | "yes" => Ok(true),
-        "n" | "no" | "" => Ok(false),
-        other => Err(format!("`{other}` is neither yes nor no")),
+pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
+    ask_until_valid(&format!("{question} (yes or no): "), |answer| {
+        match answer.to_lowercase().as_str() {
+            "y" | "yes" => Ok(true),
+            "n" | "no" | "" => Ok(false),
+            other => Err(format!("`{other}` is neither yes nor no")),
+        }
     })
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::*;
-use crate::args::Chosen;
+use crate::args::ConfigSourceArgs;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -24,17 +24,17 @@ fn write(folder: &TempDir, keys: usize) {
 }
 
 /// A server with one key of callers.
-async fn served(folder: &TempDir) -> (Arc<Renewal>, Authenticator) {
+async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     write(folder, 1);
     fs::write(folder.path().join("seal"), "0".repeat(64)).unwrap();
-    let chosen = Chosen::of_file(folder.path().join("creole.toml"));
+    let chosen = ConfigSourceArgs::of_file(folder.path().join("creole.toml"));
     let args = ServeArgs { chosen, ..ServeArgs::default() };
-    let plan = super::super::planned(&args).unwrap();
-    let served = Served::new(&plan, &args, Affinity::Principal).await.unwrap();
+    let plan = super::super::load_plan(&args).unwrap();
+    let served = ServerInstance::new(&plan, &args, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();
-    let callers = Authenticator::new(creole_cli::callers(auth).unwrap()).unwrap();
+    let callers = Authenticator::new(creole_cli::auth_settings(auth).unwrap()).unwrap();
     let renewal =
-        Renewal::new(&plan, &args, vec![served], Some(callers.clone()), ClientScope::Many);
+        Reloader::new(&plan, &args, vec![served], Some(callers.clone()), ClientScope::Many);
     (renewal, callers)
 }
 
@@ -44,10 +44,10 @@ async fn a_reload_that_fails_lets_nobody_in_who_was_not_before() {
     let (renewal, callers) = served(&folder).await;
     write(&folder, 2);
     fs::write(folder.path().join("seal"), "not a key").unwrap();
-    assert!(renewal.renew().await.is_err());
+    assert!(renewal.reload().await.is_err());
     assert_eq!(callers.count(), (0, 1));
     fs::write(folder.path().join("seal"), "1".repeat(64)).unwrap();
-    renewal.renew().await.unwrap();
+    renewal.reload().await.unwrap();
     assert_eq!(callers.count(), (0, 2));
 }
 
@@ -59,7 +59,7 @@ async fn the_end_does_not_wait_for_a_reload() {
     timeout(LONG, renewal.close()).await.expect("an end");
     drop(reload);
     write(&folder, 2);
-    assert!(renewal.renew().await.is_err(), "nothing is served after the end");
+    assert!(renewal.reload().await.is_err(), "nothing is served after the end");
     assert_eq!(callers.count(), (0, 1));
 }
 
@@ -71,11 +71,11 @@ async fn a_file_system_that_does_not_answer_holds_nobody_up() {
         Some((None, 7, 7))
     };
     let files = HashMap::from([(PathBuf::from("f"), None)]);
-    let (seen, ()) = tokio::join!(looked_at(&files, slow), async { answer.send(()).unwrap() });
+    let (seen, ()) = tokio::join!(current_stamps(&files, slow), async { answer.send(()).unwrap() });
     assert_eq!(seen[Path::new("f")], Some((None, 7, 7)));
 }
 
 #[test]
 fn lists_of_several_servers_are_named_once() {
-    assert_eq!(distinct(vec!["tools", "prompts", "tools"]), ["tools", "prompts"]);
+    assert_eq!(deduplicated(vec!["tools", "prompts", "tools"]), ["tools", "prompts"]);
 }

@@ -7,20 +7,20 @@ use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.
 #[derive(Clone)]
-pub(super) struct Entrance(Arc<RwLock<Site>>);
+pub(super) struct SiteGate(Arc<RwLock<Site>>);
 
-impl Entrance {
+impl SiteGate {
     pub(super) fn new(site: &Site) -> Self {
         Self(Arc::new(RwLock::new(site.clone())))
     }
 
     /// Has callers sign in there from now on.
-    pub(super) fn lead_to(&self, site: &Site) {
+    pub(super) fn set_site(&self, site: &Site) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = site.clone();
     }
 }
 
-impl Authenticate for Entrance {
+impl Authenticate for SiteGate {
     fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
         let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         Admission::Later(Box::pin(async move { site.authenticate(head, peer).await }))
