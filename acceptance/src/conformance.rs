@@ -50,7 +50,7 @@ pub struct Check {
 
 /// What one run of the suite found.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct SuiteResult {
     /// What was run, for the table.
     pub title: String,
     /// Whether the suite itself was content, by its exit code.
@@ -65,7 +65,7 @@ pub struct Verdict {
 
 /// Runs the suite against a server with these words, such as `--suite all`, and without mercy: the list of
 /// failures that are expected is empty.
-pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<Verdict, String> {
+pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let results = folder.path().join("results");
@@ -80,7 +80,7 @@ pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<Verdict, String>
     let output = process::output(&mut command, Instant::now() + RUN)?;
     let printed = format!("{}{}", output.stdout, output.stderr);
     let scenarios = scenarios(&results).map_err(|error| format!("{error}\n{printed}"))?;
-    Ok(Verdict {
+    Ok(SuiteResult {
         title: format!("{} {}", suite.name(), words.join(" ")),
         is_content: output.success,
         not_scored: match words {
@@ -99,11 +99,11 @@ pub fn judge_client(
     client: &Path,
     names: &[&str],
     revision: Option<&str>,
-) -> Result<Verdict, String> {
+) -> Result<SuiteResult, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let title = format!("{} client {}", suite.name(), revision.unwrap_or_default());
-    let mut verdict = Verdict { title, is_content: true, ..Verdict::default() };
+    let mut verdict = SuiteResult { title, is_content: true, ..SuiteResult::default() };
     for name in names {
         let results = folder.path().join(name);
         let mut command = installed.command();
@@ -178,7 +178,7 @@ fn not_scored(requirements: &str) -> BTreeSet<String> {
     names
 }
 
-impl Verdict {
+impl SuiteResult {
     /// Whether a scenario was run, had something to check, and nothing that does not hold.
     #[must_use]
     pub fn holds(&self, scenario: &str) -> bool {
@@ -279,7 +279,7 @@ mod tests {
             ("tells", vec![check(Status::Info)]),
         ];
         let scenarios = scenarios.into_iter().map(|(name, checks)| (name.to_owned(), checks));
-        let verdict = Verdict {
+        let verdict = SuiteResult {
             title: "t".into(),
             is_content: true,
             scenarios: scenarios.collect(),

@@ -1,13 +1,13 @@
 //! Servers behind a gateway: our own in one era only, and puppets that do what a test says.
 
-mod behind;
 mod clients;
-mod old_site;
-mod puppet;
-mod site;
+mod gateway_setup;
+mod scripted_child;
+mod scripted_http_server;
+mod scripted_sse_server;
 
-pub use behind::{Behind, Speaks};
-pub use clients::{Answering, Legacy, Modern};
-pub use old_site::{Message, OldSite};
-pub use puppet::{Heard, Puppet, Puppeteer, Show};
-pub use site::{Site, Visit};
+pub use clients::{HandshakeClient, PendingResponse, StatelessClient};
+pub use gateway_setup::{GatewaySetup, ServerEra};
+pub use scripted_child::{ReceivedMessage, ScriptedChild, ScriptedChildren, ScriptedReplies};
+pub use scripted_http_server::{PendingRequest, ScriptedHttpServer};
+pub use scripted_sse_server::{ScriptedSseServer, SseServerMessage};

@@ -1,12 +1,12 @@
 //! HTTP as a test wants it: the real binary with a port, and a client that can also be rude.
 
-pub mod asked;
 pub mod client;
-pub mod demanded;
 pub mod events;
+pub mod required_headers;
 pub mod server;
+pub mod service_request;
 
-pub use self::asked::Asked;
 pub use self::client::{Connection, Head, Request, Response};
 pub use self::events::{Event, Events};
-pub use self::server::Listening;
+pub use self::server::ListeningServer;
+pub use self::service_request::ServiceRequest;

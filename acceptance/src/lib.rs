@@ -2,7 +2,7 @@
 
 pub mod conformance;
 #[cfg(target_os = "linux")]
-pub mod cut;
+pub mod drop_packets;
 pub mod gateway;
 pub mod http;
 pub mod load;

@@ -6,19 +6,19 @@
 
 mod client;
 mod descriptors;
-mod dice;
 mod events;
 mod history;
 mod pool;
 mod requests;
+mod seeded_random;
 mod server;
 mod wire;
 
 pub use client::{Client, Stream};
 pub use descriptors::descriptors;
-pub use dice::Dice;
-pub use history::{Answer, Breach, Call, Finding, History};
+pub use history::{Breach, Call, History, HistoryFinding, HistoryResponse};
 pub use pool::Pool;
 pub use requests::{Era, Requests};
-pub use server::{HttpServer, Limits};
+pub use seeded_random::SeededRandom;
+pub use server::{HttpLimitSettings, HttpServer};
 pub use wire::{Connection, Head, Response};

@@ -38,7 +38,7 @@ pub use self::install::{
     Installed, Missing, Suite, bridge, install_all, installed, installed_suite,
 };
 pub use self::release::Release;
-pub use self::servers::{Behind, Web};
+pub use self::servers::{UpstreamServer, Web};
 
 /// How long a conversation may take before its processes are killed.
 const CONVERSATION: Duration = Duration::from_secs(180);

@@ -3,7 +3,7 @@
 //! Where a transcript says what is answered, this is for what a process does to its streams, its memory
 //! and its end.
 
-pub mod weight;
+pub mod resource_usage;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::stage::stdio::binary;
-use weight::Weight;
+use resource_usage::ResourceUsage;
 
 /// How long a test waits for anything: only a server that hangs takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,21 +42,21 @@ pub fn check(folder: &Path) -> (Option<i32>, String, String) {
 
 /// A process that is killed when dropped.
 #[derive(Debug)]
-pub struct Running(Child);
+pub struct ChildGuard(Child);
 
 /// A running `creole serve` on three pipes.
 pub struct Server {
-    process: Running,
+    process: ChildGuard,
     input: Option<ChildStdin>,
     output: Receiver<String>,
-    log: Option<Log>,
+    log: Option<StderrReader>,
     last_id: u64,
     _data: Option<TempDir>,
 }
 
 /// What a server left when it ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ServerExit {
     /// Its exit code, or nothing if a signal ended it.
     pub code: Option<i32>,
     /// The lines of stdout that nobody had taken.
@@ -128,12 +128,12 @@ pub fn handshake() -> String {
     format!("{}{initialized}\n", request(0, "initialize", &params))
 }
 
-impl Running {
+impl ChildGuard {
     /// The sockets that it has open.
     #[must_use]
     #[track_caller]
     pub fn sockets(&self) -> BTreeSet<PathBuf> {
-        weight::sockets(self.0.id())
+        resource_usage::sockets(self.0.id())
     }
 
     /// Starts a command.
@@ -150,23 +150,23 @@ impl Running {
     /// What it weighs now.
     #[must_use]
     #[track_caller]
-    pub fn weight(&self) -> Weight {
-        Weight::of(self.0.id())
+    pub fn weight(&self) -> ResourceUsage {
+        ResourceUsage::of(self.0.id())
     }
 
     /// Waits for it to end by itself, and gives the processor time that it took in all.
     #[track_caller]
     #[must_use]
     pub fn processor_time_until_end(&self) -> Duration {
-        weight::processor_time_until_end(self.0.id())
+        resource_usage::processor_time_until_end(self.0.id())
     }
 
     /// Waits for it to end by itself, and gives the processor time that its first thread took, to the nanosecond.
     #[track_caller]
     #[must_use]
     pub fn first_thread_until_end(&self) -> Duration {
-        weight::processor_time_until_end(self.0.id());
-        weight::first_thread(self.0.id())
+        resource_usage::processor_time_until_end(self.0.id());
+        resource_usage::first_thread(self.0.id())
     }
 
     /// Waits for it to end by itself; its exit code, or nothing if a signal ended it.
@@ -183,7 +183,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // Fails only when it has already ended, which is as good.
         let _ = self.0.kill();
@@ -211,7 +211,7 @@ impl Server {
     #[must_use]
     pub fn start_command(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Running::start(&mut command);
+        let mut process = ChildGuard::start(&mut command);
         let child = process.child();
         let input = child.stdin.take();
         let (heard, output) = channel();
@@ -223,7 +223,7 @@ impl Server {
                 }
             }
         });
-        let log = child.stderr.take().map(Log::of);
+        let log = child.stderr.take().map(StderrReader::of);
         Self { process, input, output, log, last_id: 0, _data: None }
     }
 
@@ -285,7 +285,7 @@ impl Server {
 
     /// What it weighs now.
     #[must_use]
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> ResourceUsage {
         self.process.weight()
     }
 
@@ -322,7 +322,7 @@ impl Server {
     /// Ends its input and waits until it has ended.
     #[track_caller]
     #[must_use]
-    pub fn finish(mut self) -> Ended {
+    pub fn finish(mut self) -> ServerExit {
         self.end_input();
         self.end()
     }
@@ -330,33 +330,33 @@ impl Server {
     /// Waits until it has ended, with its input still open.
     #[track_caller]
     #[must_use]
-    pub fn until_ended(mut self) -> Ended {
+    pub fn until_ended(mut self) -> ServerExit {
         self.end()
     }
 
     /// Kills it with a signal that it cannot handle, and takes what it had written.
     #[must_use]
-    pub fn kill(mut self) -> Ended {
+    pub fn kill(mut self) -> ServerExit {
         self.process.child().kill().expect("it can be killed");
         self.end()
     }
 
     #[track_caller]
-    fn end(&mut self) -> Ended {
+    fn end(&mut self) -> ServerExit {
         let code = self.process.wait();
-        let log = self.log.take().map(Log::all).unwrap_or_default();
-        Ended { code, output: self.output.iter().collect(), log }
+        let log = self.log.take().map(StderrReader::all).unwrap_or_default();
+        ServerExit { code, output: self.output.iter().collect(), log }
     }
 }
 
 /// What a process says on stderr, read as it comes.
 #[derive(Debug)]
-struct Log {
+struct StderrReader {
     said: Arc<Mutex<Vec<u8>>>,
     reader: thread::JoinHandle<()>,
 }
 
-impl Log {
+impl StderrReader {
     fn of(mut from: impl Read + Send + 'static) -> Self {
         let said: Arc<Mutex<Vec<u8>>> = Arc::default();
         let heard = Arc::clone(&said);

@@ -32,17 +32,17 @@ use creole::proto::wire::Raw;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::sent::{Open, Pieces, Sent};
+use self::sent::{LineJoiner, OpenMessage, SentMessage};
 use crate::transcript::Direction;
 
 /// Watches one conversation.
 #[derive(Debug)]
 pub struct Referee {
     dialect: Dialect,
-    pieces: Pieces,
+    pieces: LineJoiner,
     session: Session,
     /// Messages of the client that may still be answered, oldest first.
-    open: Vec<Open>,
+    open: Vec<OpenMessage>,
     /// Ids of the server's own requests that the client has not answered, as they were written.
     asked: Vec<String>,
 }
@@ -73,7 +73,7 @@ enum Version {
 
 /// What a message of a server is.
 #[derive(Clone, Copy, Debug)]
-enum Kind<'a> {
+enum ServerMessageKind<'a> {
     Error,
     Answer {
         method: &'a str,
@@ -101,7 +101,7 @@ impl Referee {
     pub fn new(dialect: &Dialect) -> Self {
         Self {
             dialect: dialect.clone(),
-            pieces: Pieces::default(),
+            pieces: LineJoiner::default(),
             session: Session::default(),
             open: Vec::new(),
             asked: Vec::new(),
@@ -126,21 +126,21 @@ impl Referee {
     }
 
     fn note_line(&mut self, line: &str) {
-        for sent in Sent::of_line(line, &self.dialect) {
+        for sent in SentMessage::of_line(line, &self.dialect) {
             match sent {
-                Sent::Answerable(open) => self.note_open(*open),
-                Sent::Notification => {}
-                Sent::Cancellation { id } => {
+                SentMessage::Answerable(open) => self.note_open(*open),
+                SentMessage::Notification => {}
+                SentMessage::Cancellation { id } => {
                     if let Some(at) = self.find_open(|open| open.has_id(&id)) {
                         self.open[at].cancelled = true;
                     }
                 }
-                Sent::Answer { id } => self.asked.retain(|asked| *asked != id),
+                SentMessage::Answer { id } => self.asked.retain(|asked| *asked != id),
             }
         }
     }
 
-    fn note_open(&mut self, mut open: Open) {
+    fn note_open(&mut self, mut open: OpenMessage) {
         open.version = self.session.version;
         let newest = ["server/discover", "subscriptions/listen", "tasks/update"]
             .contains(&open.method.as_str());
@@ -199,7 +199,7 @@ impl Referee {
         self.check_request(method, &id, message)?;
         self.asked.push(id);
         let versions = [self.session.version];
-        self.compare(&versions, Kind::Request { method }, message)
+        self.compare(&versions, ServerMessageKind::Request { method }, message)
     }
 
     fn judge_notification(&mut self, method: &str, message: &Value) -> Result<(), String> {
@@ -208,7 +208,7 @@ impl Referee {
             true => Version::Official(Revision::newest(Era::Stateless)),
             false => self.session.version,
         };
-        self.compare(&[version], Kind::Notification { method }, message)
+        self.compare(&[version], ServerMessageKind::Notification { method }, message)
     }
 
     fn judge_response(&mut self, id: Option<&str>, message: &Value) -> Result<(), String> {
@@ -217,7 +217,7 @@ impl Referee {
             let mut versions = self.versions(&open);
             // What is refused as a whole is refused by the rules of the session.
             versions.extend(id.is_none().then_some(self.session.version));
-            return self.compare(&versions, Kind::Error, message);
+            return self.compare(&versions, ServerMessageKind::Error, message);
         };
         let method = open.method.as_str();
         if method == "initialize" && !open.stateless {
@@ -226,15 +226,15 @@ impl Referee {
         self.check_result(&open, result)?;
         let asking = open.stateless && result["resultType"] == "input_required";
         let kind = match result {
-            _ if asking => Kind::Asking { result },
-            _ if laws::is_task(&open, result) => Kind::Task { result },
-            _ => Kind::Answer { method, result },
+            _ if asking => ServerMessageKind::Asking { result },
+            _ if laws::is_task(&open, result) => ServerMessageKind::Task { result },
+            _ => ServerMessageKind::Answer { method, result },
         };
         self.compare(&self.versions(&open), kind, message)
     }
 
     /// Takes note of what `initialize` was answered with.
-    fn agree(&mut self, open: &Open, result: &Value) -> Result<(), String> {
+    fn agree(&mut self, open: &OpenMessage, result: &Value) -> Result<(), String> {
         let name = result["protocolVersion"].as_str().ok_or("no `protocolVersion`")?;
         self.session.version = match Revision::from_name(name) {
             None => Version::Own,
@@ -248,7 +248,7 @@ impl Referee {
     }
 
     /// What may hold for the answer: what was agreed on when the request was sent, or what is now.
-    fn versions(&self, open: &Open) -> Vec<Version> {
+    fn versions(&self, open: &OpenMessage) -> Vec<Version> {
         if open.stateless {
             return vec![Version::Official(Revision::newest(Era::Stateless))];
         }
@@ -260,7 +260,12 @@ impl Referee {
     }
 
     /// Judges a message by the revisions of which one holds; where none was agreed on, one of all must do.
-    fn compare(&self, versions: &[Version], kind: Kind<'_>, message: &Value) -> Result<(), String> {
+    fn compare(
+        &self,
+        versions: &[Version],
+        kind: ServerMessageKind<'_>,
+        message: &Value,
+    ) -> Result<(), String> {
         if versions.contains(&Version::Own) {
             return envelope::check_id(message);
         }
@@ -285,7 +290,7 @@ impl Referee {
     fn compare_with(
         &self,
         revision: Revision,
-        kind: Kind<'_>,
+        kind: ServerMessageKind<'_>,
         message: &Value,
     ) -> Result<(), String> {
         let message = exceptions::without_excused_id(message, &self.dialect, revision);

@@ -82,7 +82,7 @@ pub struct Transcript {
     skips: Vec<(String, String)>,
     only: Option<(String, String)>,
     real_time: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<TranscriptStep>,
 }
 
 impl Transcript {
@@ -140,7 +140,7 @@ impl Transcript {
 
 /// One step of the dialogue and the line where it starts.
 #[derive(Debug)]
-struct Step {
+struct TranscriptStep {
     line: usize,
     action: Action,
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Published`] server is started with the same words in every conversation: alone, behind
 //! `creole connect` and behind `creole serve --http`. A [`Client`] of either era performs the same
-//! [`Step`]s each time and makes a [`Record`] of all that it sees. [`differences`] compares a record
+//! [`TranscriptStep`]s each time and makes a [`Record`] of all that it sees. [`differences`] compares a record
 //! that was made through Creole with the one that was made without, after the translations that
 //! [`compare`] documents. The client is our own and decodes nothing: an SDK would mend what the test
 //! has to see.
@@ -11,14 +11,14 @@ mod answers;
 mod client;
 pub mod compare;
 mod folder;
-mod place;
 mod record;
+mod server_route;
 mod servers;
 mod wire;
 
-pub use self::client::{Client, Era};
+pub use self::client::{ZooClient, ZooEra};
 pub use self::compare::differences;
 pub use self::folder::Folder;
-pub use self::place::Place;
-pub use self::record::{Entry, Record, Step, perform};
+pub use self::record::{Record, RecordedStep, ZooStep, perform};
+pub use self::server_route::ServerRoute;
 pub use self::servers::{Package, Published};

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use creole_acceptance::http::server::Listening;
+use creole_acceptance::http::server::ListeningServer;
 use creole_acceptance::stage::stdio::{binary, repository};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
@@ -100,7 +100,8 @@ fn a_list_is_the_same_whichever_way_the_server_is_reached() {
     let place = Place::new();
     let preset = place.run(&["list", "tools", "--json", "--preset", "everything"]).json();
     assert!(preset["tools"].as_array().is_some_and(|tools| tools.len() > 40));
-    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    let listening =
+        ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
     assert_eq!(place.run(&["list", &listening.url(), "tools", "--json"]).json(), preset);
     for era in ERAS {
         let program = place.run_on_program(&["list", "tools", "--json"], &everything(era)).json();
@@ -145,7 +146,8 @@ fn call_prints_only_the_result_on_stdout() {
 #[test]
 fn a_call_works_over_http_and_in_either_era_of_a_program() {
     let place = Place::new();
-    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    let listening =
+        ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
     let ran = place.run(&["call", &listening.url(), "test_simple_text"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     for era in ERAS {
@@ -383,7 +385,8 @@ fn progress_is_shown_at_a_terminal() {
 #[test]
 fn check_says_how_a_server_speaks_and_what_each_client_gets() {
     let place = Place::new();
-    let listening = Listening::start(&["--preset", "everything"]).expect("the server listens");
+    let listening =
+        ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
     let report = place.run(&["check", &listening.url(), "--json"]).json();
     assert_eq!(report["era"], "stateless");
     assert_eq!(report["transport"], "Streamable HTTP");

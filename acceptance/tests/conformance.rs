@@ -11,8 +11,8 @@
 
 use std::env;
 
-use creole_acceptance::conformance::{Status, Verdict, judge};
-use creole_acceptance::http::Listening;
+use creole_acceptance::conformance::{Status, SuiteResult, judge};
+use creole_acceptance::http::ListeningServer;
 use creole_acceptance::peers::{Suite, installed_suite};
 
 /// The suite skips it: what it was about has moved to the stream of subscriptions.
@@ -56,7 +56,7 @@ fn a_server_without_the_tools_of_the_suite_fails() {
     if !is_here(Suite::Newest) {
         return;
     }
-    let server = Listening::start(&["--preset", "default"]).unwrap();
+    let server = ListeningServer::start(&["--preset", "default"]).unwrap();
     for scenario in ["tools-call-image", "input-required-result-multi-round"] {
         let verdict = judge(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
         println!("{}", verdict.table());
@@ -67,11 +67,11 @@ fn a_server_without_the_tools_of_the_suite_fails() {
 }
 
 /// Has the suite judge the preset `everything`, and prints the score.
-fn judged(suite: Suite, words: &[&str]) -> Option<Verdict> {
+fn judged(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
     if !is_here(suite) {
         return None;
     }
-    let mut server = Listening::start(&["--preset", "everything"]).unwrap();
+    let mut server = ListeningServer::start(&["--preset", "everything"]).unwrap();
     let verdict = judge(suite, &server.url(), words);
     let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     println!("{}", verdict.table());
@@ -82,7 +82,7 @@ fn judged(suite: Suite, words: &[&str]) -> Option<Verdict> {
 
 /// Everything holds, nothing was left out, and the suite itself says so.
 #[track_caller]
-fn scores(verdict: &Verdict, scored: (usize, usize), not_scored: (usize, usize)) {
+fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usize)) {
     let table = verdict.table();
     assert_eq!(verdict.of(Status::Failure).count(), 0, "{table}");
     assert_eq!(verdict.score(true), scored, "{table}");

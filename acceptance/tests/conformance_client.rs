@@ -11,7 +11,7 @@
 use std::env;
 use std::path::Path;
 
-use creole_acceptance::conformance::{Status, Verdict, client_scenarios, judge_client};
+use creole_acceptance::conformance::{Status, SuiteResult, client_scenarios, judge_client};
 use creole_acceptance::peers::{Suite, installed_suite};
 
 /// The program that is judged.
@@ -114,7 +114,7 @@ fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
 }
 
 /// How many checks do not hold, even of those that a client only should fulfil.
-fn bad(verdict: &Verdict) -> usize {
+fn bad(verdict: &SuiteResult) -> usize {
     verdict.of(Status::Failure).count() + verdict.of(Status::Warning).count()
 }
 

@@ -13,8 +13,8 @@
 use std::env;
 use std::net::SocketAddr;
 
-use creole_acceptance::conformance::{Verdict, judge};
-use creole_acceptance::gateway::{Behind, Legacy, Modern, Speaks};
+use creole_acceptance::conformance::{SuiteResult, judge};
+use creole_acceptance::gateway::{GatewaySetup, HandshakeClient, ServerEra, StatelessClient};
 use creole_acceptance::peers::{Suite, installed_suite};
 use serde_json::{Value, json};
 
@@ -30,38 +30,38 @@ const NEEDS_TASKS: [&str; 2] = ["tasks-mrtr-composition", "tasks-required-task-e
 
 #[test]
 fn clients_and_servers_of_the_newest_revision_meet_over_a_pipe() {
-    let behind = Behind::child(Speaks::Modern).unwrap();
-    says_the_same(&behind, Speaks::Modern);
+    let behind = GatewaySetup::child(ServerEra::Modern).unwrap();
+    says_the_same(&behind, ServerEra::Modern);
     let Some(verdict) = judged(&behind, MODERN) else { return };
     holds(&verdict, 37, 13);
 }
 
 #[test]
 fn clients_of_the_newest_revision_meet_servers_of_the_oldest_era_over_a_pipe() {
-    let behind = Behind::child(Speaks::Legacy).unwrap();
-    says_the_same(&behind, Speaks::Legacy);
+    let behind = GatewaySetup::child(ServerEra::Legacy).unwrap();
+    says_the_same(&behind, ServerEra::Legacy);
     let Some(verdict) = judged(&behind, MODERN) else { return };
     holds_but_for_what_is_new(&verdict);
 }
 
 #[test]
 fn clients_with_a_handshake_meet_servers_of_the_newest_revision_over_a_pipe() {
-    let behind = Behind::child(Speaks::Modern).unwrap();
+    let behind = GatewaySetup::child(ServerEra::Modern).unwrap();
     let Some(verdict) = judged(&behind, LEGACY) else { return };
     holds(&verdict, 30, 3);
 }
 
 #[test]
 fn clients_and_servers_with_a_handshake_meet_over_a_pipe() {
-    let behind = Behind::child(Speaks::Legacy).unwrap();
+    let behind = GatewaySetup::child(ServerEra::Legacy).unwrap();
     let Some(verdict) = judged(&behind, LEGACY) else { return };
     holds(&verdict, 30, 3);
 }
 
 #[test]
 fn clients_of_both_eras_meet_servers_of_the_newest_revision_over_http() {
-    let behind = Behind::listening(Speaks::Modern).unwrap();
-    says_the_same(&behind, Speaks::Modern);
+    let behind = GatewaySetup::listening(ServerEra::Modern).unwrap();
+    says_the_same(&behind, ServerEra::Modern);
     let Some(verdict) = judged(&behind, MODERN) else { return };
     holds(&verdict, 37, 13);
     holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
@@ -69,15 +69,15 @@ fn clients_of_both_eras_meet_servers_of_the_newest_revision_over_http() {
 
 #[test]
 fn clients_of_both_eras_meet_servers_with_a_handshake_over_http() {
-    let behind = Behind::listening(Speaks::Legacy).unwrap();
-    says_the_same(&behind, Speaks::Legacy);
+    let behind = GatewaySetup::listening(ServerEra::Legacy).unwrap();
+    says_the_same(&behind, ServerEra::Legacy);
     let Some(verdict) = judged(&behind, MODERN) else { return };
     holds_but_for_what_is_new(&verdict);
     holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
 }
 
 /// Has the suite judge the gateway, and prints the score.
-fn judged(behind: &Behind, revision: &str) -> Option<Verdict> {
+fn judged(behind: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
     if !is_here() {
         return None;
     }
@@ -89,7 +89,7 @@ fn judged(behind: &Behind, revision: &str) -> Option<Verdict> {
 
 /// All that the revision requires holds, and all that does not count.
 #[track_caller]
-fn holds(verdict: &Verdict, scenarios: usize, not_scored: usize) {
+fn holds(verdict: &SuiteResult, scenarios: usize, not_scored: usize) {
     assert_eq!(failing(verdict), Vec::<&str>::new(), "{}", verdict.table());
     assert_eq!(verdict.score(true), (scenarios, scenarios), "{}", verdict.table());
     assert_eq!(verdict.score(false), (not_scored, not_scored), "{}", verdict.table());
@@ -97,7 +97,7 @@ fn holds(verdict: &Verdict, scenarios: usize, not_scored: usize) {
 
 /// All that the newest revision requires holds, but for what a server of the handshake era cannot do: choose keys.
 #[track_caller]
-fn holds_but_for_what_is_new(verdict: &Verdict) {
+fn holds_but_for_what_is_new(verdict: &SuiteResult) {
     assert_eq!(failing(verdict), [NEEDS_KEYS], "{}", verdict.table());
     assert_eq!(verdict.score(true), (36, 37), "{}", verdict.table());
     let is_held = |name: &&String| verdict.holds(name);
@@ -106,18 +106,18 @@ fn holds_but_for_what_is_new(verdict: &Verdict) {
 }
 
 /// The scenarios that count and do not hold.
-fn failing(verdict: &Verdict) -> Vec<&str> {
+fn failing(verdict: &SuiteResult) -> Vec<&str> {
     let scored = verdict.scenarios.keys().filter(|name| !verdict.not_scored.contains(*name));
     scored.filter(|name| !verdict.holds(name)).map(String::as_str).collect()
 }
 
 /// What clients of both eras are told through the gateway is what the server tells those of its own.
 #[track_caller]
-fn says_the_same(behind: &Behind, speaks: Speaks) {
+fn says_the_same(behind: &GatewaySetup, speaks: ServerEra) {
     let alone = behind.alone().unwrap();
     let direct = match speaks {
-        Speaks::Modern => modern(alone.address()),
-        Speaks::Legacy => legacy(alone.address()),
+        ServerEra::Modern => modern(alone.address()),
+        ServerEra::Legacy => legacy(alone.address()),
     };
     let through = behind.gateway.address();
     for said in [modern(through), legacy(through)] {
@@ -195,12 +195,12 @@ fn asked() -> Vec<(&'static str, Value)> {
 }
 
 fn modern(address: SocketAddr) -> Vec<Value> {
-    let client = Modern::new(address);
+    let client = StatelessClient::new(address);
     asked().into_iter().map(|(method, params)| gist(&client.request(method, params))).collect()
 }
 
 fn legacy(address: SocketAddr) -> Vec<Value> {
-    let client = Legacy::open(address, LEGACY, json!({}), None);
+    let client = HandshakeClient::open(address, LEGACY, json!({}), None);
     asked().into_iter().map(|(method, params)| gist(&client.request(method, &params))).collect()
 }
 

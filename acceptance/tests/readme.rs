@@ -33,7 +33,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use creole_acceptance::process_under_test::{PATIENCE, Running, shell};
+use creole_acceptance::process_under_test::{ChildGuard, PATIENCE, shell};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::Value;
 
@@ -131,7 +131,7 @@ struct Stage<'a> {
     folder: &'a Path,
     /// The port of what runs in the background.
     port: Option<u16>,
-    background: Vec<Running>,
+    background: Vec<ChildGuard>,
 }
 
 impl Stage<'_> {
@@ -143,7 +143,7 @@ impl Stage<'_> {
         let command = self.with_port(&format!("exec {command}"));
         let mut shell = shell(self.folder, &command);
         shell.stdout(Stdio::null()).stderr(Stdio::null());
-        self.background.push(Running::start(&mut shell));
+        self.background.push(ChildGuard::start(&mut shell));
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             if started.elapsed() > PATIENCE {

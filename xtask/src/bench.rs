@@ -20,14 +20,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use build::{Workshop, tell};
+use build::{BuildFolder, tell};
 use sample::{Contender, Driver, Era, Measurements};
 
 /// Measures `creole serve` on stdio beside its peers and the bare echoes, and prints one table.
 pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, STDIO_USAGE)?;
     let plan = options.plan();
-    let workshop = Workshop::find()?;
+    let workshop = BuildFolder::find()?;
     let contenders = workshop.contenders(options.creole.as_deref())?;
     let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
 
@@ -100,10 +100,10 @@ impl Options {
         Ok(options)
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> BenchPlan {
         let (repetitions, starts, warmup, measure) =
             if self.quick { (3, 50, 50, 250) } else { (5, 300, 150, 1_000) };
-        Plan {
+        BenchPlan {
             repetitions: self.repetitions.unwrap_or(repetitions),
             starts,
             warmup: Duration::from_millis(warmup),
@@ -113,7 +113,7 @@ impl Options {
 }
 
 /// How much is measured.
-struct Plan {
+struct BenchPlan {
     repetitions: usize,
     starts: usize,
     warmup: Duration,
@@ -125,7 +125,11 @@ const WINDOWS: [usize; 2] = [1, 64];
 
 /// Takes all samples. Figures that are compared are taken right after each other, and each
 /// repetition begins with another server, so that a change of the machine's speed meets all alike.
-fn measure(plan: &Plan, contenders: &[Contender], driver: &Driver) -> Result<Measurements, String> {
+fn measure(
+    plan: &BenchPlan,
+    contenders: &[Contender],
+    driver: &Driver,
+) -> Result<Measurements, String> {
     let mut measurements = Measurements::new(contenders);
     for repetition in 0..plan.repetitions {
         tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;

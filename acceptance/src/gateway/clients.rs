@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http::client::Ender;
-use crate::http::{Connection, Events, Request, Response, demanded};
+use crate::http::client::ConnectionCloser;
+use crate::http::{Connection, Events, Request, Response, required_headers};
 
 /// How long a test waits for anything: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client of the stateless era. Each request goes on a connection of its own.
 #[derive(Clone, Debug)]
-pub struct Modern {
+pub struct StatelessClient {
     address: SocketAddr,
     capabilities: Value,
     key: Option<String>,
@@ -24,7 +24,7 @@ pub struct Modern {
 
 /// A client of the handshake era, with its session.
 #[derive(Clone, Debug)]
-pub struct Legacy {
+pub struct HandshakeClient {
     address: SocketAddr,
     session: String,
     version: String,
@@ -34,15 +34,15 @@ pub struct Legacy {
 }
 
 /// A request that is being answered.
-pub struct Answering {
+pub struct PendingResponse {
     messages: Receiver<Value>,
-    ender: Ender,
+    ender: ConnectionCloser,
 }
 
 /// Where a client that has another name keeps it.
 const CLIENT: &str = "client";
 
-impl Modern {
+impl StatelessClient {
     /// A client that can be asked nothing.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
@@ -76,8 +76,8 @@ impl Modern {
     /// Begins a request with this id.
     #[track_caller]
     #[must_use]
-    pub fn begin(&self, id: &Value, method: &str, params: Value) -> Answering {
-        Answering::begin(self.address, &self.written(id, method, params))
+    pub fn begin(&self, id: &Value, method: &str, params: Value) -> PendingResponse {
+        PendingResponse::begin(self.address, &self.written(id, method, params))
     }
 
     /// A request with this id, to be sent by the test.
@@ -91,7 +91,7 @@ impl Modern {
         meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         params["_meta"] = meta;
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let request = Request::post(body.to_string()).with_all(demanded::fields(&body));
+        let request = Request::post(body.to_string()).with_all(required_headers::fields(&body));
         authorized(request, self.key.as_deref())
     }
 
@@ -112,7 +112,7 @@ impl Modern {
     /// Begins to call a tool.
     #[track_caller]
     #[must_use]
-    pub fn begin_call(&self, tool: &str, arguments: Value) -> Answering {
+    pub fn begin_call(&self, tool: &str, arguments: Value) -> PendingResponse {
         self.begin(&json!(1), "tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
@@ -125,7 +125,7 @@ impl Modern {
         arguments: Value,
         state: &Value,
         answers: Value,
-    ) -> Answering {
+    ) -> PendingResponse {
         let params = json!({
             "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state,
         });
@@ -140,7 +140,7 @@ impl Modern {
     }
 }
 
-impl Legacy {
+impl HandshakeClient {
     /// Shakes hands.
     #[track_caller]
     #[must_use]
@@ -174,9 +174,9 @@ impl Legacy {
     /// Begins a request with this id.
     #[track_caller]
     #[must_use]
-    pub fn begin(&self, id: &Value, method: &str, params: &Value) -> Answering {
+    pub fn begin(&self, id: &Value, method: &str, params: &Value) -> PendingResponse {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        Answering::begin(self.address, &self.post(&body))
+        PendingResponse::begin(self.address, &self.post(&body))
     }
 
     /// The id of its session.
@@ -188,9 +188,9 @@ impl Legacy {
     /// Begins to listen to what belongs to no request.
     #[track_caller]
     #[must_use]
-    pub fn listen(&self) -> Answering {
+    pub fn listen(&self) -> PendingResponse {
         let request = Request::get(&self.session).with("MCP-Protocol-Version", &self.version);
-        Answering::begin(self.address, &authorized(request, self.key.as_deref()))
+        PendingResponse::begin(self.address, &authorized(request, self.key.as_deref()))
     }
 
     /// Sends a request and gives its answer.
@@ -244,7 +244,7 @@ fn authorized(request: Request, key: Option<&str>) -> Request {
     }
 }
 
-impl Answering {
+impl PendingResponse {
     #[track_caller]
     fn begin(address: SocketAddr, request: &Request) -> Self {
         let mut connection = Connection::open(address).expect("a connection");

@@ -145,8 +145,8 @@ impl Connection {
     }
 
     /// A handle by which another thread ends the connection.
-    pub fn ender(&self) -> Result<Ender, String> {
-        self.reader.get_ref().try_clone().map(Ender).map_err(told("no second handle"))
+    pub fn ender(&self) -> Result<ConnectionCloser, String> {
+        self.reader.get_ref().try_clone().map(ConnectionCloser).map_err(told("no second handle"))
     }
 
     /// Reads the head of a response; interim ones are passed over.
@@ -189,10 +189,10 @@ impl Connection {
     /// The body that follows a head, to be read as it comes.
     pub fn body(&mut self, head: &Head) -> Body<'_> {
         let left = match head.field("content-length").and_then(|length| length.parse().ok()) {
-            Some(length) => Left::Bytes(length),
-            None if head.field("transfer-encoding") == Some("chunked") => Left::Chunks(0),
-            None if matches!(head.status, 204 | 304) => Left::Bytes(0),
-            None => Left::UntilTheEnd,
+            Some(length) => BodyRemainder::Bytes(length),
+            None if head.field("transfer-encoding") == Some("chunked") => BodyRemainder::Chunks(0),
+            None if matches!(head.status, 204 | 304) => BodyRemainder::Bytes(0),
+            None => BodyRemainder::UntilTheEnd,
         };
         Body { reader: &mut self.reader, left }
     }
@@ -216,9 +216,9 @@ impl Connection {
 }
 
 /// Ends a connection that another thread reads.
-pub struct Ender(TcpStream);
+pub struct ConnectionCloser(TcpStream);
 
-impl Ender {
+impl ConnectionCloser {
     /// Our port.
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -228,7 +228,7 @@ impl Ender {
     /// Cuts the connection: nothing comes through any more, and nobody is told.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
-        crate::cut::cut(&self.0);
+        crate::drop_packets::cut(&self.0);
     }
 
     /// Ends it in both directions.
@@ -313,7 +313,7 @@ impl Response {
 }
 
 /// What of a body is still to come.
-enum Left {
+enum BodyRemainder {
     Bytes(u64),
     /// This much of the chunk that is being read.
     Chunks(u64),
@@ -324,21 +324,21 @@ enum Left {
 /// A body, read as it comes.
 pub struct Body<'a> {
     reader: &'a mut BufReader<TcpStream>,
-    left: Left,
+    left: BodyRemainder,
 }
 
 impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Left::Chunks(0) = self.left {
+        if let BodyRemainder::Chunks(0) = self.left {
             self.left = match next_chunk(self.reader)? {
-                0 => Left::Nothing,
-                length => Left::Chunks(length),
+                0 => BodyRemainder::Nothing,
+                length => BodyRemainder::Chunks(length),
             };
         }
         let most = match self.left {
-            Left::Nothing => return Ok(0),
-            Left::UntilTheEnd => u64::MAX,
-            Left::Bytes(left) | Left::Chunks(left) => left,
+            BodyRemainder::Nothing => return Ok(0),
+            BodyRemainder::UntilTheEnd => u64::MAX,
+            BodyRemainder::Bytes(left) | BodyRemainder::Chunks(left) => left,
         };
         let room = buffer.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         if room == 0 {
@@ -346,18 +346,18 @@ impl Read for Body<'_> {
         }
         let read = self.reader.read(&mut buffer[..room])?;
         match &mut self.left {
-            Left::Bytes(_) | Left::Chunks(_) if read == 0 => {
+            BodyRemainder::Bytes(_) | BodyRemainder::Chunks(_) if read == 0 => {
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, "more was announced"));
             }
-            Left::Bytes(left) => *left -= read as u64,
-            Left::Chunks(left) => {
+            BodyRemainder::Bytes(left) => *left -= read as u64,
+            BodyRemainder::Chunks(left) => {
                 *left -= read as u64;
                 if *left == 0 {
                     let mut end = [0; 2];
                     self.reader.read_exact(&mut end)?;
                 }
             }
-            Left::UntilTheEnd | Left::Nothing => {}
+            BodyRemainder::UntilTheEnd | BodyRemainder::Nothing => {}
         }
         Ok(read)
     }

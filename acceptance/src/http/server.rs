@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::process_under_test::weight::Weight;
-use crate::process_under_test::{Running, serve};
+use crate::process_under_test::resource_usage::ResourceUsage;
+use crate::process_under_test::{ChildGuard, serve};
 use crate::stage::stdio::repository;
 
 /// How long the server may take until it accepts connections.
 const BEGINNING: Duration = Duration::from_secs(60);
 
 /// A running `creole serve --http`, or another server; it is killed when dropped.
-pub struct Listening {
-    process: Running,
+pub struct ListeningServer {
+    process: ChildGuard,
     address: SocketAddr,
     log: Arc<Mutex<String>>,
     _data: TempDir,
 }
 
-impl Listening {
+impl ListeningServer {
     /// Starts `creole serve` with these words and an empty data directory, in the repository root, and
     /// waits until it says where it listens.
     pub fn start(words: &[&str]) -> Result<Self, String> {
@@ -61,7 +61,7 @@ impl Listening {
 
     /// What it weighs now.
     #[must_use]
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> ResourceUsage {
         self.process.weight()
     }
 
@@ -111,12 +111,12 @@ impl Listening {
     }
 }
 
-type Begun = (Running, SocketAddr, Arc<Mutex<String>>);
+type StartedServer = (ChildGuard, SocketAddr, Arc<Mutex<String>>);
 
 /// Starts the command, keeps its log, and takes from it where the server listens.
-fn begin(mut command: Command) -> Result<Begun, String> {
+fn begin(mut command: Command) -> Result<StartedServer, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut process = Running::start(&mut command);
+    let mut process = ChildGuard::start(&mut command);
     let stderr = process.child().stderr.take().ok_or("it has no stderr")?;
     let log = Arc::new(Mutex::new(String::new()));
     let (found, listens) = channel();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::events::Events;
-use super::history::{Answer, Call};
+use super::history::{Call, HistoryResponse};
 use super::pool::{PATIENCE, Pool};
 use super::requests::{Era, Requests};
 use super::wire::{Connection, Response};
@@ -92,7 +92,7 @@ impl Client {
     ) -> Call {
         let id = json!(1);
         let (answers, failure) = match self.call(&id, tool, arguments).await {
-            Ok(messages) => (messages.iter().filter_map(Answer::read).collect(), None),
+            Ok(messages) => (messages.iter().filter_map(HistoryResponse::read).collect(), None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
         Call { tenant, number, id, nonce: expected, answers, failure }

@@ -21,21 +21,21 @@ pub struct Call {
     /// The text that the right answer holds, a secret of this call.
     pub nonce: String,
     /// Every answer, also the second.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<HistoryResponse>,
     /// Why there is none, where the client knows.
     pub failure: Option<String>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HistoryResponse {
     /// The JSON-RPC id that it carries.
     pub id: Value,
     /// The text of the result, or the error.
     pub text: Result<String, String>,
 }
 
-impl Answer {
+impl HistoryResponse {
     /// Reads a message of the server; a notification is no answer.
     #[must_use]
     pub fn read(message: &Value) -> Option<Self> {
@@ -76,7 +76,7 @@ pub enum Breach {
 
 /// A breach, and where it happened.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct HistoryFinding {
     /// Which client noticed.
     pub tenant: usize,
     /// Which of its calls it was.
@@ -85,7 +85,7 @@ pub struct Finding {
     pub breach: Breach,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for HistoryFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "client {}, call {}: {:?}", self.tenant, self.number, self.breach)
     }
@@ -107,7 +107,7 @@ impl History {
     /// Adds a message that came to a client outside of any call. A notification is no answer, and is let
     /// pass.
     pub fn add_stray(&mut self, tenant: usize, message: &Value) {
-        if Answer::read(message).is_some() {
+        if HistoryResponse::read(message).is_some() {
             self.strays.push((tenant, message.clone()));
         }
     }
@@ -120,13 +120,13 @@ impl History {
 
     /// Everything that an honest server would not have done.
     #[must_use]
-    pub fn breaches(&self) -> Vec<Finding> {
+    pub fn breaches(&self) -> Vec<HistoryFinding> {
         let owners: HashMap<&str, usize> =
             self.calls.iter().map(|call| (&*call.nonce, call.tenant)).collect();
         let mut findings = Vec::new();
         for call in &self.calls {
             let found = breaches_of(call, &owners).into_iter();
-            findings.extend(found.map(|breach| Finding {
+            findings.extend(found.map(|breach| HistoryFinding {
                 tenant: call.tenant,
                 number: call.number,
                 breach,
@@ -134,7 +134,7 @@ impl History {
         }
         for (tenant, message) in &self.strays {
             let breach = Breach::Stray(message.clone());
-            findings.push(Finding { tenant: *tenant, number: 0, breach });
+            findings.push(HistoryFinding { tenant: *tenant, number: 0, breach });
         }
         findings
     }
@@ -189,11 +189,11 @@ fn breaches_of(call: &Call, owners: &HashMap<&str, usize>) -> Vec<Breach> {
 mod tests {
     use serde_json::json;
 
-    use super::{Answer, Breach, Call, History};
+    use super::{Breach, Call, History, HistoryResponse};
 
     /// A call with the id 1 that got these texts.
     fn call(tenant: usize, nonce: &str, texts: &[&str]) -> Call {
-        let answer = |text: &&str| Answer { id: json!(1), text: Ok((*text).to_owned()) };
+        let answer = |text: &&str| HistoryResponse { id: json!(1), text: Ok((*text).to_owned()) };
         Call {
             tenant,
             number: 1,
@@ -239,7 +239,7 @@ mod tests {
         let mut history = History::default();
         let failed = json!({"id": 2, "result": {"content": [{"text": "a"}], "isError": true}});
         history.add([Call {
-            answers: Answer::read(&failed).into_iter().collect(),
+            answers: HistoryResponse::read(&failed).into_iter().collect(),
             ..call(1, "a", &[])
         }]);
         history.add_stray(3, &json!({"method": "notifications/tools/list_changed"}));

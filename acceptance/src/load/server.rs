@@ -12,15 +12,15 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::process_under_test::weight::Weight;
-use crate::process_under_test::{PATIENCE, Running, serve};
+use crate::process_under_test::resource_usage::ResourceUsage;
+use crate::process_under_test::{ChildGuard, PATIENCE, serve};
 
 /// How many lines of the log are kept for a failure.
 const LAST_WORDS: usize = 50;
 
 /// The limits of HTTP that a test sets; the rest stays as it ships.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub struct HttpLimitSettings {
     /// How long the headers of a request may take.
     pub header_timeout_seconds: Option<u64>,
     /// How long a client may leave what was written to it unread.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub session_timeout_seconds: Option<u64>,
 }
 
-impl Limits {
+impl HttpLimitSettings {
     /// The table of the configuration that sets them.
     fn table(self) -> String {
         let settings = [
@@ -56,7 +56,7 @@ impl Limits {
 
 /// A running server; it is killed when dropped.
 pub struct HttpServer {
-    process: Running,
+    process: ChildGuard,
     address: SocketAddr,
     log: Arc<Mutex<VecDeque<String>>>,
     _data: TempDir,
@@ -70,7 +70,7 @@ impl HttpServer {
     /// When it does not say within a minute where it listens.
     #[must_use]
     #[track_caller]
-    pub fn start(limits: Limits) -> Self {
+    pub fn start(limits: HttpLimitSettings) -> Self {
         let data = tempfile::tempdir().expect("a data directory");
         let file = data.path().join("creole.toml");
         let server = "[server]\nname = \"load\"\npacks = [\"echo\", \"everything\"]\n";
@@ -79,7 +79,7 @@ impl HttpServer {
 
         let mut command = serve(data.path(), &["creole.toml", "--http", "127.0.0.1:0"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process = Running::start(&mut command);
+        let mut process = ChildGuard::start(&mut command);
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let (heard, addresses) = channel();
         let stderr = process.child().stderr.take().expect("its stderr");
@@ -98,7 +98,7 @@ impl HttpServer {
     /// What it weighs now.
     #[must_use]
     #[track_caller]
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> ResourceUsage {
         self.process.weight()
     }
 
@@ -144,7 +144,7 @@ fn listening(line: &str) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, listening};
+    use super::{HttpLimitSettings, listening};
 
     #[test]
     fn the_address_is_in_the_line_that_says_so() {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn only_limits_that_were_given_are_set() {
-        let limits = Limits { sessions: Some(10), ..Limits::default() };
+        let limits = HttpLimitSettings { sessions: Some(10), ..HttpLimitSettings::default() };
         assert_eq!(limits.table(), "[http.limits]\nmax_sessions = 10\n");
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::servers::Behind;
+use super::servers::UpstreamServer;
 use super::{Peer, Release, process, zoo};
 
 /// How long one installation may take.
@@ -96,7 +96,7 @@ type Job = (String, Box<dyn FnOnce() -> Result<(), Missing> + Send>);
 pub fn install_all() -> Result<(), String> {
     let mut jobs: Vec<Job> = Vec::new();
     // What has to be built comes first: it takes longest.
-    let servers = Behind::ALL.into_iter().chain(Behind::FURTHER);
+    let servers = UpstreamServer::ALL.into_iter().chain(UpstreamServer::FURTHER);
     jobs.extend(servers.map(|server| job(server.name(), move || server.command().map(drop))));
     let peers = Peer::ALL.into_iter().chain(Release::ALL.map(Peer::OldTypeScript));
     jobs.extend(peers.map(|peer| job(peer.name(), move || installed(peer).map(drop))));

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::install::Missing;
 use super::process;
-use crate::process_under_test::Running;
+use crate::process_under_test::ChildGuard;
 
 /// How long a server may take to be ready, and anything else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ pub const PASSWORD: &str = "correct-horse-battery";
 
 /// A running server with the user `reader`, whose password is [`PASSWORD`], and the database `shop`.
 pub struct Postgres {
-    process: Option<Running>,
+    process: Option<ChildGuard>,
     folder: TempDir,
     programs: PathBuf,
     port: u16,
@@ -118,7 +118,7 @@ impl Postgres {
             for setting in ["fsync=off", "shared_buffers=16MB", "listen_addresses=127.0.0.1"] {
                 server.args(["-c", setting]);
             }
-            self.process = Some(Running::start(&mut server));
+            self.process = Some(ChildGuard::start(&mut server));
             if self.is_ready() {
                 return;
             }
@@ -136,7 +136,7 @@ impl Postgres {
             if asked.status().is_ok_and(|status| status.success()) {
                 return true;
             }
-            let process = self.process.as_mut().map(Running::child);
+            let process = self.process.as_mut().map(ChildGuard::child);
             if process.is_none_or(|it| !matches!(it.try_wait(), Ok(None))) {
                 return false;
             }

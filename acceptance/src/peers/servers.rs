@@ -31,7 +31,7 @@ impl Web {
 
 /// A server to be put behind a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Behind {
+pub enum UpstreamServer {
     /// Version 1 of the TypeScript SDK, which knows no revision after 2025-11-25.
     TypeScriptV1,
     /// Version 2 of the TypeScript SDK, told to know no revision before 2026-07-28.
@@ -52,7 +52,7 @@ pub enum Behind {
     OldTypeScript(Release),
 }
 
-impl Behind {
+impl UpstreamServer {
     /// Those of the newest releases of an SDK.
     pub const ALL: [Self; 5] =
         [Self::TypeScriptV1, Self::TypeScriptV2, Self::PythonV1, Self::PythonV2, Self::FastMcp];
@@ -65,7 +65,7 @@ impl Behind {
         Self::Everything,
     ];
 
-    /// Further ones, of which only [`Behind::Everything`] serves on more than its standard streams.
+    /// Further ones, of which only [`UpstreamServer::Everything`] serves on more than its standard streams.
     pub const FURTHER: [Self; 3] = [Self::Rmcp, Self::Everything, Self::Filesystem];
 
     /// The server's name.
@@ -137,8 +137,8 @@ impl Behind {
     }
 }
 
-impl Behind {
-    /// The folder that [`Behind::Filesystem`] may read; `package.json` is in it.
+impl UpstreamServer {
+    /// The folder that [`UpstreamServer::Filesystem`] may read; `package.json` is in it.
     #[must_use]
     pub fn files() -> PathBuf {
         source("reference")

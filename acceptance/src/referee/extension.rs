@@ -7,7 +7,7 @@
 use creole::proto::revision::{Revision, TaskModel};
 use serde_json::{Map, Value, json};
 
-use super::{Kind, schema, types};
+use super::{ServerMessageKind, schema, types};
 
 /// The results of the extension's methods and its messages, with their definitions in its schema.
 const DEFINITIONS: &[(&str, &str)] = &[
@@ -29,18 +29,25 @@ const STATES: &[(&str, Option<&str>)] = &[
 ];
 
 /// Whether a message is one of the extension's.
-pub(super) fn is_of(revision: Revision, kind: Kind<'_>) -> bool {
+pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
     let named = |method: &str| DEFINITIONS.iter().any(|(name, _)| *name == method);
     revision.rules().tasks == TaskModel::Extension
         && match kind {
-            Kind::Task { .. } => true,
-            Kind::Answer { method, .. } | Kind::Notification { method } => named(method),
-            Kind::Error | Kind::Asking { .. } | Kind::Request { .. } => false,
+            ServerMessageKind::Task { .. } => true,
+            ServerMessageKind::Answer { method, .. }
+            | ServerMessageKind::Notification { method } => named(method),
+            ServerMessageKind::Error
+            | ServerMessageKind::Asking { .. }
+            | ServerMessageKind::Request { .. } => false,
         }
 }
 
 /// Judges one message of the extension.
-pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+pub(super) fn judge(
+    revision: Revision,
+    kind: ServerMessageKind<'_>,
+    message: &Value,
+) -> Result<(), String> {
     let definition = |method: &str| {
         DEFINITIONS
             .iter()
@@ -48,25 +55,27 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
             .map_or("", |(_, definition)| definition)
     };
     let (definition, judged) = match kind {
-        Kind::Task { result } => {
+        ServerMessageKind::Task { result } => {
             check_created(result)?;
             ("CreateTaskResult", result)
         }
-        Kind::Answer { method: "tasks/get", result } => {
+        ServerMessageKind::Answer { method: "tasks/get", result } => {
             check_result_type(result, "complete")?;
             check_detailed(revision, result, &["resultType", "_meta"])?;
             ("GetTaskResult", result)
         }
-        Kind::Answer { method, result } => {
+        ServerMessageKind::Answer { method, result } => {
             check_result_type(result, "complete")?;
             check_members(result, &["resultType", "_meta"])?;
             (definition(method), result)
         }
-        Kind::Notification { method } => {
+        ServerMessageKind::Notification { method } => {
             check_detailed(revision, &message["params"], &["_meta"])?;
             (definition(method), message)
         }
-        Kind::Error | Kind::Asking { .. } | Kind::Request { .. } => return Ok(()),
+        ServerMessageKind::Error
+        | ServerMessageKind::Asking { .. }
+        | ServerMessageKind::Request { .. } => return Ok(()),
     };
     schema::validate_extension(definition, judged)
         .map_err(|reason| format!("the extension's schema says: {reason}"))
@@ -94,11 +103,11 @@ fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(
     match detail {
         "error" => {
             let error = json!({"jsonrpc": "2.0", "id": 1, "error": value});
-            check_by_revision(revision, Kind::Error, &error)
+            check_by_revision(revision, ServerMessageKind::Error, &error)
         }
         "result" => {
             let answer = json!({"jsonrpc": "2.0", "id": 1, "result": value});
-            let kind = Kind::Answer { method: "tools/call", result: value };
+            let kind = ServerMessageKind::Answer { method: "tools/call", result: value };
             check_by_revision(revision, kind, &answer)
         }
         _ => {
@@ -107,12 +116,16 @@ fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(
             }
             let asking = json!({"resultType": "input_required", "inputRequests": value});
             let answer = json!({"jsonrpc": "2.0", "id": 1, "result": asking});
-            check_by_revision(revision, Kind::Asking { result: &asking }, &answer)
+            check_by_revision(revision, ServerMessageKind::Asking { result: &asking }, &answer)
         }
     }
 }
 
-fn check_by_revision(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+fn check_by_revision(
+    revision: Revision,
+    kind: ServerMessageKind<'_>,
+    message: &Value,
+) -> Result<(), String> {
     types::judge(revision, kind, message)?;
     schema::judge(revision, kind, message)
 }

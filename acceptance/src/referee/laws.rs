@@ -5,11 +5,11 @@ use creole::proto::model::{Level, TASKS_EXTENSION};
 use creole::proto::operation::subscription_covers;
 use serde_json::Value;
 
-use super::sent::Open;
+use super::sent::OpenMessage;
 use super::{Referee, Version};
 
 /// Whether a result hands out a task instead of answering.
-pub(super) fn is_task(open: &Open, result: &Value) -> bool {
+pub(super) fn is_task(open: &OpenMessage, result: &Value) -> bool {
     let is_call = open.method == "tools/call";
     is_call
         && if open.stateless {
@@ -26,8 +26,12 @@ impl Referee {
     /// Takes the message that a response answers off the open ones.
     ///
     /// Of several with one id, the first gets the result; the others were refused because of it.
-    pub(super) fn take_open(&mut self, id: Option<&str>, failed: bool) -> Result<Open, String> {
-        let same = |open: &Open| open.id.as_deref() == id;
+    pub(super) fn take_open(
+        &mut self,
+        id: Option<&str>,
+        failed: bool,
+    ) -> Result<OpenMessage, String> {
+        let same = |open: &OpenMessage| open.id.as_deref() == id;
         let found = match failed {
             true => self.open.iter().rposition(|open| same(open) && !open.cancelled),
             false => None,
@@ -47,7 +51,7 @@ impl Referee {
     }
 
     /// The first open message that fits; one that was cancelled only if there is no other.
-    pub(super) fn find_open(&self, fits: impl Fn(&Open) -> bool) -> Option<usize> {
+    pub(super) fn find_open(&self, fits: impl Fn(&OpenMessage) -> bool) -> Option<usize> {
         let wanted = self.open.iter().position(|open| !open.cancelled && fits(open));
         wanted.or_else(|| self.open.iter().rposition(fits))
     }
@@ -82,7 +86,11 @@ impl Referee {
     }
 
     /// Checks what a result says beyond its shape.
-    pub(super) fn check_result(&mut self, open: &Open, result: &Value) -> Result<(), String> {
+    pub(super) fn check_result(
+        &mut self,
+        open: &OpenMessage,
+        result: &Value,
+    ) -> Result<(), String> {
         if open.stateless && result["resultType"] == "input_required" {
             return match MAY_ASK.contains(&open.method.as_str()) {
                 true => Ok(()),
@@ -155,7 +163,8 @@ impl Referee {
     fn check_log(&self, params: &Value) -> Result<bool, String> {
         let name = params["level"].as_str().unwrap_or_default();
         let level = Level::from_name(name).ok_or_else(|| format!("{name:?} is no log level"))?;
-        let wants = |open: &&Open| open.stateless && open.level.is_some_and(|least| level >= least);
+        let wants =
+            |open: &&OpenMessage| open.stateless && open.level.is_some_and(|least| level >= least);
         if self.open.iter().any(|open| wants(&open)) {
             return Ok(true);
         }
@@ -180,7 +189,7 @@ impl Referee {
         params: &Value,
         subscription: &Value,
     ) -> Result<(), String> {
-        let is_it = |open: &Open| {
+        let is_it = |open: &OpenMessage| {
             open.stateless && open.method == "subscriptions/listen" && open.has_id(subscription)
         };
         let at = self.find_open(is_it);
@@ -230,14 +239,14 @@ impl Referee {
 
 /// A task goes only to who can follow it: a client that asked for one (2025-11-25 basic/utilities/tasks), or that
 /// declares the extension with this request (SEP-2663, capability negotiation).
-fn check_task(open: &Open) -> Result<(), String> {
+fn check_task(open: &OpenMessage) -> Result<(), String> {
     let declared = &open.meta(meta::CLIENT_CAPABILITIES)["extensions"][TASKS_EXTENSION];
     let may = if open.stateless { declared.is_object() } else { open.params["task"].is_object() };
     if may { Ok(()) } else { Err("a task for a client that cannot follow it".to_owned()) }
 }
 
 /// What a task came to must name the task (2025-11-25 basic/utilities/tasks, related task metadata).
-fn check_related(open: &Open, result: &Value) -> Result<(), String> {
+fn check_related(open: &OpenMessage, result: &Value) -> Result<(), String> {
     match result["_meta"][meta::RELATED_TASK]["taskId"] == open.params["taskId"] {
         true => Ok(()),
         false => Err("what a task came to does not name the task".to_owned()),

@@ -13,7 +13,7 @@ use creole::proto::revision::Revision;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::Kind;
+use super::ServerMessageKind;
 
 /// The definition of each method's result.
 const RESULTS: &[(&str, &str)] = &[
@@ -105,13 +105,17 @@ pub(super) fn validate_extension(definition: &str, value: &Value) -> Result<(), 
 }
 
 /// Judges one message of a server by the schema of a revision.
-pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+pub(super) fn judge(
+    revision: Revision,
+    kind: ServerMessageKind<'_>,
+    message: &Value,
+) -> Result<(), String> {
     let Some(official) = official() else { return Ok(()) };
     let has = |name: &str| official.has(revision, name);
     validate(revision, "JSONRPCMessage", message)?;
     let validate = |definition: &str, value: &Value| validate(revision, definition, value);
     match kind {
-        Kind::Error => {
+        ServerMessageKind::Error => {
             let newer = has("JSONRPCErrorResponse")?;
             validate(if newer { "JSONRPCErrorResponse" } else { "JSONRPCError" }, message)?;
             let row = ERRORS.iter().find(|(code, _)| message["error"]["code"] == *code);
@@ -120,19 +124,19 @@ pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Resu
                 _ => Ok(()),
             }
         }
-        Kind::Answer { method, result } => {
+        ServerMessageKind::Answer { method, result } => {
             let newer = has("JSONRPCResultResponse")?;
             validate(if newer { "JSONRPCResultResponse" } else { "JSONRPCResponse" }, message)?;
             validate(named(RESULTS, method)?, result)
         }
-        Kind::Asking { result } => validate("InputRequiredResult", result),
-        Kind::Task { result } => validate("CreateTaskResult", result),
-        Kind::Request { method } => {
+        ServerMessageKind::Asking { result } => validate("InputRequiredResult", result),
+        ServerMessageKind::Task { result } => validate("CreateTaskResult", result),
+        ServerMessageKind::Request { method } => {
             validate("JSONRPCRequest", message)?;
             validate("ServerRequest", message)?;
             validate(named(MESSAGES, method)?, message)
         }
-        Kind::Notification { method } => {
+        ServerMessageKind::Notification { method } => {
             validate("JSONRPCNotification", message)?;
             validate("ServerNotification", message)?;
             validate(named(MESSAGES, method)?, message)

@@ -14,7 +14,7 @@ use super::exceptions::{Deviation, is_excused};
 
 /// A message of the client that may be answered once.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenMessage {
     /// The token of its id, as it was written; nothing when none can be read.
     pub(super) id: Option<String>,
     pub(super) method: String,
@@ -32,7 +32,7 @@ pub(super) struct Open {
     pub(super) acknowledged: Option<Value>,
 }
 
-impl Open {
+impl OpenMessage {
     /// What it says in `_meta`.
     pub(super) fn meta(&self, key: &str) -> &Value {
         &self.params["_meta"][key]
@@ -47,9 +47,9 @@ impl Open {
 
 /// A message of the client, by what can come of it.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(super) enum SentMessage {
     /// It may be answered: it is a request, or no proper message.
-    Answerable(Box<Open>),
+    Answerable(Box<OpenMessage>),
     /// It wants no answer.
     Notification,
     /// It wants no answer, nor one to the request with this id.
@@ -58,7 +58,7 @@ pub(super) enum Sent {
     Answer { id: String },
 }
 
-impl Sent {
+impl SentMessage {
     /// Reads the messages of one line.
     pub(super) fn of_line(line: &str, dialect: &Dialect) -> Vec<Self> {
         match serde_json::from_str::<Vec<&RawValue>>(line) {
@@ -92,12 +92,12 @@ impl Sent {
         let answers = !has("method") && has("result") != has("error");
         match id_token(text) {
             Some(id) if proper && answers => Self::Answer { id },
-            id => Self::Answerable(Box::new(Open::new(id, method, params, dialect))),
+            id => Self::Answerable(Box::new(OpenMessage::new(id, method, params, dialect))),
         }
     }
 }
 
-impl Open {
+impl OpenMessage {
     fn new(id: Option<String>, method: String, params: Value, dialect: &Dialect) -> Self {
         let about = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
         let claims = about.iter().any(|key| params["_meta"].get(key).is_some());
@@ -130,9 +130,9 @@ fn members(text: &str) -> BTreeMap<String, &RawValue> {
 
 /// Joins what was sent in pieces into lines.
 #[derive(Debug, Default)]
-pub(super) struct Pieces(String);
+pub(super) struct LineJoiner(String);
 
-impl Pieces {
+impl LineJoiner {
     /// The lines that these bytes complete.
     pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
         self.0.push_str(piece);

@@ -7,21 +7,21 @@ use creole::proto::method::Method;
 use creole::proto::revision::Revision;
 use serde_json::{Value, json};
 
-use super::{Kind, schema, types};
+use super::{ServerMessageKind, schema, types};
 
 const METHODS: [Method; 3] = [Method::ListSkills, Method::GetSkill, Method::ReadDirectory];
 const MOST_FILES: usize = 512;
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Whether a message is an answer of the extension.
-pub(super) fn is_of(revision: Revision, kind: Kind<'_>) -> bool {
-    let Kind::Answer { method, .. } = kind else { return false };
+pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
+    let ServerMessageKind::Answer { method, .. } = kind else { return false };
     METHODS.iter().any(|own| own.name() == method && revision.rules().methods.contains(*own))
 }
 
 /// Judges one answer of the extension.
-pub(super) fn judge(revision: Revision, kind: Kind<'_>) -> Result<(), String> {
-    let Kind::Answer { method, result } = kind else { return Ok(()) };
+pub(super) fn judge(revision: Revision, kind: ServerMessageKind<'_>) -> Result<(), String> {
+    let ServerMessageKind::Answer { method, result } = kind else { return Ok(()) };
     if result["resultType"] != "complete" {
         return Err("`resultType` must be \"complete\"".to_owned());
     }
@@ -52,7 +52,7 @@ fn check_directory(revision: Revision, result: &Value) -> Result<(), String> {
     let mut listed = result.clone();
     (listed["ttlMs"], listed["cacheScope"]) = (json!(0), json!("private"));
     let message = json!({"jsonrpc": "2.0", "id": 1, "result": &listed});
-    let kind = Kind::Answer { method: "resources/list", result: &listed };
+    let kind = ServerMessageKind::Answer { method: "resources/list", result: &listed };
     types::judge(revision, kind, &message)?;
     schema::judge(revision, kind, &message)
 }

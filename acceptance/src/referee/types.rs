@@ -11,7 +11,7 @@ use rust_mcp_schema_2026_07_28::mcp_2026_07_28 as v2026_07_28;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Kind;
+use super::ServerMessageKind;
 
 /// Reads a value as one type, or says why it cannot be.
 type Reader = fn(&Value) -> Result<(), String>;
@@ -34,27 +34,31 @@ struct Types {
 }
 
 /// Judges one message of a server, which answers or is of that kind, by the types of a revision.
-pub(super) fn judge(revision: Revision, kind: Kind<'_>, message: &Value) -> Result<(), String> {
+pub(super) fn judge(
+    revision: Revision,
+    kind: ServerMessageKind<'_>,
+    message: &Value,
+) -> Result<(), String> {
     let types = of(revision);
     match kind {
-        Kind::Error => (types.error)(message),
-        Kind::Answer { method, result } => {
+        ServerMessageKind::Error => (types.error)(message),
+        ServerMessageKind::Answer { method, result } => {
             (types.answer)(message)?;
             find(types.results, method)?(result)
         }
-        Kind::Asking { result } => {
+        ServerMessageKind::Asking { result } => {
             (types.answer)(message)?;
             types.asking.ok_or("its results cannot ask for input")?(result)
         }
-        Kind::Task { result } => {
+        ServerMessageKind::Task { result } => {
             (types.answer)(message)?;
             types.task.ok_or("its results cannot be tasks")?(result)
         }
-        Kind::Request { method } => {
+        ServerMessageKind::Request { method } => {
             (types.request)(message)?;
             find(types.messages, method)?(message)
         }
-        Kind::Notification { method } => {
+        ServerMessageKind::Notification { method } => {
             (types.notification)(message)?;
             find(types.messages, method)?(message)
         }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::exchange::{Exchange, Kind};
+use self::exchange::{ClientLineKind, Exchange};
 use super::Stage;
-use crate::http::{Listening, Request, demanded};
+use crate::http::{ListeningServer, Request, required_headers};
 
 /// The name in a `Skip` header.
 pub const NAME: &str = "http";
@@ -34,7 +34,7 @@ const REPEATED_SINCE: &str = "2025-06-18";
 
 /// A server with a port, and a client with its session.
 pub struct HttpStage {
-    server: Listening,
+    server: ListeningServer,
     /// The line that is not complete yet.
     line: Vec<u8>,
     client: Arc<Client>,
@@ -65,7 +65,7 @@ impl HttpStage {
         let client =
             Client { heard: Mutex::new(heard), session: Mutex::default(), notes: Mutex::default() };
         Ok(Self {
-            server: Listening::start(&words)?,
+            server: ListeningServer::start(&words)?,
             line: Vec::new(),
             client: Arc::new(client),
             output,
@@ -83,22 +83,24 @@ impl HttpStage {
         if message["method"] == "notifications/cancelled" && self.cancel(&message) {
             return;
         }
-        let kind = Kind::of(&message);
+        let kind = ClientLineKind::of(&message);
         let request = self.request(line, &message, kind);
         let wait = if may_take_its_time(&message) { PRECEDENCE } else { ACCEPTANCE };
         self.begin(&request, kind, &message["id"], wait);
-        if kind == Kind::Initialized {
+        if kind == ClientLineKind::Initialized {
             self.open_stream();
         }
     }
 
     /// The POST for a line.
-    fn request(&self, line: Vec<u8>, message: &Value, kind: Kind) -> Request {
+    fn request(&self, line: Vec<u8>, message: &Value, kind: ClientLineKind) -> Request {
         let request = Request::post(line);
         let session = locked(&self.client.session).clone();
         match kind {
-            Kind::Alone | Kind::Listen => return request.with_all(demanded::fields(message)),
-            Kind::Initialize => return request,
+            ClientLineKind::Alone | ClientLineKind::Listen => {
+                return request.with_all(required_headers::fields(message));
+            }
+            ClientLineKind::Initialize => return request,
             _ => {}
         }
         let Some(id) = session.id else { return request };
@@ -125,11 +127,11 @@ impl HttpStage {
     fn open_stream(&mut self) {
         let id = locked(&self.client.session).id.clone();
         if let Some(id) = id {
-            self.begin(&Request::get(&id), Kind::Stream, &Value::Null, ACCEPTANCE);
+            self.begin(&Request::get(&id), ClientLineKind::Stream, &Value::Null, ACCEPTANCE);
         }
     }
 
-    fn begin(&mut self, request: &Request, kind: Kind, id: &Value, wait: Duration) {
+    fn begin(&mut self, request: &Request, kind: ClientLineKind, id: &Value, wait: Duration) {
         self.open.retain(Exchange::is_open);
         match Exchange::begin(&self.client, self.server.address(), request, kind, id) {
             Ok(exchange) => {
@@ -179,7 +181,8 @@ impl Stage for HttpStage {
     fn close(&mut self) -> Result<(), String> {
         let line = std::mem::take(&mut self.line);
         self.message(line);
-        let (listening, others) = self.open.drain(..).partition(|open| open.kind == Kind::Listen);
+        let (listening, others) =
+            self.open.drain(..).partition(|open| open.kind == ClientLineKind::Listen);
         let (listening, others): (Vec<Exchange>, Vec<Exchange>) = (listening, others);
         others.iter().for_each(Exchange::end);
         self.delete()?;

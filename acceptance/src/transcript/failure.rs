@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 /// A transcript that did not hold.
 #[derive(Debug)]
-pub struct Failure(pub(super) Box<Report>);
+pub struct Failure(pub(super) Box<FailureReport>);
 
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct FailureReport {
     pub(super) file: PathBuf,
     pub(super) line: usize,
     pub(super) what: String,
     pub(super) expected: String,
     pub(super) got: String,
-    pub(super) conversation: Conversation,
+    pub(super) conversation: ConversationLog,
     pub(super) notes: String,
 }
 
@@ -41,11 +41,11 @@ fn block(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
 
 /// Everything said so far, one line each, long lines shortened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Conversation {
+pub(super) struct ConversationLog {
     lines: Vec<String>,
 }
 
-impl Conversation {
+impl ConversationLog {
     pub(super) fn add(&mut self, mark: &str, text: &str) {
         self.lines.push(format!("{mark} {}", shortened(text.trim_end_matches('\n'))));
     }
@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn a_report_shows_the_place_both_sides_and_the_conversation() {
-        let mut conversation = Conversation::default();
+        let mut conversation = ConversationLog::default();
         conversation.add(">", "{\"id\":1}\n");
         conversation.add("<", "{\"id\":2}");
-        let failure = Failure(Box::new(Report {
+        let failure = Failure(Box::new(FailureReport {
             file: PathBuf::from("t.txt"),
             line: 6,
             what: "not the expected message (at id)".to_owned(),
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_megabyte_is_not_printed() {
-        let mut conversation = Conversation::default();
+        let mut conversation = ConversationLog::default();
         conversation.add(">", &"é".repeat(1_048_576));
         assert!(conversation.lines[0].len() < 5000);
         assert!(conversation.lines[0].ends_with("… (2097152 bytes)"));

@@ -12,17 +12,17 @@ const ANY_ELEMENTS: &str = "…*";
 
 /// An expected message, ready to be compared.
 #[derive(Debug)]
-pub(super) struct Pattern(Shape);
+pub(super) struct Pattern(PatternShape);
 
 impl Pattern {
     pub(super) fn parse(json: &str) -> Result<Self, String> {
-        Shape::parse(json).map(Self).map_err(|error| error.to_string())
+        PatternShape::parse(json).map(Self).map_err(|error| error.to_string())
     }
 
     /// Compares a line of output; names are remembered only when it matches.
     pub(super) fn compare(&self, line: &str, captures: &mut Captures) -> Result<(), Difference> {
-        let got =
-            Shape::parse(line).map_err(|error| Difference::new(format!("not JSON: {error}")))?;
+        let got = PatternShape::parse(line)
+            .map_err(|error| Difference::new(format!("not JSON: {error}")))?;
         let mut trial = captures.clone();
         shapes(&self.0, &got, &mut trial)?;
         *captures = trial;
@@ -63,31 +63,31 @@ impl fmt::Display for Difference {
 }
 
 #[derive(Debug)]
-enum Shape {
-    One(Message),
-    Batch(Vec<Message>),
+enum PatternShape {
+    One(IdentifiedMessage),
+    Batch(Vec<IdentifiedMessage>),
 }
 
 /// A message whose `id` is kept as the text that was written.
 #[derive(Debug)]
-struct Message {
+struct IdentifiedMessage {
     id: Option<String>,
     body: Value,
 }
 
-impl Shape {
+impl PatternShape {
     fn parse(json: &str) -> serde_json::Result<Self> {
         if json.trim_start().starts_with('[') {
             let entries: Vec<Box<RawValue>> = serde_json::from_str(json)?;
             let messages: serde_json::Result<Vec<_>> =
-                entries.iter().map(|entry| Message::parse(entry.get())).collect();
+                entries.iter().map(|entry| IdentifiedMessage::parse(entry.get())).collect();
             return Ok(Self::Batch(messages?));
         }
-        Message::parse(json).map(Self::One)
+        IdentifiedMessage::parse(json).map(Self::One)
     }
 }
 
-impl Message {
+impl IdentifiedMessage {
     fn parse(json: &str) -> serde_json::Result<Self> {
         let mut body: Value = serde_json::from_str(json)?;
         let Some(members) = body.as_object_mut() else {
@@ -99,24 +99,34 @@ impl Message {
     }
 }
 
-type Verdict = Result<(), Difference>;
+type MatchResult = Result<(), Difference>;
 
-fn shapes(expected: &Shape, got: &Shape, captures: &mut Captures) -> Verdict {
+fn shapes(expected: &PatternShape, got: &PatternShape, captures: &mut Captures) -> MatchResult {
     match (expected, got) {
-        (Shape::One(expected), _) if expected.body == ANY => Ok(()),
-        (Shape::One(expected), Shape::One(got)) => messages(expected, got, captures),
-        (Shape::Batch(expected), Shape::Batch(got)) => batches(expected, got, captures),
-        (Shape::One(_), Shape::Batch(_)) => Err(Difference::new("a batch, expected one message")),
-        (Shape::Batch(_), Shape::One(_)) => Err(Difference::new("one message, expected a batch")),
+        (PatternShape::One(expected), _) if expected.body == ANY => Ok(()),
+        (PatternShape::One(expected), PatternShape::One(got)) => messages(expected, got, captures),
+        (PatternShape::Batch(expected), PatternShape::Batch(got)) => {
+            batches(expected, got, captures)
+        }
+        (PatternShape::One(_), PatternShape::Batch(_)) => {
+            Err(Difference::new("a batch, expected one message"))
+        }
+        (PatternShape::Batch(_), PatternShape::One(_)) => {
+            Err(Difference::new("one message, expected a batch"))
+        }
     }
 }
 
-fn batches(expected: &[Message], got: &[Message], captures: &mut Captures) -> Verdict {
+fn batches(
+    expected: &[IdentifiedMessage],
+    got: &[IdentifiedMessage],
+    captures: &mut Captures,
+) -> MatchResult {
     if expected.len() != got.len() {
         let what = format!("{} messages, expected {}", got.len(), expected.len());
         return Err(Difference::new(what));
     }
-    let mut left: Vec<&Message> = got.iter().collect();
+    let mut left: Vec<&IdentifiedMessage> = got.iter().collect();
     for (index, wanted) in expected.iter().enumerate() {
         let found = left.iter().position(|message| messages(wanted, message, captures).is_ok());
         let Some(at) = found else {
@@ -127,7 +137,11 @@ fn batches(expected: &[Message], got: &[Message], captures: &mut Captures) -> Ve
     Ok(())
 }
 
-fn messages(expected: &Message, got: &Message, captures: &mut Captures) -> Verdict {
+fn messages(
+    expected: &IdentifiedMessage,
+    got: &IdentifiedMessage,
+    captures: &mut Captures,
+) -> MatchResult {
     let mut trial = captures.clone();
     match (&expected.id, &got.id) {
         (Some(wanted), Some(id)) => ids(wanted, id, &mut trial).map_err(|d| d.inside("id"))?,
@@ -142,7 +156,7 @@ fn messages(expected: &Message, got: &Message, captures: &mut Captures) -> Verdi
     Ok(())
 }
 
-fn ids(expected: &str, got: &str, captures: &mut Captures) -> Verdict {
+fn ids(expected: &str, got: &str, captures: &mut Captures) -> MatchResult {
     let pattern: Option<String> = serde_json::from_str(expected).ok();
     let same = match pattern.as_deref() {
         Some(ANY) => true,
@@ -157,7 +171,7 @@ fn ids(expected: &str, got: &str, captures: &mut Captures) -> Verdict {
     if same { Ok(()) } else { Err(Difference::new(format!("{got}, expected {expected}"))) }
 }
 
-fn values(expected: &Value, got: &Value, captures: &mut Captures) -> Verdict {
+fn values(expected: &Value, got: &Value, captures: &mut Captures) -> MatchResult {
     let same = match (expected, got) {
         (Value::String(pattern), _) if pattern == ANY => true,
         (Value::String(pattern), _) if text::whole_name(pattern).is_some() => {
@@ -175,7 +189,7 @@ fn objects(
     expected: &Map<String, Value>,
     got: &Map<String, Value>,
     captures: &mut Captures,
-) -> Verdict {
+) -> MatchResult {
     for (name, wanted) in expected.iter().filter(|(name, _)| *name != ANY) {
         match got.get(name) {
             Some(value) => values(wanted, value, captures).map_err(|d| d.inside(name))?,
@@ -189,7 +203,7 @@ fn objects(
     }
 }
 
-fn arrays(expected: &[Value], got: &[Value], captures: &mut Captures) -> Verdict {
+fn arrays(expected: &[Value], got: &[Value], captures: &mut Captures) -> MatchResult {
     if expected.iter().any(|element| element == ANY_ELEMENTS) {
         return if elements(expected, got, captures) {
             Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::matching::Pattern;
-use super::{Action, Expectation, Payload, Step, Transcript, raw};
+use super::{Action, Expectation, Payload, Transcript, TranscriptStep, raw};
 
 /// A file that is not a transcript.
 #[derive(Debug)]
@@ -31,35 +31,35 @@ impl std::error::Error for ParseError {}
 
 /// Reads the whole file.
 pub(super) fn transcript(file: &Path, source: &str) -> Result<Transcript, ParseError> {
-    let mut reader = Reader::new(file, source);
+    let mut reader = TranscriptReader::new(file, source);
     for (index, line) in source.lines().enumerate() {
         reader.line = index + 1;
         let read = match reader.part {
-            Part::Prose => reader.prose(line),
-            Part::Headers => reader.header(line),
-            Part::Dialogue => reader.dialogue(line),
+            TranscriptPart::Prose => reader.prose(line),
+            TranscriptPart::Headers => reader.header(line),
+            TranscriptPart::Dialogue => reader.dialogue(line),
         };
         read.map_err(|what| ParseError::new(file, index + 1, what))?;
     }
     reader.finish().map_err(|what| ParseError::new(file, source.lines().count(), what))
 }
 
-enum Part {
+enum TranscriptPart {
     Prose,
     Headers,
     Dialogue,
 }
 
-struct Reader {
-    part: Part,
+struct TranscriptReader {
+    part: TranscriptPart,
     line: usize,
     closed: bool,
     transcript: Transcript,
 }
 
-type Read = Result<(), String>;
+type ReadResult = Result<(), String>;
 
-impl Reader {
+impl TranscriptReader {
     fn new(file: &Path, source: &str) -> Self {
         let transcript = Transcript {
             file: file.to_owned(),
@@ -72,12 +72,12 @@ impl Reader {
             real_time: None,
             steps: Vec::new(),
         };
-        Self { part: Part::Prose, line: 0, closed: false, transcript }
+        Self { part: TranscriptPart::Prose, line: 0, closed: false, transcript }
     }
 
-    fn prose(&mut self, line: &str) -> Read {
+    fn prose(&mut self, line: &str) -> ReadResult {
         if Header::of(line).is_some() {
-            self.part = Part::Headers;
+            self.part = TranscriptPart::Headers;
             return self.header(line);
         }
         if line.starts_with(['>', '<']) {
@@ -91,9 +91,9 @@ impl Reader {
         Ok(())
     }
 
-    fn header(&mut self, line: &str) -> Read {
+    fn header(&mut self, line: &str) -> ReadResult {
         if line.trim().is_empty() {
-            self.part = Part::Dialogue;
+            self.part = TranscriptPart::Dialogue;
             return Ok(());
         }
         let (header, value) = Header::of(line).ok_or_else(|| format!("unknown header: {line}"))?;
@@ -114,7 +114,7 @@ impl Reader {
         Ok(())
     }
 
-    fn dialogue(&mut self, line: &str) -> Read {
+    fn dialogue(&mut self, line: &str) -> ReadResult {
         if line.trim().is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -149,12 +149,12 @@ impl Reader {
         Err(format!("not a step: {line}"))
     }
 
-    fn step(&mut self, action: Action) -> Read {
-        self.transcript.steps.push(Step { line: self.line, action });
+    fn step(&mut self, action: Action) -> ReadResult {
+        self.transcript.steps.push(TranscriptStep { line: self.line, action });
         Ok(())
     }
 
-    fn expect(&mut self, json: &str, any_order: bool) -> Read {
+    fn expect(&mut self, json: &str, any_order: bool) -> ReadResult {
         let expectation = Expectation {
             first_line: self.line,
             last_line: self.line,
@@ -164,7 +164,7 @@ impl Reader {
             pattern: Pattern::parse("null")?,
         };
         let last = self.transcript.steps.last_mut();
-        if let Some(Step { action: Action::Expect(block), .. }) = last
+        if let Some(TranscriptStep { action: Action::Expect(block), .. }) = last
             && any_order
             && block.iter().all(|neighbour| neighbour.any_order)
         {
@@ -174,9 +174,9 @@ impl Reader {
         self.step(Action::Expect(vec![expectation]))
     }
 
-    fn continuation(&mut self, text: &str) -> Read {
+    fn continuation(&mut self, text: &str) -> ReadResult {
         let last = self.transcript.steps.last_mut();
-        let Some(Step { action: Action::Expect(block), .. }) = last else {
+        let Some(TranscriptStep { action: Action::Expect(block), .. }) = last else {
             return Err("an indented line continues only an expected message".to_owned());
         };
         let Some(message) = block.last_mut() else {
@@ -210,7 +210,7 @@ impl Reader {
     }
 }
 
-fn finish_message(message: &mut Expectation) -> Read {
+fn finish_message(message: &mut Expectation) -> ReadResult {
     message.pattern = Pattern::parse(&message.text)
         .map_err(|error| format!("line {}: not JSON: {error}", message.first_line))?;
     Ok(())

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::failure::{Conversation, Failure, Report};
+use super::failure::{ConversationLog, Failure, FailureReport};
 use super::matching::Difference;
 use super::text::{self, Captures};
-use super::{Action, Expectation, Payload, Step, Transcript};
+use super::{Action, Expectation, Payload, Transcript, TranscriptStep};
 use crate::stage::Stage;
 
 /// How long an expected message may take.
@@ -76,7 +76,7 @@ struct Play<'a> {
     stage: &'a mut dyn Stage,
     observer: &'a mut dyn FnMut(Direction, &str),
     captures: Captures,
-    conversation: Conversation,
+    conversation: ConversationLog,
     line: usize,
     closed: bool,
     /// Present when what does not match is to be rewritten instead of refused.
@@ -94,7 +94,7 @@ impl<'a> Play<'a> {
             stage,
             observer,
             captures: Captures::default(),
-            conversation: Conversation::default(),
+            conversation: ConversationLog::default(),
             line: 0,
             closed: false,
             corrections: None,
@@ -103,7 +103,7 @@ impl<'a> Play<'a> {
 
     fn perform(&mut self) -> Result<(), Failure> {
         let transcript = self.transcript;
-        for Step { line, action } in &transcript.steps {
+        for TranscriptStep { line, action } in &transcript.steps {
             self.line = *line;
             match action {
                 Action::Send(payload) => self.send(payload)?,
@@ -208,7 +208,7 @@ impl<'a> Play<'a> {
     }
 
     fn failure(&mut self, what: &str, expected: &str, got: &str) -> Failure {
-        Failure(Box::new(Report {
+        Failure(Box::new(FailureReport {
             file: self.transcript.file.clone(),
             line: self.line,
             what: what.to_owned(),

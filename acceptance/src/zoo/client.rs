@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::wire::Wire;
+use super::wire::ClientTransport;
 use super::{Folder, answers};
 
 /// The newest revision with a handshake.
@@ -26,7 +26,7 @@ const PREFIX: &str = "io.modelcontextprotocol/";
 
 /// How a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
+pub enum ZooEra {
     /// By `initialize`, of 2025-11-25.
     Handshake,
     /// Without a session, of 2026-07-28.
@@ -34,9 +34,9 @@ pub enum Era {
 }
 
 /// A client in a conversation with one server.
-pub struct Client {
-    wire: Wire,
-    era: Era,
+pub struct ZooClient {
+    wire: ClientTransport,
+    era: ZooEra,
     folder: Folder,
     last_id: u64,
     level: Option<String>,
@@ -45,7 +45,7 @@ pub struct Client {
 
 /// The answer to a request, and what came before it.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct ZooResponse {
     /// The result or the error.
     pub(super) answer: Value,
     /// What the server asked meanwhile: objects with `method` and `params`.
@@ -54,16 +54,16 @@ pub(super) struct Answered {
     pub(super) progress: Vec<Value>,
 }
 
-impl Client {
+impl ZooClient {
     /// A client at this end of a connection.
     #[must_use]
-    pub fn new(wire: Wire, era: Era, folder: Folder) -> Self {
+    pub fn new(wire: ClientTransport, era: ZooEra, folder: Folder) -> Self {
         Self { wire, era, folder, last_id: 0, level: None, heard: Vec::new() }
     }
 
     /// The era of the client.
     #[must_use]
-    pub fn era(&self) -> Era {
+    pub fn era(&self) -> ZooEra {
         self.era
     }
 
@@ -80,7 +80,7 @@ impl Client {
             json!({"server": server, "capabilities": capabilities, "instructions": instructions})
         };
         match self.era {
-            Era::Handshake => {
+            ZooEra::Handshake => {
                 let params = json!({
                     "protocolVersion": HANDSHAKE,
                     "capabilities": answers::capabilities(),
@@ -90,7 +90,7 @@ impl Client {
                 self.tell("notifications/initialized")?;
                 Ok(stated(&welcome, &welcome["serverInfo"]))
             }
-            Era::Stateless => {
+            ZooEra::Stateless => {
                 let found = self.result("server/discover", json!({}))?;
                 // A server without changes may refuse: then none are heard.
                 let _ = self.listen(json!({
@@ -104,7 +104,7 @@ impl Client {
 
     /// Wants log messages from this level on.
     pub(super) fn set_level(&mut self, level: &str) -> Result<(), String> {
-        if self.era == Era::Handshake {
+        if self.era == ZooEra::Handshake {
             self.result("logging/setLevel", json!({"level": level}))?;
         }
         self.level = Some(level.to_owned());
@@ -114,16 +114,16 @@ impl Client {
     /// Wants to hear when a resource changes.
     pub(super) fn subscribe(&mut self, uri: &str) -> Result<(), String> {
         match self.era {
-            Era::Handshake => self.result("resources/subscribe", json!({"uri": uri})).map(drop),
-            Era::Stateless => self.listen(json!({"resourceSubscriptions": [uri]})),
+            ZooEra::Handshake => self.result("resources/subscribe", json!({"uri": uri})).map(drop),
+            ZooEra::Stateless => self.listen(json!({"resourceSubscriptions": [uri]})),
         }
     }
 
     /// Tells that the roots have changed; the stateless era has no such notification.
     pub(super) fn change_roots(&mut self) -> Result<(), String> {
         match self.era {
-            Era::Handshake => self.tell("notifications/roots/list_changed"),
-            Era::Stateless => Ok(()),
+            ZooEra::Handshake => self.tell("notifications/roots/list_changed"),
+            ZooEra::Stateless => Ok(()),
         }
     }
 
@@ -154,8 +154,8 @@ impl Client {
     }
 
     /// Sends a request and answers what is asked until it is done.
-    pub(super) fn request(&mut self, method: &str, params: Value) -> Result<Answered, String> {
-        let mut all = Answered { answer: Value::Null, asked: Vec::new(), progress: Vec::new() };
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Result<ZooResponse, String> {
+        let mut all = ZooResponse { answer: Value::Null, asked: Vec::new(), progress: Vec::new() };
         let mut next = params.clone();
         for _ in 0..ROUNDS {
             let last = self.exchange(method, next)?;
@@ -204,14 +204,14 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer.
-    fn exchange(&mut self, method: &str, params: Value) -> Result<Answered, String> {
+    fn exchange(&mut self, method: &str, params: Value) -> Result<ZooResponse, String> {
         let id = self.send(method, params)?;
         let (mut asked, mut progress) = (Vec::new(), Vec::new());
         let end = Instant::now() + PATIENCE;
         while let Some(wait) = end.checked_duration_since(Instant::now()) {
             let Some(message) = self.wire.receive(wait) else { break };
             if message["id"] == id && message.get("method").is_none() {
-                return Ok(Answered { answer: message, asked, progress });
+                return Ok(ZooResponse { answer: message, asked, progress });
             }
             self.take(message, &mut asked, &mut progress)?;
         }
@@ -254,7 +254,7 @@ impl Client {
         self.last_id += 1;
         let id = json!(self.last_id);
         let mut meta = json!({"progressToken": format!("progress-{}", self.last_id)});
-        if self.era == Era::Stateless {
+        if self.era == ZooEra::Stateless {
             meta[format!("{PREFIX}protocolVersion")] = json!(STATELESS);
             meta[format!("{PREFIX}clientInfo")] = json!({"name": "zoo", "version": "1"});
             meta[format!("{PREFIX}clientCapabilities")] = answers::capabilities();

@@ -19,8 +19,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::client::Era;
-use super::record::{Entry, Record};
+use super::client::ZooEra;
+use super::record::{Record, RecordedStep};
 
 /// The member of `_meta` that names the server.
 pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
@@ -38,9 +38,10 @@ const NO_METHOD: i64 = -32601;
 /// What differs between a conversation through Creole and the same without it; each conversation with the
 /// era of its client.
 #[must_use]
-pub fn differences(direct: (&Record, Era), through: (&Record, Era)) -> Vec<String> {
-    let crosses = (direct.1, through.1) == (Era::Handshake, Era::Stateless);
-    let reaches = |entry: &Entry| !crosses || !entry.name.starts_with("hear notifications/message");
+pub fn differences(direct: (&Record, ZooEra), through: (&Record, ZooEra)) -> Vec<String> {
+    let crosses = (direct.1, through.1) == (ZooEra::Handshake, ZooEra::Stateless);
+    let reaches =
+        |entry: &RecordedStep| !crosses || !entry.name.starts_with("hear notifications/message");
     let compared =
         |record: &Record| -> Record { plain(record).into_iter().filter(reaches).collect() };
     let (expected, seen) = (compared(direct.0), compared(through.0));
@@ -57,7 +58,7 @@ pub fn differences(direct: (&Record, Era), through: (&Record, Era)) -> Vec<Strin
 
 /// A record without what belongs to one connection.
 fn plain(record: &Record) -> Record {
-    let plain = |entry: &Entry| {
+    let plain = |entry: &RecordedStep| {
         let mut seen = entry.seen.clone();
         if let Some(capabilities) = seen.get_mut("capabilities") {
             *capabilities = kinds(capabilities);
@@ -84,7 +85,7 @@ fn plain(record: &Record) -> Record {
         if lacks_method(&seen) {
             seen["error"] = json!({"code": NO_METHOD});
         }
-        Entry { name: entry.name.clone(), seen }
+        RecordedStep { name: entry.name.clone(), seen }
     };
     record.iter().map(plain).collect()
 }
@@ -95,16 +96,16 @@ fn each<'a>(seen: &'a mut Value, member: &str) -> impl Iterator<Item = &'a mut V
 }
 
 /// What a conversation without Creole has to become for a client of this era.
-fn translated(record: Record, crosses: bool, to: Era) -> Record {
+fn translated(record: Record, crosses: bool, to: ZooEra) -> Record {
     let server = record.iter().find(|entry| entry.name == "connect");
     let has_resources = server.is_some_and(|entry| has(&entry.seen["capabilities"], "resources"));
     let server = server.map(|entry| entry.seen["server"].clone()).unwrap_or_default();
-    let translate = |mut entry: Entry| {
+    let translate = |mut entry: RecordedStep| {
         let is_templates = entry.name == "resources/templates/list";
         if is_templates && has_resources && lacks_method(&entry.seen) {
             entry.seen = json!({"items": []});
         }
-        if to == Era::Stateless && entry.seen.get("items").is_some() {
+        if to == ZooEra::Stateless && entry.seen.get("items").is_some() {
             // A server of the era that names itself nowhere else is named by what it answered first.
             if entry.seen["server"].is_null() {
                 entry.seen["server"] = server.clone();
@@ -201,13 +202,13 @@ mod tests {
 
     fn record(name: &str, seen: Value) -> Record {
         let server = json!({"server": {"name": "s"}, "capabilities": {"tools": {}}});
-        let connect = Entry { name: "connect".to_owned(), seen: server };
-        vec![connect, Entry { name: name.to_owned(), seen }]
+        let connect = RecordedStep { name: "connect".to_owned(), seen: server };
+        vec![connect, RecordedStep { name: name.to_owned(), seen }]
     }
 
     fn lists(direct: Value, through: Value) -> Vec<String> {
         let (direct, through) = (record("tools/list", direct), record("tools/list", through));
-        differences((&direct, Era::Handshake), (&through, Era::Stateless))
+        differences((&direct, ZooEra::Handshake), (&through, ZooEra::Stateless))
     }
 
     #[test]
@@ -238,19 +239,24 @@ mod tests {
     #[test]
     fn a_step_that_was_not_reached_is_a_difference() {
         let direct = record("call a", json!({"result": {}}));
-        let found = differences((&direct, Era::Handshake), (&direct[..1].to_vec(), Era::Handshake));
+        let found =
+            differences((&direct, ZooEra::Handshake), (&direct[..1].to_vec(), ZooEra::Handshake));
         assert_eq!(found, ["call a: not reached"]);
     }
 
     #[test]
     fn a_capability_that_the_server_lacks_is_a_difference() {
         let of = |capabilities: Value| {
-            vec![Entry { name: "connect".into(), seen: json!({"capabilities": capabilities}) }]
+            vec![RecordedStep {
+                name: "connect".into(),
+                seen: json!({"capabilities": capabilities}),
+            }]
         };
         let direct = of(json!({"tools": {}, "resources": {}}));
         let more = of(json!({"tools": {"listChanged": true}, "resources": {}, "logging": {}}));
         let other = of(json!({"tools": {}, "resources": {"subscribe": true}}));
-        let same = |through| differences((&direct, Era::Handshake), (through, Era::Handshake));
+        let same =
+            |through| differences((&direct, ZooEra::Handshake), (through, ZooEra::Handshake));
         assert!(same(&more).is_empty());
         assert_eq!(same(&other).len(), 1);
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::{Answered, Client, Era, LOG};
+use super::client::{LOG, ZooClient, ZooEra, ZooResponse};
 
 /// How long a client waits for what a server tells by itself.
 const WHILE: Duration = Duration::from_secs(20);
@@ -17,7 +17,7 @@ const PAGES: usize = 50;
 
 /// One thing that a client does. `{folder}` in a string stands for the folder of the conversation.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ZooStep {
     /// Lists tools, resources, templates and prompts.
     Lists,
     /// Lists tools until this one is among them.
@@ -46,7 +46,7 @@ pub enum Step {
 
 /// What was seen at one step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct RecordedStep {
     /// The step.
     pub name: String,
     /// What was seen.
@@ -54,7 +54,7 @@ pub struct Entry {
 }
 
 /// All that was seen in a conversation, in order.
-pub type Record = Vec<Entry>;
+pub type Record = Vec<RecordedStep>;
 
 /// The lists that a client asks for: the method, and the member with the items.
 const LISTS: [(&str, &str); 4] = [
@@ -65,7 +65,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 /// Connects and performs the steps.
-pub fn perform(client: &mut Client, steps: &[Step]) -> Record {
+pub fn perform(client: &mut ZooClient, steps: &[ZooStep]) -> Record {
     let mut record = Record::new();
     match client.connect() {
         Ok(server) => note(client, &mut record, "connect".to_owned(), &server),
@@ -80,12 +80,12 @@ pub fn perform(client: &mut Client, steps: &[Step]) -> Record {
     record
 }
 
-fn note(client: &Client, record: &mut Record, name: String, seen: &Value) {
-    record.push(Entry { name, seen: client.folder().hide(seen) });
+fn note(client: &ZooClient, record: &mut Record, name: String, seen: &Value) {
+    record.push(RecordedStep { name, seen: client.folder().hide(seen) });
 }
 
-impl Step {
-    fn perform(&self, client: &mut Client, record: &mut Record) {
+impl ZooStep {
+    fn perform(&self, client: &mut ZooClient, record: &mut Record) {
         match self {
             Self::Lists => {
                 for (method, member) in LISTS {
@@ -113,7 +113,7 @@ impl Step {
             Self::CallUntil(tool, text) => {
                 let end = Instant::now() + WHILE;
                 let text = client.folder().fill(text);
-                let has = |client: &mut Client| {
+                let has = |client: &mut ZooClient| {
                     let called = client.request("tools/call", json!({"name": tool}));
                     let content = called.map(|it| it.answer["result"]["content"][0].clone());
                     content.is_ok_and(|it| it["text"].as_str().is_some_and(|it| it.contains(&text)))
@@ -155,7 +155,7 @@ impl Step {
                 note(client, record, format!("hear {method}"), &json!(heard));
             }
             Self::HearLog(text) => {
-                let has_logs = client.era() == Era::Handshake;
+                let has_logs = client.era() == ZooEra::Handshake;
                 let heard = has_logs && client.hear_log(text, WHILE).is_some();
                 note(client, record, format!("hear {LOG} {text}"), &json!(heard));
             }
@@ -168,9 +168,9 @@ fn outcome(done: Result<(), String>) -> Value {
 }
 
 /// Sends a request and notes its answer, what was asked meanwhile and the progress that was told.
-fn ask(client: &mut Client, record: &mut Record, name: String, method: &str, params: Value) {
+fn ask(client: &mut ZooClient, record: &mut Record, name: String, method: &str, params: Value) {
     let seen = match client.request(method, params) {
-        Ok(Answered { answer, asked, progress }) => {
+        Ok(ZooResponse { answer, asked, progress }) => {
             let member = if answer.get("result").is_some() { "result" } else { "error" };
             json!({member: answer[member], "asked": asked, "progress": progress})
         }
@@ -180,7 +180,7 @@ fn ask(client: &mut Client, record: &mut Record, name: String, method: &str, par
 }
 
 /// All items of a list, page by page, and which server the pages name in `_meta`.
-fn list(client: &mut Client, method: &str, member: &str) -> Value {
+fn list(client: &mut ZooClient, method: &str, member: &str) -> Value {
     let (mut items, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES {
         let answer = match client.request(method, params) {

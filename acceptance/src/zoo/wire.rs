@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http::{Connection, Events, Request, demanded};
+use crate::http::{Connection, Events, Request, required_headers};
 use crate::stage::Stage;
 use crate::stage::stdio::StdioChild;
 
 /// The client's end of a connection.
-pub enum Wire {
+pub enum ClientTransport {
     /// The standard streams of a process.
     Lines(StdioChild),
     /// Streamable HTTP.
@@ -29,7 +29,7 @@ pub struct Http {
     messages: Receiver<Value>,
 }
 
-impl Wire {
+impl ClientTransport {
     /// Sends a message.
     pub(super) fn send(&mut self, message: &Value) -> Result<(), String> {
         match self {
@@ -87,7 +87,8 @@ impl Http {
 
     /// A message with the header fields that it needs.
     fn addressed(&self, message: &Value) -> Request {
-        let request = Request::post(message.to_string()).with_all(demanded::fields(message));
+        let request =
+            Request::post(message.to_string()).with_all(required_headers::fields(message));
         match self.session() {
             Some(session) => {
                 let request = request.with("Mcp-Session-Id", &session);

@@ -3,8 +3,8 @@
 use std::fs;
 
 use creole::seal::digest;
-use creole_acceptance::gateway::{Heard, Modern, Site};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{ReceivedMessage, ScriptedHttpServer, StatelessClient};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,15 +15,15 @@ const MOST: usize = 16;
 
 /// A call that asks something, and what its caller left with.
 struct Waiting {
-    client: Modern,
+    client: StatelessClient,
     number: usize,
-    called: Heard,
+    called: ReceivedMessage,
     asked: Value,
 }
 
 impl Waiting {
     #[track_caller]
-    fn new(bridge: &Bridge, client: &Modern, number: usize) -> Self {
+    fn new(bridge: &Bridge, client: &StatelessClient, number: usize) -> Self {
         let mut call = client.begin_call("ask", json!({"number": number}));
         let called = bridge.puppets.hears("tools/call");
         called.by.asks(json!(number), "elicitation/create", form("Who?"));
@@ -119,7 +119,7 @@ fn a_server_that_dies_under_one_caller_is_there_for_the_others() {
 
 /// Calls, and has the server end if it hears of it.
 #[track_caller]
-fn dies_under(bridge: &Bridge, client: &Modern) -> Value {
+fn dies_under(bridge: &Bridge, client: &StatelessClient) -> Value {
     let mut call = client.begin_call("ask", json!({}));
     loop {
         if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
@@ -145,7 +145,7 @@ fn key(number: usize) -> String {
 }
 
 /// A gateway before the site that lets these callers in.
-fn before(site: &Site) -> (Listening, TempDir) {
+fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     let keys = (0..CALLERS).map(|number| {
         let digest = digest(key(number).as_bytes()).map(|byte| format!("{byte:02x}")).concat();
         format!("{{ name = \"caller-{number}\", sha256 = \"{digest}\" }}")
@@ -157,14 +157,14 @@ fn before(site: &Site) -> (Listening, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     fs::write(&file, format!("{head}[upstreams.site]\n{upstream}")).unwrap();
-    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+    (ListeningServer::start(&[&file.display().to_string()]).unwrap(), folder)
 }
 
 #[test]
 fn many_calls_wait_for_answers_while_others_are_answered() {
-    let site = Site::new(asking());
+    let site = ScriptedHttpServer::new(asking());
     let (gateway, _folder) = before(&site);
-    let plain = Modern::new(gateway.address());
+    let plain = StatelessClient::new(gateway.address());
     let client = plain.that_can(json!({"elicitation": {}}));
     let mut waiting = Vec::new();
     let before = gateway.weight();

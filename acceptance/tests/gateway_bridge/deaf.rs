@@ -4,39 +4,41 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use creole_acceptance::gateway::{Legacy, Show, Site, Visit};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingRequest, ScriptedHttpServer, ScriptedReplies,
+};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longer than a list is taken for fresh.
 const AGE: Duration = Duration::from_millis(1200);
 
-fn before(site: &Site) -> (Listening, TempDir) {
+fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let upstream = format!("[upstreams.site]\nurl = \"{}\"\nprefix = \"\"\n", site.url());
     fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{upstream}")).unwrap();
-    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+    (ListeningServer::start(&[&file.display().to_string()]).unwrap(), folder)
 }
 
 /// A server that says that it tells of changes; what it lists is said by the test.
-fn telling() -> Show {
+fn telling() -> ScriptedReplies {
     let capabilities = json!({"tools": {"listChanged": true}});
-    Show::new("2025-06-18", capabilities, &[]).leaving("tools/list")
+    ScriptedReplies::new("2025-06-18", capabilities, &[]).leaving("tools/list")
 }
 
 fn tools(name: &str) -> Value {
     json!({"tools": [{"name": name, "inputSchema": {"type": "object"}}]})
 }
 
-fn client(gateway: &Listening) -> Legacy {
-    Legacy::open(gateway.address(), "2025-06-18", json!({}), None)
+fn client(gateway: &ListeningServer) -> HandshakeClient {
+    HandshakeClient::open(gateway.address(), "2025-06-18", json!({}), None)
 }
 
 #[test]
 fn lists_of_a_server_without_a_stream_are_fetched_again() {
-    let site = Site::new(telling());
+    let site = ScriptedHttpServer::new(telling());
     let (gateway, _folder) = before(&site);
     site.hears("tools/list").result(tools("first"));
     let client = client(&gateway);
@@ -49,7 +51,7 @@ fn lists_of_a_server_without_a_stream_are_fetched_again() {
 
 /// Shows this list to all who ask for it until a stream is asked for, which is opened.
 #[track_caller]
-fn until_heard(site: &Site, name: &str) -> Visit {
+fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
     loop {
         let mut visit = site.next();
         match &*visit.method {
@@ -64,7 +66,7 @@ fn until_heard(site: &Site, name: &str) -> Visit {
 
 #[test]
 fn what_changed_while_a_stream_was_lost_is_found_out() {
-    let site = Site::with_streams(telling());
+    let site = ScriptedHttpServer::with_streams(telling());
     let (gateway, _folder) = before(&site);
     let mut stream = until_heard(&site, "first");
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});

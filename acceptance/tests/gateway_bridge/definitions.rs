@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use creole_acceptance::gateway::{Legacy, Modern, Puppeteer, Show};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    HandshakeClient, ScriptedChildren, ScriptedReplies, StatelessClient,
+};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -38,9 +40,9 @@ fn nested(depth: usize) -> Value {
 }
 
 /// A server with all lists.
-fn server(tools: Value, resources: Value, templates: Value, prompts: Value) -> Show {
+fn server(tools: Value, resources: Value, templates: Value, prompts: Value) -> ScriptedReplies {
     let has = json!({"tools": {}, "prompts": {}, "resources": {}});
-    Show::new("2025-11-25", has, &[])
+    ScriptedReplies::new("2025-11-25", has, &[])
         .answering("tools/list", json!({"tools": tools}))
         .answering("resources/list", json!({"resources": resources}))
         .answering("resources/templates/list", json!({"resourceTemplates": templates}))
@@ -49,28 +51,28 @@ fn server(tools: Value, resources: Value, templates: Value, prompts: Value) -> S
 
 /// A gateway before a server that is right and one that is not.
 struct Mixed {
-    gateway: Listening,
-    _puppets: [Puppeteer; 2],
+    gateway: ListeningServer,
+    _puppets: [ScriptedChildren; 2],
     _folder: TempDir,
 }
 
 impl Mixed {
-    fn new(bad: Show) -> Self {
+    fn new(bad: ScriptedReplies) -> Self {
         let good = server(
             json!([{"name": "ask", "inputSchema": {"type": "object"}}]),
             json!([{"uri": "good://one", "name": "one"}]),
             json!([{"uriTemplate": "good://{id}", "name": "by-id"}]),
             json!([{"name": "greet"}]),
         );
-        let puppets = [Puppeteer::new(good), Puppeteer::new(bad)];
+        let puppets = [ScriptedChildren::new(good), ScriptedChildren::new(bad)];
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        let table = |name: &str, puppets: &Puppeteer| {
+        let table = |name: &str, puppets: &ScriptedChildren| {
             format!("[upstreams.{name}]\nprefix = \"\"\ncommand = {}\n", json!(puppets.command()))
         };
         let tables = table("good", &puppets[0]) + &table("bad", &puppets[1]);
         fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
-        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
         Self { gateway, _puppets: puppets, _folder: folder }
     }
 
@@ -81,8 +83,8 @@ impl Mixed {
             let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
             items.iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
         };
-        let modern = Modern::new(self.gateway.address()).request(method, json!({}));
-        let legacy = Legacy::open(self.gateway.address(), "2025-06-18", json!({}), None);
+        let modern = StatelessClient::new(self.gateway.address()).request(method, json!({}));
+        let legacy = HandshakeClient::open(self.gateway.address(), "2025-06-18", json!({}), None);
         let seen = names(&modern);
         assert_eq!(seen, names(&legacy.request(method, &json!({}))));
         seen
@@ -103,7 +105,7 @@ fn a_bad_tool_is_left_out_and_named_and_every_other_tool_is_listed() {
             mixed.gateway.until_said(&format!("item=\"{name}\""));
         }
     }
-    let client = Modern::new(mixed.gateway.address());
+    let client = StatelessClient::new(mixed.gateway.address());
     let refused = client.request("tools/call", json!({"name": "annotations", "arguments": {}}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
@@ -159,7 +161,7 @@ fn a_single_server_is_introduced_by_all_it_says_of_itself_in_every_result() {
     assert_eq!(named(&modern.request("tools/list", json!({}))), introduction());
     let resources = &discovered["result"]["capabilities"]["resources"];
     assert_eq!(resources.get("subscribe"), None, "{resources}");
-    let legacy = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let legacy = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let welcome = &legacy.welcome;
     assert_eq!(welcome["serverInfo"], introduction(), "{welcome}");
     assert_eq!(welcome["capabilities"]["resources"].get("subscribe"), None, "{welcome}");
@@ -168,7 +170,7 @@ fn a_single_server_is_introduced_by_all_it_says_of_itself_in_every_result() {
 #[test]
 fn tools_of_several_servers_say_that_they_run_as_tasks() {
     let bad = crate::tasks::working();
-    let puppets = [Puppeteer::new(bad), Puppeteer::new(crate::asking())];
+    let puppets = [ScriptedChildren::new(bad), ScriptedChildren::new(crate::asking())];
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let tables = ["one", "two"].iter().zip(&puppets).map(|(name, puppets)| {
@@ -176,8 +178,8 @@ fn tools_of_several_servers_say_that_they_run_as_tasks() {
     });
     let tables: String = tables.collect();
     fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
-    let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
-    let client = Legacy::open(gateway.address(), "2025-11-25", json!({}), None);
+    let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
+    let client = HandshakeClient::open(gateway.address(), "2025-11-25", json!({}), None);
     assert!(client.welcome["capabilities"]["tasks"].is_object(), "{}", client.welcome);
     let listed = client.request("tools/list", &json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Legacy, Show};
+use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::process_under_test::{Server, serve};
 use creole_gateway::chain::{approve, changed_tools};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ prefix = ""
 
 #[test]
 fn secrets_in_progress_and_log_messages_stay_behind() {
-    let show = Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
     let bridge = Bridge::configured(show, REDACTED);
     let meta = json!({"progressToken": "p", "io.modelcontextprotocol/logLevel": "info"});
     for capabilities in [json!({}), json!({"elicitation": {}})] {
@@ -64,7 +64,7 @@ fn secrets_in_questions_stay_behind_for_callers_of_both_eras() {
         ),
     ];
     let modern = bridge.modern().that_can(abilities.clone());
-    let legacy = Legacy::open(bridge.gateway.address(), "2025-06-18", abilities, None);
+    let legacy = HandshakeClient::open(bridge.gateway.address(), "2025-06-18", abilities, None);
     for (method, asked, clean) in rows {
         let mut call = modern.begin_call("ask", json!({}));
         bridge.puppets.hears("tools/call").by.asks(json!(1), method, asked.clone());
@@ -105,7 +105,7 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     let head = "[server]\nname = \"gateway\"\n";
     let upstream = "[upstreams.behind]\nprefix = \"\"\n";
     let bridge = Bridge::configured(asking(), &format!("{head}\n{chain}\n{upstream}"));
-    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let listed = || client.request("tools/list", &json!({}))["result"]["tools"].clone();
     assert_eq!(listed(), json!([]));
     let mut told = client.listen();

@@ -1,6 +1,6 @@
 //! Servers of the stateless era, for clients that are asked while they wait.
 
-use creole_acceptance::gateway::{Legacy, Show};
+use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::http::Request;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{A_MOMENT, Bridge, form, named, text};
 const META: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A server of the newest revision with one tool.
-pub(crate) fn modern() -> Show {
+pub(crate) fn modern() -> ScriptedReplies {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}, "logging": {}}, "ttlMs": 60_000, "cacheScope": "private",
@@ -18,14 +18,14 @@ pub(crate) fn modern() -> Show {
     let tools = json!({
         "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private",
     });
-    Show::new("2026-07-28", json!({}), &[])
+    ScriptedReplies::new("2026-07-28", json!({}), &[])
         .answering("server/discover", found)
         .answering("initialize", json!({"code": -32022, "message": "Unsupported"}))
         .answering("tools/list", tools)
 }
 
-fn legacy(bridge: &Bridge, version: &str, capabilities: Value) -> Legacy {
-    Legacy::open(bridge.gateway.address(), version, capabilities, None)
+fn legacy(bridge: &Bridge, version: &str, capabilities: Value) -> HandshakeClient {
+    HandshakeClient::open(bridge.gateway.address(), version, capabilities, None)
 }
 
 fn call() -> Value {
@@ -183,7 +183,7 @@ fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
 
 #[test]
 fn a_visit_that_a_server_of_2025_11_25_says_is_over_is_over_for_its_client() {
-    let bridge = Bridge::new(Show::new("2025-11-25", json!({"tools": {}}), &["ask"]));
+    let bridge = Bridge::new(ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &["ask"]));
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"url": {}}}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
     let called = bridge.puppets.hears("tools/call");

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use creole_acceptance::gateway::{Legacy, Modern};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
+use creole_acceptance::http::ListeningServer;
 use creole_acceptance::process_under_test::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -80,12 +80,12 @@ impl Eras {
     }
 
     /// A gateway over HTTP; its table of the server has these lines too.
-    fn gateway(&self, lines: &str) -> Listening {
+    fn gateway(&self, lines: &str) -> ListeningServer {
         let file = self.folder.path().join("gateway.toml");
         let command = json!(self.command());
         let text = format!("[upstreams.behind]\nprefix = \"\"\ncommand = {command}\n{lines}\n");
         fs::write(&file, text).unwrap();
-        Listening::start(&[path(&file)]).unwrap()
+        ListeningServer::start(&[path(&file)]).unwrap()
     }
 
     /// A gateway on a pipe.
@@ -107,15 +107,15 @@ fn called(answer: &Value) -> (String, String) {
     (era.to_owned(), pid.to_owned())
 }
 
-fn legacy(gateway: &Listening) -> Legacy {
-    Legacy::open(gateway.address(), "2025-11-25", json!({}), None)
+fn legacy(gateway: &ListeningServer) -> HandshakeClient {
+    HandshakeClient::open(gateway.address(), "2025-11-25", json!({}), None)
 }
 
 #[test]
 fn a_server_of_both_eras_is_called_in_the_era_of_each_caller() {
     let server = Eras::new("both");
     let gateway = server.gateway("");
-    let (old, new) = (legacy(&gateway), Modern::new(gateway.address()));
+    let (old, new) = (legacy(&gateway), StatelessClient::new(gateway.address()));
     let shaken = called(&old.call("era", json!({})));
     let alone = called(&new.call("era", json!({})));
     assert_eq!((shaken.0.as_str(), alone.0.as_str()), ("handshake", "stateless"));
@@ -131,7 +131,7 @@ fn a_server_of_one_era_is_called_in_it_whoever_calls() {
     for speaks in ["handshake", "stateless"] {
         let server = Eras::new(speaks);
         let gateway = server.gateway("");
-        let (old, new) = (legacy(&gateway), Modern::new(gateway.address()));
+        let (old, new) = (legacy(&gateway), StatelessClient::new(gateway.address()));
         for _ in 0..2 {
             assert_eq!(called(&old.call("era", json!({}))).0, speaks);
             assert_eq!(called(&new.call("era", json!({}))).0, speaks);
@@ -150,7 +150,7 @@ fn a_revision_or_an_era_of_the_configuration_holds_for_every_caller() {
         let gateway = server.gateway(line);
         let answers = [
             legacy(&gateway).call("era", json!({})),
-            Modern::new(gateway.address()).call("era", json!({})),
+            StatelessClient::new(gateway.address()).call("era", json!({})),
         ];
         for answer in answers {
             assert_eq!(called(&answer).0, expected, "{line}");
@@ -210,7 +210,7 @@ fn a_program_with_one_client_over_http_is_started_twice_at_the_most() {
                     Box::new(move || old.call("era", json!({})))
                 }
                 false => {
-                    let new = Modern::new(gateway.address());
+                    let new = StatelessClient::new(gateway.address());
                     Box::new(move || new.call("era", json!({})))
                 }
             };

@@ -1,6 +1,6 @@
 //! Tasks that cross the eras: how they look on either side, how they end, and who may ask for them.
 
-use creole_acceptance::gateway::{Legacy, Modern};
+use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use serde_json::{Value, json};
 
 use crate::driving::modern;
@@ -8,7 +8,7 @@ use crate::tasks::{TASKS, is_answered, stands, task, working};
 use crate::{Bridge, form, named, text};
 
 /// A client that follows tasks, of which the gateway knows which tools make them.
-fn following(bridge: &Bridge) -> Modern {
+fn following(bridge: &Bridge) -> StatelessClient {
     let client = bridge.modern().that_can(json!({"elicitation": {}, "extensions": {TASKS: {}}}));
     assert!(client.request("tools/list", json!({})).get("error").is_none());
     client
@@ -16,7 +16,7 @@ fn following(bridge: &Bridge) -> Modern {
 
 /// Has the client begin a task, and gives its id.
 #[track_caller]
-fn begin(client: &Modern, bridge: &Bridge) -> Value {
+fn begin(client: &StatelessClient, bridge: &Bridge) -> Value {
     let created = client.call("job", json!({}))["result"].clone();
     assert_eq!(created["resultType"], "task", "{created}");
     for flat in ["ttlMs", "pollIntervalMs"] {
@@ -101,7 +101,7 @@ fn a_client_of_2025_11_25_gets_a_task_of_a_server_that_answers_at_once() {
     });
     let bridge = Bridge::new(modern().answering("server/discover", found));
     let capabilities = json!({"tasks": {"list": {}, "cancel": {}}});
-    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", capabilities, None);
+    let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", capabilities, None);
     assert!(client.welcome["capabilities"]["tasks"].is_object(), "{}", client.welcome);
     let wish = json!({"name": "ask", "arguments": {}, "task": {"ttl": 60_000}});
     let mut call = client.begin(&json!(1), "tools/call", &wish);

@@ -4,7 +4,9 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Heard, Legacy, Modern, Show};
+use creole_acceptance::gateway::{
+    HandshakeClient, ReceivedMessage, ScriptedReplies, StatelessClient,
+};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge, KEYS, asking, form, named, only_key, text};
@@ -15,7 +17,7 @@ const NEW_KEY: &str = "alice-newer-key-of-the-test";
 const NEW_DIGEST: &str = "1d7c3a68546d6045ae80065d02a2336f524a15f2dba38f3a505d638779102e1a";
 
 /// Alice has called and is asked.
-fn asked_alice(bridge: &Bridge) -> (Modern, Heard, Value) {
+fn asked_alice(bridge: &Bridge) -> (StatelessClient, ReceivedMessage, Value) {
     let alice = bridge.modern().that_can(json!({"elicitation": {}})).with_key(ALICE);
     let mut call = alice.begin_call("ask", json!({"a": 1, "b": [2.0]}));
     let called = bridge.puppets.hears("tools/call");
@@ -26,7 +28,12 @@ fn asked_alice(bridge: &Bridge) -> (Modern, Heard, Value) {
 
 /// The answer of the one who was asked is taken, after all that others tried.
 #[track_caller]
-fn is_still_answered(bridge: &Bridge, alice: &Modern, called: &Heard, asked: &Value) {
+fn is_still_answered(
+    bridge: &Bridge,
+    alice: &StatelessClient,
+    called: &ReceivedMessage,
+    asked: &Value,
+) {
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server was told nothing");
     let answers = json!({only_key(asked): named("Alice")});
     // The same arguments in other words.
@@ -77,7 +84,7 @@ fn state_of_another_is_refused_and_its_owner_can_still_use_it() {
 
 #[test]
 fn state_of_another_call_is_refused() {
-    let show = Show::new("2025-06-18", json!({"tools": {}}), &["ask", "other"]);
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["ask", "other"]);
     let bridge = Bridge::with_keys(show);
     let (alice, called, asked) = asked_alice(&bridge);
     let state = &asked["requestState"];
@@ -116,7 +123,7 @@ fn sessions_of_clients_are_asked_only_in_their_own() {
     let bridge = Bridge::with_keys(asking());
     let open = |key| {
         let address = bridge.gateway.address();
-        Legacy::open(address, "2025-06-18", json!({"elicitation": {}}), Some(key))
+        HandshakeClient::open(address, "2025-06-18", json!({"elicitation": {}}), Some(key))
     };
     let mut under_way = Vec::new();
     for (key, who) in [(ALICE, "alice"), (ALICE, "alice again"), (BOB, "bob")] {
@@ -230,7 +237,7 @@ fn where_each_call_has_a_conversation_of_its_own_no_two_meet() {
 fn each_session_of_a_client_has_its_own_conversation_where_that_is_wanted() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
-    let process = |client: &Modern| {
+    let process = |client: &StatelessClient| {
         let mut call = client.begin_call("ask", json!({}));
         let called = bridge.puppets.hears("tools/call");
         called.text("done");
@@ -260,9 +267,10 @@ fn each_session_of_a_client_has_its_own_conversation_where_that_is_wanted() {
 fn each_session_of_the_handshake_era_has_its_own_conversation_where_that_is_wanted() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
-    let open = || Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), Some(ALICE));
+    let open =
+        || HandshakeClient::open(bridge.gateway.address(), "2025-06-18", json!({}), Some(ALICE));
     let clients = [open(), open()];
-    let process = |client: &Legacy| {
+    let process = |client: &HandshakeClient| {
         let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
         let called = bridge.puppets.hears("tools/call");
         called.text("done");

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Answering, Legacy, Puppet};
+use creole_acceptance::gateway::{HandshakeClient, PendingResponse, ScriptedChild};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
 
 /// Waits for a list, and answers all who list meanwhile, each as the server does for whoever it was told of.
-fn wait_for(bridge: &Bridge, mut listing: Answering) -> Vec<String> {
+fn wait_for(bridge: &Bridge, mut listing: PendingResponse) -> Vec<String> {
     loop {
         if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
             assert_eq!(heard.message["method"], "tools/list", "{}", heard.message);
@@ -21,13 +21,13 @@ fn wait_for(bridge: &Bridge, mut listing: Answering) -> Vec<String> {
 }
 
 /// What a server was told that it may ask for.
-fn may_ask(child: &Puppet) -> Value {
+fn may_ask(child: &ScriptedChild) -> Value {
     let told = child.told();
     let opened = told.iter().find(|it| it["method"] == "initialize");
     opened.map_or(Value::Null, |opened| opened["params"]["capabilities"].clone())
 }
 
-fn tools_for(child: &Puppet) -> Vec<Value> {
+fn tools_for(child: &ScriptedChild) -> Vec<Value> {
     let can = may_ask(child);
     let mut names = vec!["echo"];
     names.extend(can.get("elicitation").map(|_| "ask"));
@@ -56,7 +56,8 @@ fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
     assert_eq!(listed(&bridge, json!({})), ["echo"], "as before");
     assert_eq!(listed(&bridge, json!({"elicitation": {}})), ["echo", "ask"], "as before");
     let old = |capabilities| {
-        let client = Legacy::open(bridge.gateway.address(), "2025-06-18", capabilities, None);
+        let client =
+            HandshakeClient::open(bridge.gateway.address(), "2025-06-18", capabilities, None);
         wait_for(&bridge, client.begin(&json!(1), "tools/list", &json!({})))
     };
     assert_eq!(old(json!({"elicitation": {}})), ["echo", "ask"], "whatever the era");

@@ -1,6 +1,6 @@
 //! Questions of servers of the handshake era that the caller cannot be asked.
 
-use creole_acceptance::gateway::{Heard, Legacy};
+use creole_acceptance::gateway::{HandshakeClient, ReceivedMessage};
 use serde_json::{Value, json};
 
 use crate::{Bridge, asking, form, named, only_key, text};
@@ -11,13 +11,13 @@ fn prompt() -> Value {
 
 /// Has the server ask a model although nobody offered one, and sees that it is refused.
 #[track_caller]
-fn asks_a_model(bridge: &Bridge, called: &Heard) {
+fn asks_a_model(bridge: &Bridge, called: &ReceivedMessage) {
     called.by.asks(json!("q"), "sampling/createMessage", prompt());
     let refused = bridge.puppets.next().message;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("q"), &json!(-32601)));
 }
 
-fn failed(called: &Heard) {
+fn failed(called: &ReceivedMessage) {
     let content = json!([{"type": "text", "text": "no model"}]);
     called.result(json!({"content": content, "isError": true}));
 }
@@ -81,7 +81,7 @@ fn what_is_lacking_is_told_after_a_question_that_was_answered() {
 #[test]
 fn a_caller_that_shook_hands_is_told_what_the_server_says() {
     let bridge = Bridge::new(asking());
-    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let call = json!({"name": "ask", "arguments": {}});
     let mut call = client.begin(&json!(1), "tools/call", &call);
     let called = bridge.puppets.hears("tools/call");

@@ -33,8 +33,8 @@ mod telling;
 use std::fs;
 use std::time::Duration;
 
-use creole_acceptance::gateway::{Modern, Puppeteer, Show};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies, StatelessClient};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -58,33 +58,33 @@ keys = [
 
 /// A gateway before puppets.
 struct Bridge {
-    puppets: Puppeteer,
-    gateway: Listening,
+    puppets: ScriptedChildren,
+    gateway: ListeningServer,
     folder: Option<TempDir>,
 }
 
 impl Bridge {
     /// A gateway that lets everybody in.
-    fn new(show: Show) -> Self {
-        let puppets = Puppeteer::new(show);
+    fn new(show: ScriptedReplies) -> Self {
+        let puppets = ScriptedChildren::new(show);
         let command = puppets.command();
-        let gateway = Listening::start(&["--", &command[0], &command[1]]).unwrap();
+        let gateway = ListeningServer::start(&["--", &command[0], &command[1]]).unwrap();
         Self { puppets, gateway, folder: None }
     }
 
     /// A gateway that lets Alice and Bob in.
-    fn with_keys(show: Show) -> Self {
+    fn with_keys(show: ScriptedReplies) -> Self {
         Self::configured(show, &format!("{KEYS}[upstreams.behind]\nprefix = \"\"\n"))
     }
 
     /// A gateway with this configuration, which ends with the table of the server behind.
-    fn configured(show: Show, configuration: &str) -> Self {
-        let puppets = Puppeteer::new(show);
+    fn configured(show: ScriptedReplies, configuration: &str) -> Self {
+        let puppets = ScriptedChildren::new(show);
         let command = json!(puppets.command());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
         fs::write(&file, format!("{configuration}command = {command}\n")).unwrap();
-        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
         Self { puppets, gateway, folder: Some(folder) }
     }
 
@@ -101,14 +101,14 @@ impl Bridge {
         fs::rename(fresh, folder.join(name)).unwrap();
     }
 
-    fn modern(&self) -> Modern {
-        Modern::new(self.gateway.address())
+    fn modern(&self) -> StatelessClient {
+        StatelessClient::new(self.gateway.address())
     }
 }
 
 /// A server of the handshake era with one tool.
-fn asking() -> Show {
-    Show::new("2025-06-18", json!({"tools": {}}), &["ask"])
+fn asking() -> ScriptedReplies {
+    ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["ask"])
 }
 
 fn form(message: &str) -> Value {

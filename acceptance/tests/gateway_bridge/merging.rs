@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use creole_acceptance::gateway::{Modern, Puppeteer, Show};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies, StatelessClient};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::text;
 
 /// A server with one of everything, whose uris begin with its name.
-fn everything(name: &str) -> Show {
+fn everything(name: &str) -> ScriptedReplies {
     let welcome = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
@@ -20,7 +20,7 @@ fn everything(name: &str) -> Show {
     let resource = json!({"uri": format!("{name}://one"), "name": "one"});
     let template =
         json!({"uriTemplate": format!("{name}://by/{{id}}"), "name": format!("{name}-by")});
-    Show::new("2025-11-25", json!({}), &["ask"])
+    ScriptedReplies::new("2025-11-25", json!({}), &["ask"])
         .answering("initialize", welcome)
         .answering("prompts/list", json!({"prompts": [{"name": "greet"}]}))
         .answering("resources/list", json!({"resources": [resource]}))
@@ -28,29 +28,29 @@ fn everything(name: &str) -> Show {
 }
 
 struct Merged {
-    north: Puppeteer,
-    south: Puppeteer,
-    gateway: Listening,
+    north: ScriptedChildren,
+    south: ScriptedChildren,
+    gateway: ListeningServer,
     _folder: TempDir,
 }
 
 impl Merged {
     /// A gateway before two servers, each with further keys of its table.
-    fn new(north: Show, south: Show, more: &str) -> Self {
-        let (north, south) = (Puppeteer::new(north), Puppeteer::new(south));
+    fn new(north: ScriptedReplies, south: ScriptedReplies, more: &str) -> Self {
+        let (north, south) = (ScriptedChildren::new(north), ScriptedChildren::new(south));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        let table = |name: &str, puppets: &Puppeteer| {
+        let table = |name: &str, puppets: &ScriptedChildren| {
             format!("[upstreams.{name}]\n{more}command = {}\n", json!(puppets.command()))
         };
         let tables = table("north", &north) + &table("south", &south);
         fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
-        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+        let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
         Self { north, south, gateway, _folder: folder }
     }
 
-    fn client(&self) -> Modern {
-        Modern::new(self.gateway.address())
+    fn client(&self) -> StatelessClient {
+        StatelessClient::new(self.gateway.address())
     }
 
     /// What is listed, by this member of each item.
@@ -87,7 +87,12 @@ fn what_two_servers_have_is_listed_in_their_order_under_names_of_their_own() {
 
 /// Begins a request and gives what the server was asked, which answers with this.
 #[track_caller]
-fn asked(client: &Modern, by: &Puppeteer, request: (&str, Value), result: Value) -> (Value, Value) {
+fn asked(
+    client: &StatelessClient,
+    by: &ScriptedChildren,
+    request: (&str, Value),
+    result: Value,
+) -> (Value, Value) {
     let (method, params) = request;
     let mut answering = client.begin(&json!(1), method, params);
     let heard = by.hears(method);

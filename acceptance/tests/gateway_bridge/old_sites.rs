@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use creole_acceptance::gateway::{Modern, OldSite};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{ScriptedSseServer, StatelessClient};
+use creole_acceptance::http::ListeningServer;
 use serde_json::json;
 
 use crate::{asking, form, named, only_key, text};
@@ -12,14 +12,14 @@ use crate::{asking, form, named, only_key, text};
 fn calls_that_may_be_asked_have_a_stream_each_where_questions_do_not_say_whose_they_are() {
     // That the server shakes hands does not say by which transport.
     for era in ["auto", "handshake"] {
-        let site = OldSite::new(asking());
+        let site = ScriptedSseServer::new(asking());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
         let upstream = format!("url = \"{}\"\nprefix = \"\"\nera = \"{era}\"\n", site.url());
         fs::write(&file, format!("[server]\nname = \"gateway\"\n[upstreams.site]\n{upstream}"))
             .unwrap();
-        let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
-        let client = Modern::new(gateway.address()).that_can(json!({"elicitation": {}}));
+        let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
+        let client = StatelessClient::new(gateway.address()).that_can(json!({"elicitation": {}}));
         let mut calls = ["Ann", "Bob"].map(|name| {
             let call = client.begin_call("ask", json!({"name": name}));
             (name, call, site.hears("tools/call"))

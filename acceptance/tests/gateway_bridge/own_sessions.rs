@@ -1,16 +1,18 @@
 //! What a client sees and hears of the session that its calls use, over HTTP.
 
-use creole_acceptance::gateway::{Answering, Legacy, Modern, Puppet, Show};
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingResponse, ScriptedChild, ScriptedReplies, StatelessClient,
+};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge};
 
-fn open(bridge: &Bridge, key: Option<&str>) -> Legacy {
-    Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), key)
+fn open(bridge: &Bridge, key: Option<&str>) -> HandshakeClient {
+    HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), key)
 }
 
 /// Calls the tool, and says which server it came to.
-fn call(bridge: &Bridge, client: &Legacy) -> Puppet {
+fn call(bridge: &Bridge, client: &HandshakeClient) -> ScriptedChild {
     let params = json!({"name": "ask", "arguments": {}});
     let mut call = client.begin(&json!(2), "tools/call", &params);
     let called = bridge.puppets.hears("tools/call");
@@ -20,7 +22,7 @@ fn call(bridge: &Bridge, client: &Legacy) -> Puppet {
 }
 
 /// Reads until a message of this method comes.
-fn hears(listening: &mut Answering, method: &str) -> Value {
+fn hears(listening: &mut PendingResponse, method: &str) -> Value {
     loop {
         let message = listening.message();
         if message["method"] == method {
@@ -31,7 +33,7 @@ fn hears(listening: &mut Answering, method: &str) -> Value {
 
 #[test]
 fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
-    let show = Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
     let bridge = Bridge::with_keys(show);
     let (alice, bob) = (open(&bridge, Some(ALICE)), open(&bridge, Some(BOB)));
     let (mut alices, mut bobs) = (alice.listen(), bob.listen());
@@ -41,7 +43,7 @@ fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
         server.tells("notifications/message", &json!({"level": level, "data": data}));
     }
     let said =
-        |listening: &mut Answering| hears(listening, "notifications/message")["data"].clone();
+        |listening: &mut PendingResponse| hears(listening, "notifications/message")["data"].clone();
     assert_eq!((said(&mut alices), said(&mut alices)), (json!("first"), json!("second")));
     assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
 }
@@ -49,7 +51,7 @@ fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
 #[test]
 fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there() {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
-    let show = Show::new("2025-06-18", capabilities, &["ask"])
+    let show = ScriptedReplies::new("2025-06-18", capabilities, &["ask"])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}))
         .leaving("tools/list");
     let bridge = Bridge::with_keys(show);
@@ -89,7 +91,7 @@ fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there(
 }
 
 /// What a client of the stateless era hears from now on, of everything that there is.
-fn listen(client: &Modern) -> Answering {
+fn listen(client: &StatelessClient) -> PendingResponse {
     let wanted = json!({
         "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a://b"],
     });
@@ -101,7 +103,7 @@ fn listen(client: &Modern) -> Answering {
 }
 
 /// Calls the tool for a client of the stateless era, and says which server it came to.
-fn call_alone(bridge: &Bridge, client: &Modern) -> Puppet {
+fn call_alone(bridge: &Bridge, client: &StatelessClient) -> ScriptedChild {
     let mut call = client.begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
     called.text("done");
@@ -114,7 +116,7 @@ fn a_stateless_client_hears_what_is_told_in_the_session_of_its_calls() {
     let capabilities = json!({
         "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true},
     });
-    let show = Show::new("2025-06-18", capabilities, &["ask"])
+    let show = ScriptedReplies::new("2025-06-18", capabilities, &["ask"])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}))
         .answering("resources/subscribe", json!({}))
         .answering("resources/unsubscribe", json!({}));

@@ -1,6 +1,6 @@
 //! A gateway that is itself spoken to on a pipe, by one caller.
 
-use creole_acceptance::gateway::Puppeteer;
+use creole_acceptance::gateway::ScriptedChildren;
 use creole_acceptance::process_under_test::Server;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn call() -> Value {
 
 #[test]
 fn a_caller_whose_first_request_could_not_be_asked_is_asked_in_the_next() {
-    let puppets = Puppeteer::new(asking());
+    let puppets = ScriptedChildren::new(asking());
     let command = puppets.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
     gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
@@ -43,7 +43,7 @@ fn a_caller_whose_first_request_could_not_be_asked_is_asked_in_the_next() {
 
 #[test]
 fn a_caller_that_looked_first_and_then_shook_hands_is_asked() {
-    let puppets = Puppeteer::new(asking());
+    let puppets = ScriptedChildren::new(asking());
     let command = puppets.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
     gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));

@@ -4,31 +4,34 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use creole_acceptance::gateway::{Answering, Heard, Legacy, Modern, Puppeteer, Show, Site, Visit};
-use creole_acceptance::http::{Connection, Events, Listening, Request};
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingRequest, PendingResponse, ReceivedMessage, ScriptedChildren,
+    ScriptedHttpServer, ScriptedReplies, StatelessClient,
+};
+use creole_acceptance::http::{Connection, Events, ListeningServer, Request};
 use serde_json::{Value, json};
 
 use crate::driving::modern;
 use crate::{A_MOMENT, asking, form, named, only_key, text};
 
 /// A gateway before these puppets, which shares the state in this folder.
-fn gateway(folder: &Path, puppets: &Puppeteer) -> Listening {
+fn gateway(folder: &Path, puppets: &ScriptedChildren) -> ListeningServer {
     before(folder, &format!("command = {}", json!(puppets.command())))
 }
 
 /// A gateway before a server that is reached like this.
-fn before(folder: &Path, reached: &str) -> Listening {
+fn before(folder: &Path, reached: &str) -> ListeningServer {
     let file = folder.join("gateway.toml");
     let configuration = format!(
         "[server]\nname = \"gateway\"\npage_size = 1\n\n[state]\nfile = \"state.sqlite\"\n\n\
          [upstreams.behind]\nprefix = \"\"\n{reached}\n"
     );
     fs::write(&file, configuration).unwrap();
-    Listening::start(&[&file.display().to_string()]).unwrap()
+    ListeningServer::start(&[&file.display().to_string()]).unwrap()
 }
 
-fn client(gateway: &Listening) -> Modern {
-    Modern::new(gateway.address()).that_can(json!({"elicitation": {}}))
+fn client(gateway: &ListeningServer) -> StatelessClient {
+    StatelessClient::new(gateway.address()).that_can(json!({"elicitation": {}}))
 }
 
 fn complete(text: &str) -> Value {
@@ -37,7 +40,7 @@ fn complete(text: &str) -> Value {
 
 #[test]
 fn a_server_that_keeps_nothing_is_asked_again_through_another_process() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(modern()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(modern()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let mut call = client(&first).begin_call("ask", json!({"n": 1}));
     puppets.hears("tools/call").result(json!({
@@ -58,8 +61,8 @@ fn a_server_that_keeps_nothing_is_asked_again_through_another_process() {
 
 #[test]
 fn a_list_goes_on_in_another_process() {
-    let show = Show::new("2025-06-18", json!({"tools": {}}), &["one", "two"]);
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(show));
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["one", "two"]);
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let page = client(&first).request("tools/list", json!({}))["result"].clone();
     assert_eq!(page["tools"][0]["name"], "one", "{page}");
@@ -68,7 +71,7 @@ fn a_list_goes_on_in_another_process() {
 }
 
 /// A call whose caller is asked and has left.
-fn left_at(gateway: &Listening, puppets: &Puppeteer) -> (Heard, Value) {
+fn left_at(gateway: &ListeningServer, puppets: &ScriptedChildren) -> (ReceivedMessage, Value) {
     let mut call = client(gateway).begin_call("ask", json!({}));
     let called = puppets.hears("tools/call");
     called.by.asks(json!(1), "elicitation/create", form("Who?"));
@@ -77,7 +80,7 @@ fn left_at(gateway: &Listening, puppets: &Puppeteer) -> (Heard, Value) {
 
 /// The caller comes to a process that does not have its call.
 #[track_caller]
-fn is_lost_at(gateway: &Listening, puppets: &Puppeteer, asked: &Value) {
+fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Value) {
     let answers = json!({only_key(asked): named("Ann")});
     let lost = client(gateway).again("ask", json!({}), &asked["requestState"], answers);
     assert_eq!(lost["result"]["isError"], true, "{lost}");
@@ -87,7 +90,7 @@ fn is_lost_at(gateway: &Listening, puppets: &Puppeteer, asked: &Value) {
 }
 
 /// Who comes back with an answer to the only question.
-fn back(gateway: &Listening, asked: &Value, name: &str) -> Answering {
+fn back(gateway: &ListeningServer, asked: &Value, name: &str) -> PendingResponse {
     let answers = json!({only_key(asked): named(name)});
     let client = client(gateway).with_meta(json!({"progressToken": "p"}));
     client.begin_again("ask", json!({}), &asked["requestState"], answers)
@@ -95,7 +98,7 @@ fn back(gateway: &Listening, asked: &Value, name: &str) -> Answering {
 
 #[test]
 fn a_call_that_waits_in_one_process_goes_on_through_others() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let [first, second, third] = [(); 3].map(|()| gateway(folder.path(), &puppets));
     let mut call =
         client(&first).with_meta(json!({"progressToken": "p"})).begin_call("ask", json!({}));
@@ -129,7 +132,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
 
 #[test]
 fn who_hangs_up_in_one_process_cancels_in_another() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let (called, asked) = left_at(&first, &puppets);
     let again = back(&second, &asked, "Ann");
@@ -141,9 +144,9 @@ fn who_hangs_up_in_one_process_cancels_in_another() {
 
 #[test]
 fn errors_come_back_through_another_process() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
-    let told = |through: &Listening| {
+    let told = |through: &ListeningServer| {
         let (called, asked) = left_at(&first, &puppets);
         let mut again = back(through, &asked, "Ann");
         assert_eq!(puppets.next().message["result"], named("Ann"));
@@ -157,7 +160,7 @@ fn errors_come_back_through_another_process() {
 
 #[test]
 fn a_process_that_was_started_again_does_not_call_again() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let first = gateway(folder.path(), &puppets);
     let (_, asked) = left_at(&first, &puppets);
     drop(first);
@@ -167,7 +170,7 @@ fn a_process_that_was_started_again_does_not_call_again() {
 
 #[test]
 fn a_process_that_ended_in_peace_is_not_waited_for() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (mut first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let (_, asked) = left_at(&first, &puppets);
     first.stop().unwrap();
@@ -181,16 +184,16 @@ fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
         "name": "ask", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true},
     });
     let resource = json!({"uri": "file:///a", "name": "a"});
-    let show = Show::new("2025-06-18", json!({"tools": {}, "resources": {}}), &[])
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "resources": {}}), &[])
         .answering("tools/list", json!({"tools": [tool]}))
         .answering("resources/list", json!({"resources": [resource]}));
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(show));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
     let retried =
         format!("command = {}\nchain = [{{ kind = \"retry\" }}]", json!(puppets.command()));
     let (first, second) = (before(folder.path(), &retried), before(folder.path(), &retried));
     // A tool that says so, and whoever runs this believes it.
     let (_, asked_by_tool) = left_at(&first, &puppets);
-    let read = |gateway: &Listening, asked: &Value, name: &str| {
+    let read = |gateway: &ListeningServer, asked: &Value, name: &str| {
         let answers = json!({only_key(asked): named(name)});
         let state = &asked["requestState"];
         let params = json!({"uri": "file:///a", "inputResponses": answers, "requestState": state});
@@ -229,7 +232,7 @@ fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
 
 /// The next that a server is told, or is asked to go on with; it has no stream of what belongs to no call.
 #[track_caller]
-fn visited(site: &Site) -> Visit {
+fn visited(site: &ScriptedHttpServer) -> PendingRequest {
     loop {
         let mut visit = site.next();
         if visit.method == "POST" || visit.field("last-event-id").is_some() {
@@ -245,7 +248,7 @@ fn question(id: &str, message: &str) -> Value {
 
 #[test]
 fn another_process_takes_a_call_over_after_its_last_event() {
-    let (folder, site) = (tempfile::tempdir().unwrap(), Site::with_streams(asking()));
+    let (folder, site) = (tempfile::tempdir().unwrap(), ScriptedHttpServer::with_streams(asking()));
     let reached = format!("url = \"{}\"", site.url());
     let (first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
     let mut call = client(&first).begin_call("ask", json!({}));
@@ -289,7 +292,8 @@ fn another_process_takes_a_call_over_after_its_last_event() {
 
 #[test]
 fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
-    let (folder, site) = (tempfile::tempdir().unwrap(), Site::with_sessions(asking()));
+    let (folder, site) =
+        (tempfile::tempdir().unwrap(), ScriptedHttpServer::with_sessions(asking()));
     let reached = format!("url = \"{}\"", site.url());
     let (mut first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
     let mut call = client(&first).begin_call("ask", json!({}));
@@ -328,9 +332,9 @@ fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
 
 #[test]
 fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
-    let client = Legacy::open(first.address(), "2025-06-18", json!({}), None);
+    let client = HandshakeClient::open(first.address(), "2025-06-18", json!({}), None);
     let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "p"}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     let within = |request: Request| {
@@ -369,7 +373,7 @@ fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
 
 #[test]
 fn a_message_for_a_stream_of_2024_may_come_to_any_process() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), Puppeteer::new(asking()));
+    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let mut connection = Connection::open(first.address()).unwrap();
     let opening = Request::new("GET", "/sse").with("Accept", "text/event-stream");
@@ -377,7 +381,7 @@ fn a_message_for_a_stream_of_2024_may_come_to_any_process() {
     let head = connection.head().unwrap();
     let mut events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
     let address = events.next().unwrap().data;
-    let say = |gateway: &Listening, message: Value| {
+    let say = |gateway: &ListeningServer, message: Value| {
         let post = Request::to("POST", &address, message.to_string())
             .with("Content-Type", "application/json");
         post.send(gateway.address()).unwrap().head.status

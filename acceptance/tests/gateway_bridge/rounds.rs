@@ -1,6 +1,6 @@
 //! Questions on the way: what a server hears while it waits, and what it may not do afterwards.
 
-use creole_acceptance::gateway::Show;
+use creole_acceptance::gateway::ScriptedReplies;
 use serde_json::json;
 
 use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
@@ -112,7 +112,7 @@ fn a_server_that_goes_on_asking_after_its_call_was_cancelled_is_refused_and_not_
 
 #[test]
 fn a_page_that_has_to_be_visited_is_asked_for_and_the_call_is_then_made_again() {
-    let bridge = Bridge::new(Show::new("2025-11-25", json!({"tools": {}}), &["ask"]));
+    let bridge = Bridge::new(ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &["ask"]));
     let client = bridge.modern().that_can(json!({"elicitation": {"url": {}}}));
     let page = json!({"mode": "url", "elicitationId": "e", "url": "https://a.example/", "message": "Sign in"});
     let pages = json!({"elicitations": [page]});

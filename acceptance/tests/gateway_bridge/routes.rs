@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use serde_json::{Value, json};
 
 /// The dialects of the paths.
 const DIALECTS: [&str; 5] = ["spec", "bb-mcp-server", "mcp-chain", "bossman", "buddyboss"];
 
 /// What a call of a tool answers at a path, after a handshake where one is needed.
-fn called_at(gateway: &Listening, path: &str) -> Value {
+fn called_at(gateway: &ListeningServer, path: &str) -> Value {
     let send = |message: Value, session: Option<&str>| {
         let post = Request::to("POST", path, message.to_string())
             .with("Content-Type", "application/json")
@@ -48,7 +48,7 @@ fn one_tool_fails_once_on_each_of_five_routes_and_each_says_so_in_its_own_words(
     let command = json!(["sh", "-c", script, "fail", ran]);
     let _ = write!(text, "[tools.fail]\ndescription = \"Fails\"\ncommand = {command}\n");
     fs::write(&file, text).unwrap();
-    let gateway = Listening::start(&[&file.display().to_string()]).unwrap();
+    let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
     let told = DIALECTS.map(|dialect| {
         let told = called_at(&gateway, &format!("/{dialect}"));
         assert_eq!(told["id"], 7, "{dialect}: {told}");

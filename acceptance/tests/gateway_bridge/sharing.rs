@@ -1,6 +1,6 @@
 //! What several callers, and several generations of the protocol, have of one server at the same time.
 
-use creole_acceptance::gateway::{Answering, Legacy, Show};
+use creole_acceptance::gateway::{HandshakeClient, PendingResponse, ScriptedReplies};
 use serde_json::{Value, json};
 
 use crate::driving::modern;
@@ -10,10 +10,10 @@ const RESERVED: &str = "io.modelcontextprotocol/";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A server of the handshake era with a resource, with these capabilities of resources.
-fn with_resource(resources: Value) -> Show {
+fn with_resource(resources: Value) -> ScriptedReplies {
     let listed = json!({"resources": [{"uri": "file:///p", "name": "p"}]});
     let capabilities = json!({"tools": {"listChanged": true}, "resources": resources});
-    Show::new("2025-06-18", capabilities, &["ask"]).answering("resources/list", listed)
+    ScriptedReplies::new("2025-06-18", capabilities, &["ask"]).answering("resources/list", listed)
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
         "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-11-25"],
         "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
     });
-    let both =
-        Show::new("2025-11-25", json!({"tools": {}}), &["ask"]).answering("server/discover", found);
+    let both = ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &["ask"])
+        .answering("server/discover", found);
     let configuration =
         "[server]\nname = \"gateway\"\n\n[upstreams.behind]\nprefix = \"\"\nera = \"handshake\"\n";
     let bridge = Bridge::configured(both, configuration);
@@ -45,7 +45,7 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
 
 #[test]
 fn two_callers_in_one_conversation_hear_the_messages_that_each_wants() {
-    let show = Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
+    let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
     let bridge = Bridge::new(show);
     let mut calls = Vec::new();
     for level in ["debug", "error"] {
@@ -163,7 +163,7 @@ fn a_server_that_does_not_answer_a_subscription_holds_up_nobody() {
 }
 
 /// A server of the newest revision with two resources, which leaves streams of notifications to the test.
-fn watchable() -> Show {
+fn watchable() -> ScriptedReplies {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"resources": {"subscribe": true}}, "ttlMs": 60_000, "cacheScope": "private",
@@ -178,7 +178,7 @@ fn watchable() -> Show {
 #[test]
 fn a_subscription_of_an_old_client_is_answered_once_the_server_has_acknowledged_it() {
     let bridge = Bridge::new(watchable());
-    let client = Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
+    let client = HandshakeClient::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
     let mut stream = client.listen();
     let mut watched = Vec::new();
     for uri in ["a://1", "a://2"] {
@@ -205,7 +205,7 @@ fn a_subscription_of_an_old_client_is_answered_once_the_server_has_acknowledged_
     assert_eq!(*wanted, json!(["a://2"]));
 }
 
-fn acknowledge(by: &creole_acceptance::gateway::Puppet, listen: &Value) {
+fn acknowledge(by: &creole_acceptance::gateway::ScriptedChild, listen: &Value) {
     let honoured = &listen["params"]["notifications"];
     let params = json!({"notifications": honoured, "_meta": {SUBSCRIPTION: listen["id"]}});
     by.tells("notifications/subscriptions/acknowledged", &params);
@@ -218,7 +218,7 @@ fn ends_before(bridge: &Bridge, is_there_one: bool) {
     }
 }
 
-fn next_update(stream: &mut Answering) -> Value {
+fn next_update(stream: &mut PendingResponse) -> Value {
     loop {
         let message = stream.message();
         if message["method"] == "notifications/resources/updated" {
@@ -235,7 +235,7 @@ fn many_sessions_are_one_listener_at_the_server() {
         "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 60_000, "cacheScope": "private",
     });
     let bridge = Bridge::new(modern().answering("server/discover", found));
-    let open = || Legacy::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
+    let open = || HandshakeClient::open(bridge.gateway.address(), "2025-06-18", json!({}), None);
     let mut listing = bridge.modern().begin(&json!(1), "tools/list", json!({}));
     let heard = bridge.puppets.hears("subscriptions/listen");
     let meta = json!({SUBSCRIPTION: heard.message["id"]});
@@ -247,7 +247,7 @@ fn many_sessions_are_one_listener_at_the_server() {
         assert_eq!(client.request("tools/list", &json!({}))["result"]["tools"][0]["name"], "ask");
         client.listen()
     };
-    let mut streams: Vec<Answering> = (0..SESSIONS).map(listening).collect();
+    let mut streams: Vec<PendingResponse> = (0..SESSIONS).map(listening).collect();
     for stream in &mut streams {
         // A stream that is not open yet hears of the next change.
         let told = (0..100).find_map(|_| {

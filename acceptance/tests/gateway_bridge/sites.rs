@@ -4,8 +4,10 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Legacy, Modern, Show, Site};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    HandshakeClient, ScriptedHttpServer, ScriptedReplies, StatelessClient,
+};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -13,17 +15,17 @@ use crate::driving::modern;
 use crate::{A_MOMENT, Bridge, asking, form, text};
 
 /// A gateway before the site, with further keys of its table.
-fn before(site: &Site, more: &str) -> (Listening, TempDir) {
+fn before(site: &ScriptedHttpServer, more: &str) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let url = site.url();
     let upstream = format!("[upstreams.site]\nurl = \"{url}\"\nprefix = \"\"\n{more}");
     fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{upstream}")).unwrap();
-    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+    (ListeningServer::start(&[&file.display().to_string()]).unwrap(), folder)
 }
 
-fn old(gateway: &Listening) -> Legacy {
-    Legacy::open(gateway.address(), "2025-06-18", json!({}), None)
+fn old(gateway: &ListeningServer) -> HandshakeClient {
+    HandshakeClient::open(gateway.address(), "2025-06-18", json!({}), None)
 }
 
 /// A page of tools of the newest revision.
@@ -43,7 +45,7 @@ fn complete(text: &str) -> Value {
 
 #[test]
 fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema() {
-    let site = Site::new(modern().leaving("tools/list"));
+    let site = ScriptedHttpServer::new(modern().leaving("tools/list"));
     let (gateway, _folder) = before(&site, "");
     site.hears("tools/list").result(page(json!([repeating("Old")])));
     let client = old(&gateway);
@@ -98,11 +100,11 @@ fn a_tool_with_a_wrong_header_is_not_listed_over_http_and_the_others_are() {
 
 #[test]
 fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
-    let site = Site::new(modern().answering("tools/list", page(misplaced())));
+    let site = ScriptedHttpServer::new(modern().answering("tools/list", page(misplaced())));
     let (gateway, _folder) = before(&site, "");
     let client = old(&gateway);
     assert_eq!(names(&client.request("tools/list", &json!({}))), ["ask"]);
-    let listed = Modern::new(gateway.address()).request("tools/list", json!({}));
+    let listed = StatelessClient::new(gateway.address()).request("tools/list", json!({}));
     assert_eq!(names(&listed), ["ask"]);
     let refused = client.call("wrong", json!({"tags": []}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
@@ -116,9 +118,10 @@ fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
 
 #[test]
 fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_alone() {
-    let site = Site::with_streams(asking());
+    let site = ScriptedHttpServer::with_streams(asking());
     let (gateway, _folder) = before(&site, "");
-    let client = Legacy::open(gateway.address(), "2025-06-18", json!({"elicitation": {}}), None);
+    let client =
+        HandshakeClient::open(gateway.address(), "2025-06-18", json!({"elicitation": {}}), None);
     let mut told = client.listen();
     // The call makes the gateway open a session in which this client may be asked.
     let mut answering = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
@@ -169,13 +172,13 @@ fn a_server_of_single_posts_is_read_as_it_writes_and_shown_only_the_gateways_own
     let topic = json!({"type": "string", "required": true});
     let properties = json!({"topic": topic, "size": {"type": "integer", "required": false}});
     let tool = json!({"name": "ask", "inputSchema": {"type": "object", "properties": properties}});
-    let show = Show::new("2025-11-25", json!({"tools": {}}), &[])
+    let show = ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &[])
         .answering("tools/list", json!({"tools": [tool]}));
-    let site = Site::with_streams(show);
+    let site = ScriptedHttpServer::with_streams(show);
     let more =
         "dialect = \"buddyboss\"\nheaders = { Authorization = \"Basic Z2F0ZXdheTpzZWNyZXQ=\" }\n";
     let (gateway, _folder) = before(&site, more);
-    let client = Modern::new(gateway.address()).with_key("of-the-client");
+    let client = StatelessClient::new(gateway.address()).with_key("of-the-client");
     let listed = client.request("tools/list", json!({}));
     let schema = &listed["result"]["tools"][0]["inputSchema"];
     assert_eq!(schema["required"], json!(["topic"]), "{schema}");

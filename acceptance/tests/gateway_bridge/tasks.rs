@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use creole_acceptance::gateway::{Heard, Modern, Show};
+use creole_acceptance::gateway::{ReceivedMessage, ScriptedReplies, StatelessClient};
 use serde_json::{Value, json};
 
 use crate::{Bridge, form, named, only_key, text};
@@ -11,13 +11,13 @@ use crate::{Bridge, form, named, only_key, text};
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// A server with a tool that only runs as a task, and one that never does.
-pub(crate) fn working() -> Show {
+pub(crate) fn working() -> ScriptedReplies {
     let tasks = json!({"requests": {"tools": {"call": {}}}});
     let tools = json!([
         {"name": "job", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
         {"name": "ask", "inputSchema": {"type": "object"}},
     ]);
-    Show::new("2025-11-25", json!({"tools": {}, "tasks": tasks}), &[])
+    ScriptedReplies::new("2025-11-25", json!({"tools": {}, "tasks": tasks}), &[])
         .answering("tools/list", json!({"tools": tools}))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn task(status: &str) -> Value {
 
 /// Has the server make a task of the call and ask in it; gives the request for its result.
 #[track_caller]
-fn asks_in_a_task(bridge: &Bridge) -> Heard {
+fn asks_in_a_task(bridge: &Bridge) -> ReceivedMessage {
     let called = bridge.puppets.hears("tools/call");
     assert!(called.message["params"]["task"].is_object(), "{}", called.message);
     called.result(json!({"task": task("working")}));
@@ -50,7 +50,7 @@ fn asks_in_a_task(bridge: &Bridge) -> Heard {
 
 /// The answer reaches the server, which then ends its task.
 #[track_caller]
-pub(crate) fn is_answered(bridge: &Bridge, waiting: &Heard) {
+pub(crate) fn is_answered(bridge: &Bridge, waiting: &ReceivedMessage) {
     let answered = bridge.puppets.next();
     assert_eq!(answered.by.pid, waiting.by.pid);
     let expected = json!({"jsonrpc": "2.0", "id": "q", "result": named("Ann")});
@@ -177,7 +177,7 @@ fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
 
 /// Looks at a task until it stands like this.
 #[track_caller]
-pub(crate) fn stands(client: &Modern, id: &Value, status: &str) -> Value {
+pub(crate) fn stands(client: &StatelessClient, id: &Value, status: &str) -> Value {
     for _ in 0..600 {
         let looked = client.request("tasks/get", json!({"taskId": id}))["result"].clone();
         if looked["status"] == status {

@@ -1,20 +1,20 @@
 //! What servers of the handshake era are told of calls, and what they tell of them.
 
-use creole_acceptance::gateway::{Legacy, Show};
-use creole_acceptance::http::{Request, demanded};
+use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
+use creole_acceptance::http::{Request, required_headers};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, text};
 
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-fn logging() -> Show {
-    Show::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"])
+fn logging() -> ScriptedReplies {
+    ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"])
 }
 
 #[test]
 fn an_old_server_is_told_nothing_that_it_does_not_know() {
-    let bridge = Bridge::new(Show::new("2024-11-05", json!({"tools": {}}), &["ask"]));
+    let bridge = Bridge::new(ScriptedReplies::new("2024-11-05", json!({"tools": {}}), &["ask"]));
     let found = bridge.modern().request("server/discover", json!({}))["result"].clone();
     assert_eq!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "puppet", "{found}");
     let mut call = bridge.modern().begin_call("ask", json!({}));
@@ -31,7 +31,7 @@ fn an_old_server_is_told_nothing_that_it_does_not_know() {
 
 #[test]
 fn errors_of_old_servers_mean_what_they_meant_there() {
-    let show = Show::new("2025-11-25", json!({"tools": {}, "resources": {}}), &["ask"])
+    let show = ScriptedReplies::new("2025-11-25", json!({"tools": {}, "resources": {}}), &["ask"])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}));
     let bridge = Bridge::new(show);
     let mut read = bridge.modern().begin(&json!(1), "resources/read", json!({"uri": "a://b"}));
@@ -96,7 +96,7 @@ fn who_hangs_up_has_its_call_cancelled_and_the_late_answer_is_nobodys() {
 #[test]
 fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
     let bridge = Bridge::new(asking());
-    let client = Legacy::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
+    let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "t"}});
     let call = client.begin(&json!("mine"), "tools/call", &params);
     let called = bridge.puppets.hears("tools/call");
@@ -127,8 +127,9 @@ fn a_question_that_belongs_to_nothing_is_refused_at_once() {
 fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
     let bridge = Bridge::new(asking());
     let declared = json!({"roots": {"listChanged": true}, "elicitation": {}});
-    let clients = [(); 2]
-        .map(|()| Legacy::open(bridge.gateway.address(), "2025-11-25", declared.clone(), None));
+    let clients = [(); 2].map(|()| {
+        HandshakeClient::open(bridge.gateway.address(), "2025-11-25", declared.clone(), None)
+    });
     let called = clients.each_ref().map(|client| {
         let params = json!({"name": "ask", "arguments": {}});
         let mut call = client.begin(&json!(1), "tools/call", &params);
@@ -137,7 +138,7 @@ fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
         assert_eq!(text(&call.answer()), "done");
         called
     });
-    let mut streams = clients.each_ref().map(Legacy::listen);
+    let mut streams = clients.each_ref().map(HandshakeClient::listen);
     let roots = json!({"roots": [{"uri": "file:///home"}]});
     let accepted = json!({"action": "accept", "content": {}});
     for (method, params, answer) in
@@ -164,7 +165,7 @@ fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
 #[test]
 fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
     let capabilities = json!({"resources": {"subscribe": true}});
-    let show = Show::new("2025-06-18", capabilities, &[])
+    let show = ScriptedReplies::new("2025-06-18", capabilities, &[])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}));
     let bridge = Bridge::new(show);
     let filter =
@@ -224,7 +225,8 @@ fn a_list_that_nobody_tells_of_is_fetched_again_when_it_is_old_and_a_change_is_t
 
 #[test]
 fn a_list_that_changed_in_a_callers_conversation_is_fetched_again_for_all() {
-    let show = Show::new("2025-06-18", json!({"tools": {"listChanged": true}}), &["ask"]);
+    let show =
+        ScriptedReplies::new("2025-06-18", json!({"tools": {"listChanged": true}}), &["ask"]);
     let bridge = Bridge::new(show);
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let mut listening = bridge.modern().begin(&json!("l"), "subscriptions/listen", filter);
@@ -249,7 +251,7 @@ fn a_message_spread_over_lines_is_one_line_for_a_server_on_a_pipe() {
     let params = json!({"name": "ask", "arguments": arguments, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let text = serde_json::to_string_pretty(&body).unwrap().replace('\n', "\r\n");
-    let request = Request::post(text).with_all(demanded::fields(&body));
+    let request = Request::post(text).with_all(required_headers::fields(&body));
     let caller = std::thread::spawn(move || request.send(address).unwrap().message());
     let called = bridge.puppets.hears("tools/call");
     assert_eq!(called.message["params"]["arguments"], arguments);

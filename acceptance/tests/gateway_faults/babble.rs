@@ -1,13 +1,13 @@
 //! Servers that say what nobody asked for.
 
-use creole_acceptance::gateway::{Puppeteer, Show};
+use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies};
 use serde_json::json;
 
 use crate::{A_MOMENT, answers_again, before, before_shell, heard, show};
 
 #[test]
 fn what_is_no_message_is_passed_over_and_reaches_nobody() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     let noise = [
@@ -41,10 +41,10 @@ fn a_server_of_the_stateless_era_cannot_ask() {
     let tool = json!({"name": "work", "inputSchema": {"type": "object"}});
     let tools =
         json!({"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"});
-    let show = Show::new("2026-07-28", json!({}), &[])
+    let show = ScriptedReplies::new("2026-07-28", json!({}), &[])
         .answering("server/discover", found)
         .answering("tools/list", tools);
-    let puppets = Puppeteer::new(show);
+    let puppets = ScriptedChildren::new(show);
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     called.by.asks(json!(1), "elicitation/create", json!({"message": "m", "requestedSchema": {}}));
@@ -56,7 +56,7 @@ fn a_server_of_the_stateless_era_cannot_ask() {
 
 #[test]
 fn a_server_that_floods_its_stderr_is_heard_and_does_not_fill_the_log() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let flood = "(head -c 100000000 /dev/zero | tr '\\0' '\\377' >&2; yes 'too much' | head -n 2000000 >&2) &";
     let gateway = before_shell(&puppets, &format!("{flood} PUPPET"));
     for _ in 0..20 {

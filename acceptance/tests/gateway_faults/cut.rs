@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Answering, Legacy, Modern, Site, Visit};
-use creole_acceptance::http::{Connection, Listening, Request};
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,
+};
+use creole_acceptance::http::{Connection, ListeningServer, Request};
 use serde_json::json;
 
 use crate::{GLANCE, show};
@@ -17,25 +19,25 @@ const LONG: Duration = Duration::from_secs(90);
 
 /// A gateway before a site that works.
 struct Scene {
-    site: Site,
-    gateway: Listening,
+    site: ScriptedHttpServer,
+    gateway: ListeningServer,
 }
 
 impl Scene {
     fn new() -> Self {
-        let site = Site::new(show());
+        let site = ScriptedHttpServer::new(show());
         let (gateway, _) = crate::sites::before(&site);
-        let mut call = Modern::new(gateway.address()).begin_call("work", json!({}));
+        let mut call = StatelessClient::new(gateway.address()).begin_call("work", json!({}));
         site.hears("tools/call").text("well");
         assert_eq!(call.answer()["result"]["content"][0]["text"], "well");
         Self { site, gateway }
     }
 
-    fn call(&self) -> Answering {
-        Modern::new(self.gateway.address()).begin_call("work", json!({}))
+    fn call(&self) -> PendingResponse {
+        StatelessClient::new(self.gateway.address()).begin_call("work", json!({}))
     }
 
-    fn called(&self) -> (Answering, Visit) {
+    fn called(&self) -> (PendingResponse, PendingRequest) {
         (self.call(), self.site.hears("tools/call"))
     }
 
@@ -91,7 +93,7 @@ fn connections() -> Vec<(u16, u16, PathBuf)> {
 
 /// The call fails, and its caller is told whose fault it is and what happened.
 #[track_caller]
-fn fails(mut call: Answering, why: &str) {
+fn fails(mut call: PendingResponse, why: &str) {
     let answer = call.within(LONG).expect("an answer");
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     assert_eq!(answer["error"]["data"]["upstream"], "site", "{answer}");
@@ -150,7 +152,7 @@ fn a_caller() {
 /// A client that vanishes while it listens.
 fn a_listener() {
     let scene = Scene::new();
-    let client = Legacy::open(scene.gateway.address(), "2025-06-18", json!({}), None);
+    let client = HandshakeClient::open(scene.gateway.address(), "2025-06-18", json!({}), None);
     let listening = client.listen();
     let socket = scene.to_client(listening.port());
     listening.cut();

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::Puppeteer;
+use creole_acceptance::gateway::ScriptedChildren;
 use serde_json::json;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 #[test]
 fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_not_repeated() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     kill(called.by.pid);
@@ -27,7 +27,7 @@ fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_
 
 #[test]
 fn half_a_line_at_the_end_is_nothing() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     let answer = json!({"jsonrpc": "2.0", "id": called.message["id"], "result": {"content": []}});
@@ -40,7 +40,7 @@ fn half_a_line_at_the_end_is_nothing() {
 
 #[test]
 fn half_a_line_and_then_nothing_is_waited_for_until_the_caller_leaves() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     let id = &called.message["id"];
@@ -57,7 +57,7 @@ fn half_a_line_and_then_nothing_is_waited_for_until_the_caller_leaves() {
 fn a_server_that_does_not_end_is_ended_with_all_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let script = format!("trap '' TERM; sleep 1000 & echo $! > {}; PUPPET", file.display());
     let mut gateway = before_shell(&puppets, &script);
     let child = answers_again(&gateway, &puppets);
@@ -71,7 +71,7 @@ fn a_server_that_does_not_end_is_ended_with_all_its_children() {
 fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mouth");
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let mouth = format!("sh -c 'echo $$ > {}; exec cat'", file.display());
     // Nobody else may hold the stdout that is to end.
     let script = format!("exec 4<&0; PUPPET <&4 | {mouth} & exec 1>&-; wait");
@@ -87,7 +87,7 @@ fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
 fn a_server_that_never_starts_is_not_started_over_and_over() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("starts");
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before_shell(&puppets, &format!("echo >> {}; exit 1", file.display()));
     let began = Instant::now();
     let mut calls = 0;
@@ -105,7 +105,7 @@ fn a_server_that_never_starts_is_not_started_over_and_over() {
 
 #[test]
 fn a_hundred_calls_to_a_server_that_is_killed_are_a_hundred_answers() {
-    let puppets = Puppeteer::new(show());
+    let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (tells, told) = channel();
     for number in 0..100 {

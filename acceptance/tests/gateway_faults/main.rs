@@ -16,8 +16,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Heard, Modern, Puppeteer, Show};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    ReceivedMessage, ScriptedChildren, ScriptedReplies, StatelessClient,
+};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 
 /// How long anything may take: only a gateway that hangs takes longer.
@@ -29,32 +31,32 @@ const A_MOMENT: Duration = Duration::from_millis(300);
 /// How long one of two things is waited for before the other one is.
 const GLANCE: Duration = Duration::from_millis(20);
 
-fn show() -> Show {
-    Show::new("2025-06-18", json!({"tools": {}}), &["work"])
+fn show() -> ScriptedReplies {
+    ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["work"])
 }
 
 /// A gateway before a puppet.
-fn before(puppets: &Puppeteer) -> Listening {
+fn before(puppets: &ScriptedChildren) -> ListeningServer {
     let command = puppets.command();
-    Listening::start(&["--", &command[0], &command[1]]).unwrap()
+    ListeningServer::start(&["--", &command[0], &command[1]]).unwrap()
 }
 
 /// A gateway before a shell whose script starts a puppet where it says `PUPPET`.
-fn before_shell(puppets: &Puppeteer, script: &str) -> Listening {
+fn before_shell(puppets: &ScriptedChildren, script: &str) -> ListeningServer {
     let script = script.replace("PUPPET", &puppets.command().join(" "));
-    Listening::start(&["--", "sh", "-c", &script]).unwrap()
+    ListeningServer::start(&["--", "sh", "-c", &script]).unwrap()
 }
 
-fn client(gateway: &Listening) -> Modern {
-    Modern::new(gateway.address())
+fn client(gateway: &ListeningServer) -> StatelessClient {
+    StatelessClient::new(gateway.address())
 }
 
 /// A call that the server behind has heard of.
 #[track_caller]
 fn heard(
-    gateway: &Listening,
-    puppets: &Puppeteer,
-) -> (creole_acceptance::gateway::Answering, Heard) {
+    gateway: &ListeningServer,
+    puppets: &ScriptedChildren,
+) -> (creole_acceptance::gateway::PendingResponse, ReceivedMessage) {
     let call = client(gateway).begin_call("work", json!({}));
     (call, puppets.hears("tools/call"))
 }
@@ -71,7 +73,7 @@ fn is_named(answer: &Value) {
 
 /// Calls until the server was started again, and gives the call that it heard of.
 #[track_caller]
-fn answers_again(gateway: &Listening, puppets: &Puppeteer) -> u32 {
+fn answers_again(gateway: &ListeningServer, puppets: &ScriptedChildren) -> u32 {
     let began = Instant::now();
     let mut call = client(gateway).begin_call("work", json!({}));
     while began.elapsed() < PATIENCE {

@@ -4,8 +4,10 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::gateway::{Answering, Legacy, Modern, Site, Visit};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,
+};
+use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -14,12 +16,12 @@ use crate::{A_MOMENT, show};
 /// What the gateway proves itself with to the server behind.
 const SECRET: &str = "Bearer of-the-gateway-alone";
 
-pub(crate) fn before(site: &Site) -> (Listening, TempDir) {
+pub(crate) fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     with_layers(site, "")
 }
 
 /// A gateway before the site, with these layers around its calls.
-fn with_layers(site: &Site, layers: &str) -> (Listening, TempDir) {
+fn with_layers(site: &ScriptedHttpServer, layers: &str) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let url = site.url();
@@ -28,11 +30,14 @@ fn with_layers(site: &Site, layers: &str) -> (Listening, TempDir) {
          Authorization = \"{SECRET}\" }}\n{layers}"
     );
     fs::write(&file, text).unwrap();
-    (Listening::start(&[&file.display().to_string()]).unwrap(), folder)
+    (ListeningServer::start(&[&file.display().to_string()]).unwrap(), folder)
 }
 
-fn called(gateway: &Listening, site: &Site) -> (Answering, Visit) {
-    let call = Modern::new(gateway.address())
+fn called(
+    gateway: &ListeningServer,
+    site: &ScriptedHttpServer,
+) -> (PendingResponse, PendingRequest) {
+    let call = StatelessClient::new(gateway.address())
         .with_meta(json!({"progressToken": 1}))
         .with_key("of-the-client")
         .begin_call("work", json!({}));
@@ -45,7 +50,7 @@ fn text(answer: &Value) -> &Value {
 
 #[test]
 fn a_stream_that_breaks_off_is_the_end_of_the_call_and_it_is_not_made_again() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     let (mut call, mut visit) = called(&gateway, &site);
     visit.stream();
@@ -62,7 +67,7 @@ fn a_stream_that_breaks_off_is_the_end_of_the_call_and_it_is_not_made_again() {
 
 #[test]
 fn what_a_status_says_is_told_without_secrets() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     for status in ["401 Unauthorized", "403 Forbidden", "429 Too Many Requests", "503 Unavailable"]
     {
@@ -81,11 +86,11 @@ fn what_a_status_says_is_told_without_secrets() {
 
 #[test]
 fn how_long_a_server_wants_to_be_left_alone_is_told_in_both_eras() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
-    let legacy = Legacy::open(gateway.address(), "2025-06-18", json!({}), None);
+    let legacy = HandshakeClient::open(gateway.address(), "2025-06-18", json!({}), None);
     let params = json!({"name": "work", "arguments": {}});
-    let modern = Modern::new(gateway.address());
+    let modern = StatelessClient::new(gateway.address());
     let begin = |is_modern: bool, id: i64| match is_modern {
         true => modern.begin(&json!(id), "tools/call", params.clone()),
         false => legacy.begin(&json!(id), "tools/call", &params),
@@ -105,7 +110,7 @@ fn how_long_a_server_wants_to_be_left_alone_is_told_in_both_eras() {
 
 #[test]
 fn a_layer_that_tries_again_waits_as_long_as_the_server_wants_if_it_may() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let layer = "chain = [{ kind = \"retry\", attempts = 3, delay_ms = 1, max_delay_ms = 1000, \
                  names = [\"work\"] }]\n";
     let (gateway, _folder) = with_layers(&site, layer);
@@ -139,7 +144,7 @@ fn are_probed(served: u16, called: u16) -> bool {
 #[test]
 #[cfg(target_os = "linux")]
 fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     let (mut call, mut visit) = called(&gateway, &site);
     visit.stream();
@@ -159,7 +164,7 @@ fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
 
 #[test]
 fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     let (mut call, mut visit) = called(&gateway, &site);
     let session = visit.field("mcp-session-id").unwrap().to_owned();
@@ -173,9 +178,9 @@ fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
 
 #[test]
 fn questions_on_the_streams_of_two_calls_reach_the_caller_of_each() {
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
-    let client = Modern::new(gateway.address()).that_can(json!({"elicitation": {}}));
+    let client = StatelessClient::new(gateway.address()).that_can(json!({"elicitation": {}}));
     let mut calls = Vec::new();
     for who in ["Ann", "Ben"] {
         let call = client.begin_call("work", json!({"who": who}));

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use creole_acceptance::gateway::{Answering, Legacy, Modern, Site};
-use creole_acceptance::http::Listening;
+use creole_acceptance::gateway::{
+    HandshakeClient, PendingResponse, ScriptedHttpServer, StatelessClient,
+};
+use creole_acceptance::http::ListeningServer;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 use tempfile::TempDir;
@@ -18,13 +20,13 @@ const CANARY: &str = "canary";
 
 /// A gateway before a site that says all that it can say, and what is beside its configuration.
 struct Gateway {
-    listening: Listening,
+    listening: ListeningServer,
     folder: TempDir,
 }
 
 impl Gateway {
     /// The line says where the token comes from; the first one is in the file `token`.
-    fn before(site: &Site, line: &str, token: Option<&str>) -> Self {
+    fn before(site: &ScriptedHttpServer, line: &str, token: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let gateway = folder.path().join("gateway.toml");
         let text = format!(
@@ -37,7 +39,7 @@ impl Gateway {
         if let Some(token) = token {
             fs::write(folder.path().join("token"), format!("{token}\n")).unwrap();
         }
-        let listening = Listening::start(&[&gateway.display().to_string()]).unwrap();
+        let listening = ListeningServer::start(&[&gateway.display().to_string()]).unwrap();
         Self { listening, folder }
     }
 
@@ -51,8 +53,8 @@ impl Gateway {
         fs::rename(self.path("other"), self.path("token")).unwrap();
     }
 
-    fn call(&self) -> Answering {
-        Modern::new(self.listening.address()).begin_call("work", json!({}))
+    fn call(&self) -> PendingResponse {
+        StatelessClient::new(self.listening.address()).begin_call("work", json!({}))
     }
 
     /// All that it has said; no token may be in that, nor in what the command line says of the configuration.
@@ -83,7 +85,7 @@ fn lines(path: &Path) -> usize {
 fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
     let script = "echo run >> FOLDER/runs; echo said-$(cat FOLDER/token) >&2; cat FOLDER/token";
     let line = format!("token_command = [\"sh\", \"-c\", \"{script}\"]");
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let gateway = Gateway::before(&site, &line, Some("old-canary"));
     let mut calls: Vec<_> = (0..20).map(|_| gateway.call()).collect();
     let visits: Vec<_> = calls.iter().map(|_| site.hears("tools/call")).collect();
@@ -108,7 +110,7 @@ fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
 
 #[test]
 fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
-    let site = Site::with_streams(show());
+    let site = ScriptedHttpServer::with_streams(show());
     site.wants(&bearer("old-canary"));
     let mut gateway = Gateway::before(&site, "token_file = \"token\"", Some("old-canary"));
     let mut streams = Vec::new();
@@ -147,7 +149,7 @@ fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
 fn a_token_that_is_refused_again_is_told_and_fetched_no_more_for_a_while() {
     let script = "echo run >> FOLDER/runs; cat FOLDER/token";
     let line = format!("token_command = [\"sh\", \"-c\", \"{script}\"]");
-    let site = Site::new(show());
+    let site = ScriptedHttpServer::new(show());
     let gateway = Gateway::before(&site, &line, Some("old-canary"));
     for expected in ["old-canary", "new-canary"] {
         let mut call = gateway.call();
@@ -169,13 +171,13 @@ fn a_token_that_is_refused_again_is_told_and_fetched_no_more_for_a_while() {
 
 #[test]
 fn a_server_without_its_token_is_named_and_the_others_are_served() {
-    let sites = [Site::new(show()), Site::new(show())];
+    let sites = [ScriptedHttpServer::new(show()), ScriptedHttpServer::new(show())];
     let other = format!(
         "token_file = \"token\"\n[upstreams.other]\nurl = \"{}\"\nprefix = \"other_\"",
         sites[1].url()
     );
     let gateway = Gateway::before(&sites[0], &other, None);
-    let client = Legacy::open(gateway.listening.address(), "2025-06-18", json!({}), None);
+    let client = HandshakeClient::open(gateway.listening.address(), "2025-06-18", json!({}), None);
     let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "other_work"}));
     sites[1].hears("tools/call").text("served");
     assert_eq!(call.answer()["result"]["content"][0]["text"], "served");

@@ -1,7 +1,7 @@
 //! The server under test, a client that is rude to it, and another one that must not notice.
 
-use creole_acceptance::http::{Connection, Listening, Request, Response, demanded};
-use creole_acceptance::process_under_test::weight::Weight;
+use creole_acceptance::http::{Connection, ListeningServer, Request, Response, required_headers};
+use creole_acceptance::process_under_test::resource_usage::ResourceUsage;
 use serde_json::Value;
 
 use crate::{Era, Expected, Row};
@@ -20,13 +20,13 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 
 /// A server with a rude client's session and another client's.
 pub(crate) struct Bench {
-    pub(crate) server: Listening,
+    pub(crate) server: ListeningServer,
     /// The rude client's session.
     pub(crate) session: String,
     other: String,
     /// A tool and its arguments, as the members of `params`, and a text in its answer.
     canary: (&'static str, &'static str),
-    before: Weight,
+    before: ResourceUsage,
 }
 
 impl Bench {
@@ -42,7 +42,7 @@ impl Bench {
     }
 
     fn start(preset: &str, canary: (&'static str, &'static str)) -> Self {
-        let server = Listening::start(&["--preset", preset]).unwrap();
+        let server = ListeningServer::start(&["--preset", preset]).unwrap();
         let session = open_session(&server, "2025-11-25");
         let other = open_session(&server, "2025-11-25");
         let mut bench = Self { session, other, canary, before: server.weight(), server };
@@ -66,7 +66,7 @@ impl Bench {
                 .with("MCP-Protocol-Version", "2025-11-25");
         }
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
-        let fields = demanded::fields(&message);
+        let fields = required_headers::fields(&message);
         if !fields.is_empty() {
             return request.with_all(fields);
         }
@@ -125,7 +125,7 @@ impl Bench {
         };
         let text = call(&format!(",{META}"));
         let message: Value = serde_json::from_str(&text).unwrap();
-        let alone = Request::post(text).with_all(demanded::fields(&message));
+        let alone = Request::post(text).with_all(required_headers::fields(&message));
         let in_session = Request::post(call("")).with("Mcp-Session-Id", &self.other);
         for request in [alone, in_session] {
             let response = self.send(&request);
@@ -148,7 +148,7 @@ impl Bench {
 
 /// Opens a session of this revision, and gives its id.
 #[track_caller]
-pub(crate) fn open_session(server: &Listening, version: &str) -> String {
+pub(crate) fn open_session(server: &ListeningServer, version: &str) -> String {
     let hello = Request::post(INITIALIZE.replace("VERSION", version));
     let welcome = hello.send(server.address()).unwrap();
     assert_eq!(welcome.head.status, 200, "{}", welcome.text());

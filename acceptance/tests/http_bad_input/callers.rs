@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use creole_acceptance::gateway::{Legacy, Puppeteer, Show};
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::gateway::{HandshakeClient, ScriptedChildren, ScriptedReplies};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 use tempfile::TempDir;
@@ -28,17 +28,17 @@ keys = [
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 
-fn configured(text: &str) -> (Listening, TempDir) {
+fn configured(text: &str) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
     fs::write(&file, text).unwrap();
-    (Listening::start(&[file.to_str().unwrap()]).unwrap(), folder)
+    (ListeningServer::start(&[file.to_str().unwrap()]).unwrap(), folder)
 }
 
 #[test]
 fn a_session_of_another_is_one_that_never_was() {
     let (server, _folder) = configured(KEYS);
-    let alice = Legacy::open(server.address(), "2025-11-25", json!({}), Some(ALICE));
+    let alice = HandshakeClient::open(server.address(), "2025-11-25", json!({}), Some(ALICE));
     let requests = |session: &str, key: &str| {
         let all = [
             Request::post(LIST).with("Mcp-Session-Id", session),
@@ -63,7 +63,7 @@ fn a_session_of_another_is_one_that_never_was() {
 }
 
 /// The processor time that attempts with these credentials take, which are all refused.
-fn time_of(server: &Listening, attempts: &[&str]) -> Duration {
+fn time_of(server: &ListeningServer, attempts: &[&str]) -> Duration {
     let before = server.weight().processor;
     for basic in attempts {
         let request = Request::post(LIST).with("Authorization", &format!("Basic {basic}"));
@@ -86,7 +86,7 @@ fn a_user_who_does_not_exist_costs_as_much_as_a_wrong_password() {
     assert!(passwd.wait().unwrap().success());
     let file = folder.path().join("creole.toml");
     fs::write(&file, "[server]\npacks = [\"hello\"]\n[auth]\nusers = \"users.txt\"\n").unwrap();
-    let server = Listening::start(&[file.to_str().unwrap()]).unwrap();
+    let server = ListeningServer::start(&[file.to_str().unwrap()]).unwrap();
     // nobody:a, nobody:b, nobody:c and alice:a, alice:b, alice:c.
     let unknown = ["bm9ib2R5OmE=", "bm9ib2R5OmI=", "bm9ib2R5OmM="];
     let wrong = ["YWxpY2U6YQ==", "YWxpY2U6Yg==", "YWxpY2U6Yw=="];
@@ -100,9 +100,10 @@ fn a_user_who_does_not_exist_costs_as_much_as_a_wrong_password() {
 
 #[test]
 fn a_web_page_has_nothing_done() {
-    let puppets = Puppeteer::new(Show::new("2025-06-18", json!({"tools": {}}), &["work"]));
+    let puppets =
+        ScriptedChildren::new(ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["work"]));
     let command = puppets.command();
-    let server = Listening::start(&["--", &command[0], &command[1]]).unwrap();
+    let server = ListeningServer::start(&["--", &command[0], &command[1]]).unwrap();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     // What a form or `fetch` without CORS can send: these types, no header of its own, and an origin.
     let types =

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use creole_acceptance::load::{Call, Client, Dice, Era, History, Pool};
+use creole_acceptance::load::{Call, Client, Era, History, Pool, SeededRandom};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -30,13 +30,13 @@ const LONGEST_PAUSE: u64 = 5;
 impl Crowd {
     /// Lets everybody call, and gives what everybody got.
     pub(crate) async fn call(self, server: SocketAddr) -> History {
-        let seed = Dice::seed();
+        let seed = SeededRandom::seed();
         println!("LOAD_SEED={seed}");
         let pool = Arc::new(Pool::new(server, self.connections));
         let mut tasks = JoinSet::new();
         for tenant in 0..self.clients {
             let pool = Arc::clone(&pool);
-            let dice = Dice::new(seed, tenant);
+            let dice = SeededRandom::new(seed, tenant);
             tasks.spawn(async move {
                 let client = Client::connect(&pool, self.eras[tenant % 2]).await;
                 let client = client.expect("a handshake");
@@ -56,7 +56,7 @@ impl Crowd {
         history
     }
 
-    async fn calls_of(self, client: &Client, tenant: usize, mut dice: Dice) -> Vec<Call> {
+    async fn calls_of(self, client: &Client, tenant: usize, mut dice: SeededRandom) -> Vec<Call> {
         let mut calls = Vec::with_capacity(self.calls);
         for number in 1..=self.calls {
             if dice.below(2) == 0 {

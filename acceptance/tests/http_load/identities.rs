@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use creole_acceptance::load::{Era, HttpServer, Limits};
+use creole_acceptance::load::{Era, HttpLimitSettings, HttpServer};
 
 use crate::crowd::Crowd;
 use crate::{MEBIBYTE, turn};
 
 async fn assert_everybody_is_answered(crowd: Crowd) {
     let _turn = turn().await;
-    let server = HttpServer::start(Limits::default());
+    let server = HttpServer::start(HttpLimitSettings::default());
     let before = server.weight();
     let began = Instant::now();
     let history = crowd.call(server.address()).await;

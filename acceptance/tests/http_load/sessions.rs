@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::load::{Client, Dice, Era, History, HttpServer, Limits, Pool, Requests};
+use creole_acceptance::load::{
+    Client, Era, History, HttpLimitSettings, HttpServer, Pool, Requests, SeededRandom,
+};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -52,7 +54,7 @@ fn assert_full(refused: &[String]) {
 async fn assert_others_are_served(pool: &Arc<Pool>) {
     let client = Client::connect(pool, Era::Modern).await.unwrap();
     let mut history = History::default();
-    history.add([client.echo(0, 1, Dice::new(Dice::seed(), 0).nonce()).await]);
+    history.add([client.echo(0, 1, SeededRandom::new(SeededRandom::seed(), 0).nonce()).await]);
     history.assert_right(1);
 }
 
@@ -61,10 +63,10 @@ async fn ten_thousand_sessions_fit_and_the_next_is_refused_until_one_ends() {
     const MOST: usize = 10_000;
     const MOST_MEMORY: u64 = 200 * MEBIBYTE;
     let _turn = turn().await;
-    let server = HttpServer::start(Limits {
+    let server = HttpServer::start(HttpLimitSettings {
         sessions: Some(MOST as u64),
         session_timeout_seconds: Some(3600),
-        ..Limits::default()
+        ..HttpLimitSettings::default()
     });
     let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
     assert_others_are_served(&pool).await;
@@ -100,10 +102,10 @@ async fn sessions_that_nobody_uses_expire_and_make_room() {
     const MOST: usize = 200;
     const ROUNDS: usize = 3;
     let _turn = turn().await;
-    let server = HttpServer::start(Limits {
+    let server = HttpServer::start(HttpLimitSettings {
         sessions: Some(MOST as u64),
         session_timeout_seconds: Some(3),
-        ..Limits::default()
+        ..HttpLimitSettings::default()
     });
     let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
     let mut weights = Vec::new();

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use creole_acceptance::load::{
-    Call, Client, Connection, Dice, Era, History, HttpServer, Limits, Pool, Requests,
+    Call, Client, Connection, Era, History, HttpLimitSettings, HttpServer, Pool, Requests,
+    SeededRandom,
 };
 use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
@@ -30,7 +31,7 @@ impl Canary {
         let calls = tokio::spawn(async move {
             let pool = Arc::new(Pool::new(server, 1));
             let client = Client::connect(&pool, Era::Legacy).await.expect("a handshake");
-            let mut dice = Dice::new(Dice::seed(), 0);
+            let mut dice = SeededRandom::new(SeededRandom::seed(), 0);
             let (mut calls, mut longest) = (Vec::new(), Duration::ZERO);
             while !told.load(Ordering::Relaxed) {
                 let began = Instant::now();
@@ -61,10 +62,10 @@ async fn headers_that_never_end_are_cut_off_while_others_are_served() {
     const SLOW: u64 = 4000;
     let _turn = turn().await;
     let count = affordable(SLOW);
-    let server = HttpServer::start(Limits {
+    let server = HttpServer::start(HttpLimitSettings {
         header_timeout_seconds: Some(2),
         connections: Some(2 * SLOW),
-        ..Limits::default()
+        ..HttpLimitSettings::default()
     });
     let canary = Canary::start(server.address());
     let before = server.weight();
@@ -117,7 +118,10 @@ async fn five_hundred_clients_that_do_not_read_are_cut_off_and_cost_little() {
     const MOST_MEMORY: u64 = 300 * MEBIBYTE;
     let _turn = turn().await;
     let count = affordable(SLOW);
-    let server = HttpServer::start(Limits { write_timeout_seconds: Some(3), ..Limits::default() });
+    let server = HttpServer::start(HttpLimitSettings {
+        write_timeout_seconds: Some(3),
+        ..HttpLimitSettings::default()
+    });
     let canary = Canary::start(server.address());
     let before = server.weight();
     let began = Instant::now();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::load::{Client, Era, HttpServer, Limits, Pool, Stream};
+use creole_acceptance::load::{Client, Era, HttpLimitSettings, HttpServer, Pool, Stream};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -35,10 +35,10 @@ async fn ten_thousand_subscriptions_are_all_told_of_a_change_once() {
 async fn assert_all_are_told(era: Era) {
     let _turn = turn().await;
     let count = affordable(STREAMS);
-    let server = HttpServer::start(Limits {
+    let server = HttpServer::start(HttpLimitSettings {
         connections: Some(2 * STREAMS),
         sessions: Some(2 * STREAMS),
-        ..Limits::default()
+        ..HttpLimitSettings::default()
     });
     let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
     let canary = Client::connect(&pool, Era::Modern).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use creole_acceptance::http::Listening;
+use creole_acceptance::http::ListeningServer;
 use creole_acceptance::peers::{self, Mode, Peer};
 
 use crate::{Told, everything, is_here};
@@ -44,7 +44,7 @@ fn the_rust_sdk_is_served_over_http() {
 
 #[test]
 fn clients_of_standard_streams_are_served_through_a_bridge() {
-    let server = Listening::start(&["--preset", "everything"]).unwrap();
+    let server = ListeningServer::start(&["--preset", "everything"]).unwrap();
     for peer in [Peer::PythonV1, Peer::TypeScriptV1].into_iter().filter(|&peer| is_here(peer)) {
         let Some(bridge) = crate::here("mcp-remote", peers::bridge(&server.url())) else { return };
         let mode = Mode::Legacy;
@@ -67,7 +67,7 @@ fn speak_in_every_mode(peer: Peer) {
 }
 
 fn speak(peer: Peer, mode: Mode) {
-    let mut server = Listening::start(&["--preset", "everything"]).unwrap();
+    let mut server = ListeningServer::start(&["--preset", "everything"]).unwrap();
     let document = peers::run_at(peer, mode, &everything(peer, mode), &server.url());
     let whose = format!("{peer} in mode {} over HTTP", mode.name());
     Told::of(whose, document).has_done_everything(peer, mode);

@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::sync::Mutex;
 use std::thread;
 
-use creole_acceptance::peers::{Behind, Release, Steps};
+use creole_acceptance::peers::{Release, Steps, UpstreamServer};
 use serde_json::json;
 
 use self::client::Client;
@@ -52,7 +52,7 @@ fn a_client_of_each_era_works_with_further_servers_as_the_table_says() {
 /// To whoever does not shake hands, a tool of FastMCP that asks by `Context.elicit` cannot ask.
 #[test]
 fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forced() {
-    let server = Behind::FastMcp;
+    let server = UpstreamServer::FastMcp;
     if !is_here(server.name(), missing(server)) {
         return;
     }
@@ -72,7 +72,8 @@ fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forc
 
 /// Has the conversations of these ways, and compares them with the table.
 fn works(routes: &[Route]) {
-    let is_here_at_all = |server: &Behind| routes.iter().any(|route| route.is_taken(*server));
+    let is_here_at_all =
+        |server: &UpstreamServer| routes.iter().any(|route| route.is_taken(*server));
     let (clients, servers) = (client::all(), servers());
     let clients: Vec<_> = clients
         .into_iter()
@@ -105,7 +106,12 @@ fn works(routes: &[Route]) {
 }
 
 /// Has one conversation.
-fn talk(staged: &Result<Staged, String>, route: Route, client: Client, server: Behind) -> Seen {
+fn talk(
+    staged: &Result<Staged, String>,
+    route: Route,
+    client: Client,
+    server: UpstreamServer,
+) -> Seen {
     let (name, revision) = (client.name(), client.revision());
     let whose = format!("{route:?}: {name} {revision} to {server:?}");
     let came = match staged {
@@ -116,15 +122,15 @@ fn talk(staged: &Result<Staged, String>, route: Route, client: Client, server: B
 }
 
 /// The servers, newest first.
-fn servers() -> Vec<Behind> {
-    let mut servers: Vec<_> = Behind::ALL.into_iter().collect();
+fn servers() -> Vec<UpstreamServer> {
+    let mut servers: Vec<_> = UpstreamServer::ALL.into_iter().collect();
     servers.sort_by_key(|server| std::cmp::Reverse(server.revision()));
-    servers.extend(Release::ALL.map(Behind::OldTypeScript));
-    servers.extend(Behind::FURTHER);
+    servers.extend(Release::ALL.map(UpstreamServer::OldTypeScript));
+    servers.extend(UpstreamServer::FURTHER);
     servers
 }
 
-fn missing(server: Behind) -> Option<String> {
+fn missing(server: UpstreamServer) -> Option<String> {
     server.command().err().map(|missing| missing.to_string())
 }
 
@@ -138,7 +144,7 @@ fn is_here(name: &str, missing: Option<String>) -> bool {
 
 /// Has all conversations. Those with one server on one way come one after the other: they would hear of each
 /// other's changes.
-fn look(routes: &[Route], clients: &[Client], servers: &[Behind]) -> BTreeMap<Place, Seen> {
+fn look(routes: &[Route], clients: &[Client], servers: &[UpstreamServer]) -> BTreeMap<Place, Seen> {
     let groups = servers.iter().enumerate().flat_map(|(column, server)| {
         routes.iter().filter(|route| route.is_taken(*server)).map(move |route| (*route, column))
     });

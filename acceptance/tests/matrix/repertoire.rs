@@ -1,6 +1,6 @@
 //! What servers have to show each feature with.
 
-use creole_acceptance::peers::Behind;
+use creole_acceptance::peers::UpstreamServer;
 use serde_json::{Value, json};
 
 use super::seen::Feature;
@@ -21,19 +21,21 @@ const GREETING: &str = "Gr\u{fc}\u{df}e, \u{4e16}\u{754c}";
 
 /// The tool by which a server shows a feature; nothing if it does not have the feature. A tool that is cancelled makes
 /// the file.
-pub(super) fn trick(server: Behind, feature: Feature, file: &str) -> Option<Trick> {
+pub(super) fn trick(server: UpstreamServer, feature: Feature, file: &str) -> Option<Trick> {
     match server {
-        Behind::Everything => everything(feature),
-        Behind::Filesystem => filesystem(feature),
+        UpstreamServer::Everything => everything(feature),
+        UpstreamServer::Filesystem => filesystem(feature),
         _ => usual(feature, file),
     }
 }
 
 /// What the tool that shows structured results answers.
-pub(super) fn data(server: Behind) -> Value {
+pub(super) fn data(server: UpstreamServer) -> Value {
     match server {
-        Behind::Everything => json!({"temperature": 33, "conditions": "Cloudy", "humidity": 82}),
-        Behind::Filesystem => json!({"content": allowed()}),
+        UpstreamServer::Everything => {
+            json!({"temperature": 33, "conditions": "Cloudy", "humidity": 82})
+        }
+        UpstreamServer::Filesystem => json!({"content": allowed()}),
         _ => json!({"city": "Berlin", "temperature": 21.5}),
     }
 }
@@ -75,7 +77,7 @@ fn everything(feature: Feature) -> Option<Trick> {
 fn filesystem(feature: Feature) -> Option<Trick> {
     match feature {
         Feature::Call => {
-            let path = Behind::files().join("package.json");
+            let path = UpstreamServer::files().join("package.json");
             trick_of("read_text_file", json!({"path": path}), "creole-peer-reference")
         }
         Feature::Structured => trick_of("list_allowed_directories", json!({}), ""),
@@ -84,5 +86,5 @@ fn filesystem(feature: Feature) -> Option<Trick> {
 }
 
 fn allowed() -> String {
-    format!("Allowed directories:\n{}", Behind::files().display())
+    format!("Allowed directories:\n{}", UpstreamServer::files().display())
 }

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::process::Command;
 
-use creole_acceptance::http::Listening;
-use creole_acceptance::peers::{Behind, Release, Web};
+use creole_acceptance::http::ListeningServer;
+use creole_acceptance::peers::{Release, UpstreamServer, Web};
 use creole_acceptance::stage::stdio::binary;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -50,18 +50,18 @@ impl Route {
     ];
 
     /// Whether this server is put behind on this way: where the transports differ, one server of each era is enough.
-    pub(super) fn is_taken(self, server: Behind) -> bool {
-        let is_further = Behind::FURTHER.contains(&server);
+    pub(super) fn is_taken(self, server: UpstreamServer) -> bool {
+        let is_further = UpstreamServer::FURTHER.contains(&server);
         match self {
             Self::Further => is_further,
-            Self::FurtherHttp => server == Behind::Everything,
-            Self::OldServer | Self::Old => Behind::SSE.contains(&server),
+            Self::FurtherHttp => server == UpstreamServer::Everything,
+            Self::OldServer | Self::Old => UpstreamServer::SSE.contains(&server),
             _ if is_further => false,
             Self::Stdio => true,
             // Streamable HTTP came after this release.
-            Self::Http => server != Behind::OldTypeScript(Release::November2024),
+            Self::Http => server != UpstreamServer::OldTypeScript(Release::November2024),
             Self::Connect | Self::Front | Self::OldClient => {
-                matches!(server, Behind::TypeScriptV1 | Behind::TypeScriptV2)
+                matches!(server, UpstreamServer::TypeScriptV1 | UpstreamServer::TypeScriptV2)
             }
         }
     }
@@ -115,18 +115,18 @@ impl Route {
 /// What a client is given to talk to.
 enum End {
     Command(Vec<OsString>),
-    Gateway(Listening, Web),
+    Gateway(ListeningServer, Web),
 }
 
 /// A server, and Creole before it.
 pub(super) struct Staged {
     end: End,
-    _server: Option<Listening>,
+    _server: Option<ListeningServer>,
     folder: TempDir,
 }
 
 impl Staged {
-    pub(super) fn new(route: Route, server: Behind) -> Result<Self, String> {
+    pub(super) fn new(route: Route, server: UpstreamServer) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let listens = |web| Ok::<_, String>((listening(server, web)?, web));
         let behind = route.behind().map(listens).transpose()?;
@@ -140,7 +140,7 @@ impl Staged {
             (None, Some(url)) => End::Command(creole(&folder, vec!["connect".into(), url.into()])?),
             (Some(web), None) => {
                 let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
-                End::Gateway(Listening::start(&[&["--"], &words[..]].concat())?, web)
+                End::Gateway(ListeningServer::start(&[&["--"], &words[..]].concat())?, web)
             }
             (Some(web), Some(url)) => {
                 let file = folder.path().join("creole.toml");
@@ -149,14 +149,14 @@ impl Staged {
                 );
                 fs::write(&file, text).map_err(|error| error.to_string())?;
                 let file = file.to_string_lossy();
-                End::Gateway(Listening::start(&[&*file])?, web)
+                End::Gateway(ListeningServer::start(&[&*file])?, web)
             }
         };
         Ok(Self { end, _server: behind.map(|(server, _)| server), folder })
     }
 
     /// Has a client do all that it can.
-    pub(super) fn talk(&self, client: Client, server: Behind) -> Result<Value, String> {
+    pub(super) fn talk(&self, client: Client, server: UpstreamServer) -> Result<Value, String> {
         let name = format!("{}-{}", client.name(), client.revision());
         let file = self.folder.path().join(name).display().to_string();
         let steps = seen::steps(client, server, &file);
@@ -171,16 +171,16 @@ impl Staged {
 }
 
 /// A server that listens on a port of its own.
-fn listening(server: Behind, web: Web) -> Result<Listening, String> {
+fn listening(server: UpstreamServer, web: Web) -> Result<ListeningServer, String> {
     let words = server.listening(web).map_err(|missing| missing.to_string())?;
     let (program, arguments) = words.split_first().ok_or("no command")?;
     let mut command = Command::new(program);
     command.args(arguments);
-    Listening::other(command)
+    ListeningServer::other(command)
 }
 
 /// The address of a server that listens.
-fn at(listening: &Listening, web: Web) -> String {
+fn at(listening: &ListeningServer, web: Web) -> String {
     format!("http://{}{}", listening.address(), web.path())
 }
 

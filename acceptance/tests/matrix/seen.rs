@@ -1,6 +1,6 @@
 //! What a client is asked to do with a server, and what came of it.
 
-use creole_acceptance::peers::{Behind, Steps};
+use creole_acceptance::peers::{Steps, UpstreamServer};
 use serde_json::Value;
 
 use super::client::Client;
@@ -53,7 +53,7 @@ impl Feature {
     }
 
     /// Whether both ends have it at all.
-    pub(super) fn exists(self, client: Client, server: Behind) -> bool {
+    pub(super) fn exists(self, client: Client, server: UpstreamServer) -> bool {
         if repertoire::trick(server, self, "").is_none() {
             return false;
         }
@@ -62,12 +62,12 @@ impl Feature {
             Self::Structured | Self::Elicit => client.revision().min(server.revision()) >= FORMS,
             Self::Cancel => client.cancels(),
             // FastMCP has no subscriptions, which is how servers without a handshake tell.
-            Self::Changed => client.hears_changes() && server != Behind::FastMcp,
+            Self::Changed => client.hears_changes() && server != UpstreamServer::FastMcp,
         }
     }
 
     /// Whether a client's document shows that it works.
-    fn is_in(self, told: &Value, server: Behind) -> bool {
+    fn is_in(self, told: &Value, server: UpstreamServer) -> bool {
         let says = |call: &str| {
             let text = told[call]["content"][0]["text"].as_str();
             let wanted = repertoire::trick(server, self, "").map(|trick| trick.says);
@@ -81,7 +81,7 @@ impl Feature {
                 let heard: Vec<_> = heard.map(|step| step["progress"].as_f64()).collect();
                 // Of what a server tells while its caller is away to answer, the last counts.
                 let is_heard = match server {
-                    Behind::Everything => heard.last() == Some(&Some(3.0)),
+                    UpstreamServer::Everything => heard.last() == Some(&Some(3.0)),
                     _ => heard == [1.0, 2.0, 3.0].map(Some),
                 };
                 is_heard && says("progress_call")
@@ -96,7 +96,7 @@ impl Feature {
 
 /// All that both ends have. A peer makes one plain call; the other is made by a step for tools that ask for roots, and
 /// this tool does not.
-pub(super) fn steps(client: Client, server: Behind, file: &str) -> Steps {
+pub(super) fn steps(client: Client, server: UpstreamServer, file: &str) -> Steps {
     let mut steps = Steps::new();
     for feature in Feature::ALL.into_iter().filter(|feature| feature.exists(client, server)) {
         let Some(Trick { tool, arguments, .. }) = repertoire::trick(server, feature, file) else {
@@ -127,7 +127,7 @@ impl Seen {
     pub(super) fn of(
         whose: String,
         client: Client,
-        server: Behind,
+        server: UpstreamServer,
         came: Result<Value, String>,
     ) -> Self {
         let possible = Feature::ALL.into_iter().filter(|feature| feature.exists(client, server));

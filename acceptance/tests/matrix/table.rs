@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::{env, fs};
 
-use creole_acceptance::peers::Behind;
+use creole_acceptance::peers::UpstreamServer;
 use creole_acceptance::stage::stdio::repository;
 
 use super::Place;
@@ -48,11 +48,11 @@ fn meaning(feature: Feature) -> &'static str {
 fn sections(
     routes: &[Route],
     clients: &[Client],
-    servers: &[Behind],
+    servers: &[UpstreamServer],
     seen: &BTreeMap<Place, Seen>,
 ) -> BTreeMap<Route, String> {
     let section = |route: &Route| {
-        let taken = |server: &Behind| route.is_taken(*server);
+        let taken = |server: &UpstreamServer| route.is_taken(*server);
         let mut text = format!("\n## From {}\n\n| |", route.title());
         for server in servers.iter().copied().filter(taken) {
             // Writing to a text cannot fail.
@@ -77,7 +77,7 @@ fn sections(
 }
 
 /// What stands above a server's column.
-fn title(server: Behind) -> String {
+fn title(server: UpstreamServer) -> String {
     format!("{} {}", server.name(), server.revision())
 }
 
@@ -90,13 +90,13 @@ fn section_of(text: &str, route: Route) -> String {
 }
 
 /// What each of the further servers has.
-fn repertoires(servers: &[Behind]) -> String {
+fn repertoires(servers: &[UpstreamServer]) -> String {
     let mut text = String::from("\nWhat these servers have:\n\n| |");
     for feature in Feature::ALL {
         let _ = write!(text, " {} |", feature.name());
     }
     text.push_str(&format!("\n|---|{}", "---|".repeat(Feature::ALL.len())));
-    for server in servers.iter().filter(|server| Behind::FURTHER.contains(server)) {
+    for server in servers.iter().filter(|server| UpstreamServer::FURTHER.contains(server)) {
         let _ = write!(text, "\n| {} |", server.name());
         for feature in Feature::ALL {
             let has = repertoire::trick(*server, feature, "").is_some();
@@ -111,7 +111,7 @@ fn repertoires(servers: &[Behind]) -> String {
 pub(super) fn published(
     routes: &[Route],
     clients: &[Client],
-    servers: &[Behind],
+    servers: &[UpstreamServer],
 ) -> BTreeMap<Place, String> {
     let text = fs::read_to_string(file()).unwrap_or_default();
     let mut cells = BTreeMap::new();
@@ -146,7 +146,7 @@ pub(super) fn is_to_be_written() -> bool {
 pub(super) fn write(
     routes: &[Route],
     clients: &[Client],
-    servers: &[Behind],
+    servers: &[UpstreamServer],
     seen: &BTreeMap<Place, Seen>,
 ) {
     let before = fs::read_to_string(file()).unwrap_or_default();

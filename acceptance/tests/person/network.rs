@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use creole_acceptance::http::server::Listening;
+use creole_acceptance::http::server::ListeningServer;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::place::{Place, Ran, ran};
@@ -56,7 +56,7 @@ fn certificates() -> (String, String, String) {
 }
 
 /// A server behind TLS, and its URL.
-fn encrypted(place: &Place) -> (Listening, String) {
+fn encrypted(place: &Place) -> (ListeningServer, String) {
     let (authority, certificate, key) = certificates();
     place.write("ca.pem", &authority);
     let certificate = place.write("certificate.pem", &certificate);
@@ -65,7 +65,8 @@ fn encrypted(place: &Place) -> (Listening, String) {
         "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n"
     );
     let file = place.write("server.toml", &text);
-    let listening = Listening::start(&[&file.display().to_string()]).expect("the server listens");
+    let listening =
+        ListeningServer::start(&[&file.display().to_string()]).expect("the server listens");
     let url = format!("https://localhost:{}/mcp", listening.address().port());
     (listening, url)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use creole_acceptance::process_under_test::{Running, serve};
+use creole_acceptance::process_under_test::{ChildGuard, serve};
 use creole_acceptance::stage::stdio::binary;
 
 /// How often each is started.
@@ -38,7 +38,7 @@ fn usual(mut command: impl FnMut() -> Command) -> Duration {
         .map(|_| {
             let mut command = command();
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            Running::start(&mut command).first_thread_until_end()
+            ChildGuard::start(&mut command).first_thread_until_end()
         })
         .collect();
     all.sort();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use creole_acceptance::process_under_test::{
-    PATIENCE, Running, Server, call, handshake, request, serve,
+    ChildGuard, PATIENCE, Server, call, handshake, request, serve,
 };
 use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::json_of;
 
 /// A server that has shaken hands, with both ends of its pipes in the hands of the test.
 struct Held {
-    process: Running,
+    process: ChildGuard,
     input: io::PipeWriter,
     output: BufReader<io::PipeReader>,
     _data: TempDir,
@@ -32,7 +32,7 @@ impl Held {
         let (stdin, input) = io::pipe().unwrap();
         let (output, stdout) = io::pipe().unwrap();
         let mut command = serve(data.path(), words);
-        let process = Running::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
+        let process = ChildGuard::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
         // The command keeps its ends of the pipes, and would keep its own reader alive.
         drop(command);
         let mut held = Self { process, input, output: BufReader::new(output), _data: data };

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use creole_acceptance::process_under_test::{Running, serve, shell};
+use creole_acceptance::process_under_test::{ChildGuard, serve, shell};
 
 /// A server that listens, and the rest of what it says.
 struct Listening {
-    process: Running,
+    process: ChildGuard,
     said: BufReader<std::process::ChildStderr>,
     line: String,
     address: SocketAddr,
@@ -21,7 +21,7 @@ impl Listening {
     #[track_caller]
     fn start(command: &mut Command) -> Self {
         let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process = Running::start(silent);
+        let mut process = ChildGuard::start(silent);
         let mut said = BufReader::new(process.child().stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
@@ -120,7 +120,7 @@ fn an_address_that_others_can_reach_needs_to_know_who_calls() {
     let words = ["--http", "0.0.0.0:0", "--dangerously-without-auth"];
     let mut command = serve(data.path(), &words);
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut process = Running::start(silent);
+    let mut process = ChildGuard::start(silent);
     let mut said = BufReader::new(process.child().stderr.take().unwrap());
     let (mut warning, mut line) = (String::new(), String::new());
     said.read_line(&mut warning).unwrap();

@@ -9,9 +9,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use creole_acceptance::process_under_test::weight::Weight;
+use creole_acceptance::process_under_test::resource_usage::ResourceUsage;
 use creole_acceptance::process_under_test::{
-    PATIENCE, Running, Server, call, handshake, request, serve,
+    ChildGuard, PATIENCE, Server, call, handshake, request, serve,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn calls_that_end_while_nobody_reads_keep_their_answers() {
 fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static) {
     let data = tempfile::tempdir().unwrap();
     let mut command = serve(data.path(), &["--preset", preset]);
-    let mut process = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut process = ChildGuard::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut input = process.child().stdin.take().unwrap();
     let mut output = BufReader::new(process.child().stdout.take().unwrap());
     input.write_all(handshake().as_bytes()).unwrap();
@@ -66,7 +66,7 @@ fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static
 }
 
 #[track_caller]
-fn assert_kept_little(when: &str, before: Weight, after: Weight) {
+fn assert_kept_little(when: &str, before: ResourceUsage, after: ResourceUsage) {
     let growth = after.growth_since(before);
     assert!(growth < PATIENTLY_KEPT, "{} KiB more {when}: {before:?} {after:?}", growth / 1024);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::{Server, call, request, serve};
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn over_http_those_who_come_later_are_told_what_holds_by_then() {
     };
     write(folder.path(), &of("before", "warn"));
     let command = serve(folder.path(), &["--http", "127.0.0.1:0", "creole.toml"]);
-    let mut server = Listening::other(command).unwrap();
+    let mut server = ListeningServer::other(command).unwrap();
     let (session, name) = greeted(&server);
     assert_eq!(name, "before");
 
@@ -150,7 +150,7 @@ fn over_http_those_who_come_later_are_told_what_holds_by_then() {
 
 /// A new session, and who the server says it is.
 #[track_caller]
-fn greeted(server: &Listening) -> (String, String) {
+fn greeted(server: &ListeningServer) -> (String, String) {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"}});
     let response = Request::post(request(0, "initialize", &params)).send(server.address()).unwrap();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use creole_acceptance::process_under_test::{
-    PATIENCE, Running, call, handshake, request, serve, shell,
+    ChildGuard, PATIENCE, call, handshake, request, serve, shell,
 };
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
     let (stderr, mut log) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
     command.stdin(fd(&stdin)).stdout(fd(&stdout)).stderr(fd(&stderr));
-    let mut process = Running::start(&mut command);
+    let mut process = ChildGuard::start(&mut command);
     // The command keeps its ends too, and the end of input would never be seen.
     drop((command, stdin, stdout, stderr));
     converse(&to, &from);
@@ -68,7 +68,7 @@ fn one_socket_serves_for_both_directions() {
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
     drop((command, theirs));
     converse(&ours, &ours);
     assert_eq!(process.wait(), Some(0));
@@ -81,7 +81,7 @@ fn an_input_that_somebody_made_non_blocking_is_waited_for() {
     let (theirs, ours) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
     drop((command, theirs));
     thread::sleep(Duration::from_millis(300));
     let before = process.weight().processor;
@@ -97,7 +97,7 @@ fn a_socket_whose_other_end_is_gone_ends_the_server() {
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = Running::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
+    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
     drop((command, theirs));
     (&ours).write_all(PING.as_bytes()).unwrap();
     let mut pong = [0; PONG.len()];
@@ -187,7 +187,7 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
     let data = tempfile::tempdir().unwrap();
     let mut command = serve(data.path(), &["--preset", "bb-mcp-server", "--log", "json"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = Running::start(&mut command);
+    let mut process = ChildGuard::start(&mut command);
     let mut input = process.child().stdin.take().unwrap();
     let lines: String = (1..=CALLS).map(|id| request(id, "tools/list", &json!({}))).collect();
     let writer = thread::spawn(move || input.write_all(lines.as_bytes()));

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use creole_acceptance::gateway::{Legacy, Modern};
-use creole_acceptance::http::Listening;
-use creole_acceptance::process_under_test::{Ended, Server, call, request};
+use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
+use creole_acceptance::http::ListeningServer;
+use creole_acceptance::process_under_test::{Server, ServerExit, call, request};
 use serde_json::{Value, json};
 
 use crate::json_of;
 
 /// What a server with telemetry logs of these messages.
-fn logged(words: &[&str], messages: &str) -> (Ended, Vec<Value>) {
+fn logged(words: &[&str], messages: &str) -> (ServerExit, Vec<Value>) {
     let mut server = Server::start(words);
     server.write(messages);
     let ended = server.finish();
@@ -100,7 +100,7 @@ fn arguments_and_results_are_not_logged() {
 }
 
 /// What a server that logs whole messages logs.
-fn logged_whole(messages: &str) -> (Ended, Vec<Value>) {
+fn logged_whole(messages: &str) -> (ServerExit, Vec<Value>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
     let text = "[server]\ndialect = \"bb-mcp-server\"\npacks = [\"hello\"]\n\
@@ -125,10 +125,10 @@ fn logged_over_http(log: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
     fs::write(&file, format!("[server]\npacks = [\"hello\"]\n[log]\n{log}")).unwrap();
-    let mut server = Listening::start(&[file.to_str().unwrap()]).unwrap();
+    let mut server = ListeningServer::start(&[file.to_str().unwrap()]).unwrap();
     let arguments = json!({"name": SECRET});
-    let alone = Modern::new(server.address()).call("hello", arguments.clone());
-    let session = Legacy::open(server.address(), "2025-11-25", json!({}), None);
+    let alone = StatelessClient::new(server.address()).call("hello", arguments.clone());
+    let session = HandshakeClient::open(server.address(), "2025-11-25", json!({}), None);
     let within = session.call("hello", arguments);
     for answer in [alone, within] {
         assert_eq!(answer["result"]["content"][0]["text"], format!("Hello, {SECRET}!"));

@@ -5,17 +5,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use creole_acceptance::http::Asked;
+use creole_acceptance::http::ServiceRequest;
 
 /// A running service; it ends with the test.
 pub(crate) struct Service {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ServiceRequest>>>,
 }
 
 impl Service {
     /// A service that answers the requests, counted from zero, with these heads and bodies.
-    pub(crate) fn start(answer: impl Fn(usize, &Asked) -> String + Send + 'static) -> Self {
+    pub(crate) fn start(
+        answer: impl Fn(usize, &ServiceRequest) -> String + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -23,7 +25,7 @@ impl Service {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
-                let Some(asked) = Asked::read(&mut stream) else { continue };
+                let Some(asked) = ServiceRequest::read(&mut stream) else { continue };
                 let number = {
                     let mut notes = notes.lock().unwrap();
                     notes.push(asked.clone());
@@ -46,7 +48,7 @@ impl Service {
     }
 
     /// What it was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use creole_acceptance::http::server::Listening;
+use creole_acceptance::http::server::ListeningServer;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn every_line_is_json_where_the_log_is() {
     let text = "[server]\npacks = [\"echo\"]\n[log]\nformat = \"json\"\n";
     let place = Place::with(text);
     let file = place.path().join("creole.toml").display().to_string();
-    let mut listening = Listening::start(&[&file]).unwrap();
+    let mut listening = ListeningServer::start(&[&file]).unwrap();
     place.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
     listening.until_said("was read again; changed: tools");
     place.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
@@ -61,7 +61,7 @@ fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
     let text = "[server]\npacks = [\"echo\"]\n[auth]\nkeys_file = \"keys.txt\"\nrole = \"mcp\"\n";
     place.write("creole.toml", text);
     let file = place.path().join("creole.toml").display().to_string();
-    let listening = Listening::start(&[&file]).unwrap();
+    let listening = ListeningServer::start(&[&file]).unwrap();
     for (sent, reason) in [
         (Some("hunter2-unknown"), "unknown key"),
         (Some(old.as_str()), "expired key"),

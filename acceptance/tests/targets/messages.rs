@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use creole_acceptance::http::server::Listening;
+use creole_acceptance::http::server::ListeningServer;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::{Place, Ran};
@@ -32,7 +32,7 @@ fn assert_says(ran: &Ran, code: i32, what: &str) {
 #[test]
 fn a_wrong_place_is_answered_with_the_likely_right_one() {
     let place = Place::with("");
-    let listening = Listening::start(&["--preset", "default"]).unwrap();
+    let listening = ListeningServer::start(&["--preset", "default"]).unwrap();
     let address = listening.address().to_string();
     let root = place.run(&["list", &format!("http://{address}/")]);
     assert_says(&root, 1, "answers 404 at `/`; MCP endpoints are often at `/mcp`");
@@ -74,7 +74,7 @@ fn a_certificate_that_cannot_be_trusted_is_explained() {
     place.write("ca.pem", &authority);
     place.write("key.pem", &key.serialize_pem());
     let file = place.path().join("creole.toml").display().to_string();
-    let listening = Listening::start(&[&file]).unwrap();
+    let listening = ListeningServer::start(&[&file]).unwrap();
     let url = format!("https://localhost:{}/mcp", listening.address().port());
     let ran = place.run(&["list", &url, "--cacert", "ca.pem"]);
     assert_says(&ran, 1, "its certificate is that of an authority (CA) and not of a server");

@@ -85,7 +85,7 @@ fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart()
 
 #[test]
 fn what_is_no_site_is_said_so() {
-    let html = |_: &crate::mock::Asked| {
+    let html = |_: &crate::mock::ServiceRequest| {
         Some(answer("200 OK", "Content-Type: text/html\r\n", "<h1>Hello</h1>"))
     };
     let page = Mock::with(html);

@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::{Server, serve};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::mock::{ADMIN, Asked, ED, Mock, answer, ok, refused};
+use crate::mock::{ADMIN, ED, Mock, ServiceRequest, answer, ok, refused};
 use crate::stage::{front, front_of, post};
 
 /// The result of a call: its text, and whether it is an error.
-pub(crate) fn called(server: &Listening, tool: &str, arguments: &Value) -> (String, bool) {
+pub(crate) fn called(server: &ListeningServer, tool: &str, arguments: &Value) -> (String, bool) {
     called_as(server, ADMIN, tool, arguments)
 }
 
 /// The same, for somebody.
 pub(crate) fn called_as(
-    server: &Listening,
+    server: &ListeningServer,
     caller: &str,
     tool: &str,
     arguments: &Value,
@@ -36,7 +36,9 @@ pub(crate) fn called_as(
 }
 
 /// A site whose members are this raw answer, and the preset in front of it.
-fn broken(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Mock, Listening, TempDir) {
+fn broken(
+    answer: impl Fn(&ServiceRequest) -> String + Send + Sync + 'static,
+) -> (Mock, ListeningServer, TempDir) {
     let site = Mock::with(move |asked| {
         asked.line.contains("/buddyboss/v1/members").then(|| answer(asked))
     });
@@ -314,7 +316,7 @@ fn what_is_wanted_of_a_site_may_change_while_callers_are_signed_in() {
     let site = Mock::start();
     let (file, folder) = configured(&site, "sets = [\"members\"]\n");
     let words = ["--http", "127.0.0.1:0", file.to_str().unwrap()];
-    let server = Listening::other(serve(folder.path(), &words)).unwrap();
+    let server = ListeningServer::other(serve(folder.path(), &words)).unwrap();
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let ask = |caller: &str| {
         let request = Request::post(list).with("Authorization", caller);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-pub(crate) use creole_acceptance::http::Asked;
+pub(crate) use creole_acceptance::http::ServiceRequest;
 use serde_json::{Value, json};
 
 /// `admin:pass`, who manages options; `ed:pass` does not.
@@ -15,7 +15,7 @@ pub(crate) const ADMIN: &str = "Basic YWRtaW46cGFzcw==";
 pub(crate) const ED: &str = "Basic ZWQ6cGFzcw==";
 
 /// Who asks, by the number that the site knows them under.
-fn user(asked: &Asked) -> u64 {
+fn user(asked: &ServiceRequest) -> u64 {
     match asked.header("authorization") {
         Some(ADMIN) => 1,
         Some(ED) => 2,
@@ -23,7 +23,7 @@ fn user(asked: &Asked) -> u64 {
     }
 }
 
-type Fault = dyn Fn(&Asked) -> Option<String> + Send + Sync;
+type Fault = dyn Fn(&ServiceRequest) -> Option<String> + Send + Sync;
 
 /// A running site; it ends with the test.
 pub(crate) struct Mock {
@@ -32,7 +32,7 @@ pub(crate) struct Mock {
 }
 
 struct Shared {
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ServiceRequest>>,
     has_platform: AtomicBool,
     fault: Box<Fault>,
 }
@@ -44,7 +44,9 @@ impl Mock {
     }
 
     /// A site that answers this instead, where it is something.
-    pub(crate) fn with(fault: impl Fn(&Asked) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub(crate) fn with(
+        fault: impl Fn(&ServiceRequest) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let has_platform = AtomicBool::new(true);
@@ -70,7 +72,7 @@ impl Mock {
     }
 
     /// What it was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.shared.asked.lock().unwrap().clone()
     }
 
@@ -83,14 +85,14 @@ impl Mock {
 impl Shared {
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        let Some(asked) = Asked::read(&mut stream) else { return };
+        let Some(asked) = ServiceRequest::read(&mut stream) else { return };
         self.asked.lock().unwrap().push(asked.clone());
         let answer = (self.fault)(&asked).unwrap_or_else(|| self.answer(&asked));
         // Whoever asked may be gone.
         let _ = stream.get_mut().write_all(answer.as_bytes());
     }
 
-    fn answer(&self, asked: &Asked) -> String {
+    fn answer(&self, asked: &ServiceRequest) -> String {
         let has_platform = self.has_platform.load(Ordering::SeqCst);
         let target = asked.line.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();

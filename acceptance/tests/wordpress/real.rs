@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use base64_of::encoded;
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
 use creole_acceptance::peers::{self, Mode, Peer, Steps};
 use creole_acceptance::stage::stdio::repository;
@@ -139,7 +139,7 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
 
 /// The preset in front of a site, and who calls.
 pub(crate) struct Office {
-    server: Listening,
+    server: ListeningServer,
     caller: String,
     _data: tempfile::TempDir,
 }

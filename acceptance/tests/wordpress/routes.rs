@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::real::{early_auth, header_of, site};
 use crate::stage::front_of;
 
 /// A call by whoever has this header, in a request that stands alone.
-fn asked(server: &Listening, caller: &str, method: &str, params: &Value) -> Value {
+fn asked(server: &ListeningServer, caller: &str, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -30,7 +30,7 @@ fn asked(server: &Listening, caller: &str, method: &str, params: &Value) -> Valu
     response.message()["result"].clone()
 }
 
-fn called(server: &Listening, caller: &str, tool: &str, arguments: &Value) -> (Value, bool) {
+fn called(server: &ListeningServer, caller: &str, tool: &str, arguments: &Value) -> (Value, bool) {
     let params = json!({"name": tool, "arguments": arguments});
     let result = asked(server, caller, "tools/call", &params);
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"));
@@ -38,7 +38,7 @@ fn called(server: &Listening, caller: &str, tool: &str, arguments: &Value) -> (V
     (data, result["isError"] == true)
 }
 
-fn tools(server: &Listening, caller: &str) -> Vec<Value> {
+fn tools(server: &ListeningServer, caller: &str) -> Vec<Value> {
     let mut tools = Vec::new();
     let mut params = json!({});
     loop {

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use creole_acceptance::http::{Listening, Request};
+use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::serve;
 use creole_acceptance::stage::Stage;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) const PATH: &str = "/wp-json/buddyboss-mcp/v1/mcp";
 
 /// The preset in front of a site.
 pub(crate) struct SiteStage {
-    server: Listening,
+    server: ListeningServer,
     site: Box<dyn Behind>,
     /// The header of who calls.
     caller: Option<String>,
@@ -39,12 +39,12 @@ pub(crate) trait Behind {
 }
 
 /// `creole serve --preset buddyboss` in front of a site.
-pub(crate) fn front(url: &str) -> (Listening, TempDir) {
+pub(crate) fn front(url: &str) -> (ListeningServer, TempDir) {
     front_of(url, &["--preset", "buddyboss"])
 }
 
 /// The server of the preset with the tools of both phases in front of a site.
-pub(crate) fn front_with_every_tool(url: &str) -> (Listening, TempDir) {
+pub(crate) fn front_with_every_tool(url: &str) -> (ListeningServer, TempDir) {
     let data = tempfile::tempdir().unwrap();
     let text = format!(
         "[server]\ndialect = \"buddyboss\"\npacks = [\"buddyboss-platform\"]\n\
@@ -53,16 +53,16 @@ pub(crate) fn front_with_every_tool(url: &str) -> (Listening, TempDir) {
     );
     std::fs::write(data.path().join("creole.toml"), text).unwrap();
     let command = serve(data.path(), &["--http", "127.0.0.1:0", "creole.toml"]);
-    (Listening::other(command).unwrap(), data)
+    (ListeningServer::other(command).unwrap(), data)
 }
 
 /// `creole serve` with these words in front of a site.
-pub(crate) fn front_of(url: &str, words: &[&str]) -> (Listening, TempDir) {
+pub(crate) fn front_of(url: &str, words: &[&str]) -> (ListeningServer, TempDir) {
     let data = tempfile::tempdir().unwrap();
     let words = [&["--http", "127.0.0.1:0"], words].concat();
     let mut command = serve(data.path(), &words);
     command.env("CREOLE_WORDPRESS_URL", url);
-    (Listening::other(command).unwrap(), data)
+    (ListeningServer::other(command).unwrap(), data)
 }
 
 /// The POST of a message.

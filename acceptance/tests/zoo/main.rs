@@ -19,22 +19,26 @@ mod reference;
 use std::env;
 use std::ffi::OsString;
 
-use creole_acceptance::zoo::{Era, Folder, Place, Published, Record, Step, differences, perform};
+use creole_acceptance::zoo::{
+    Folder, Published, Record, ServerRoute, ZooEra, ZooStep, differences, perform,
+};
 
 /// Compares what a client of each era sees on each way with what one sees that starts the server itself.
 #[track_caller]
-fn same(server: &Published, steps: &[Step]) {
+fn same(server: &Published, steps: &[ZooStep]) {
     if command(server, &server.folder().unwrap()).is_none() {
         return;
     }
-    let handshake = (talk(Place::Direct, server, Era::Handshake, steps), Era::Handshake);
+    let handshake =
+        (talk(ServerRoute::Direct, server, ZooEra::Handshake, steps), ZooEra::Handshake);
     let stateless = server
         .has_both_eras
-        .then(|| (talk(Place::Direct, server, Era::Stateless, steps), Era::Stateless));
+        .then(|| (talk(ServerRoute::Direct, server, ZooEra::Stateless, steps), ZooEra::Stateless));
     let mut found = Vec::new();
-    for place in [Place::Connect, Place::Serve] {
-        for era in [Era::Handshake, Era::Stateless] {
-            let direct = stateless.as_ref().filter(|_| era == Era::Stateless).unwrap_or(&handshake);
+    for place in [ServerRoute::Connect, ServerRoute::Serve] {
+        for era in [ZooEra::Handshake, ZooEra::Stateless] {
+            let direct =
+                stateless.as_ref().filter(|_| era == ZooEra::Stateless).unwrap_or(&handshake);
             let through = talk(place, server, era, steps);
             let differences = differences((&direct.0, direct.1), (&through, era));
             found.extend(differences.into_iter().map(|it| format!("{place:?}, {era:?}: {it}")));
@@ -57,10 +61,10 @@ fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
 
 /// Has one conversation; one without Creole has to succeed, or there is nothing to compare with.
 #[track_caller]
-fn talk(place: Place, server: &Published, era: Era, steps: &[Step]) -> Record {
+fn talk(place: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
     let (mut client, _listening) = place.open(server, era).unwrap();
     let record = perform(&mut client, steps);
     let failed = record.iter().find(|entry| entry.seen.get("failed").is_some());
-    assert!(place != Place::Direct || failed.is_none(), "without Creole: {failed:?}");
+    assert!(place != ServerRoute::Direct || failed.is_none(), "without Creole: {failed:?}");
     record
 }

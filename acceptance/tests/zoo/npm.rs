@@ -1,9 +1,9 @@
 //! Servers from npm, made with releases of the TypeScript SDK from 0.5 to 2 and with FastMCP.
 
-use creole_acceptance::zoo::{Package, Published, Step};
+use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;
 
-use Step::{Call, Hear, Lists, Prompt, Read, Subscribe};
+use ZooStep::{Call, Hear, Lists, Prompt, Read, Subscribe};
 
 use crate::same;
 

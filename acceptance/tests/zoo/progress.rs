@@ -1,6 +1,6 @@
 //! Each step of progress is told once, in every era and on every way.
 
-use creole_acceptance::zoo::{Era, Place, Step};
+use creole_acceptance::zoo::{ServerRoute, ZooEra, ZooStep};
 use serde_json::{Value, json};
 
 use crate::reference::EVERYTHING;
@@ -15,9 +15,9 @@ fn each_step_of_progress_is_told_once() {
         return;
     }
     let arguments = json!({"duration": 0.02, "steps": STEPS});
-    let steps = vec![Step::Call("trigger-long-running-operation", arguments); CALLS];
-    for place in [Place::Connect, Place::Serve] {
-        for era in [Era::Handshake, Era::Stateless] {
+    let steps = vec![ZooStep::Call("trigger-long-running-operation", arguments); CALLS];
+    for place in [ServerRoute::Connect, ServerRoute::Serve] {
+        for era in [ZooEra::Handshake, ZooEra::Stateless] {
             let record = talk(place, &EVERYTHING, era, &steps);
             assert_eq!(record.len(), 1 + CALLS, "{place:?}, {era:?}: {record:?}");
             for entry in &record[1..] {

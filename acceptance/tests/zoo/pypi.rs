@@ -1,9 +1,9 @@
 //! Servers from PyPI, made with releases of the Python SDK from 1.1 to 2 and with FastMCP 2 and 4.
 
-use creole_acceptance::zoo::{Package, Published, Step};
+use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;
 
-use Step::{Call, Lists, Prompt, Read};
+use ZooStep::{Call, Lists, Prompt, Read};
 
 use crate::same;
 
@@ -24,7 +24,7 @@ fn server_time_with_an_early_sdk_is_the_same() {
 }
 
 /// What is said of times is another each day, so only what is wrong is asked.
-fn times() -> Vec<Step> {
+fn times() -> Vec<ZooStep> {
     let time = json!({"source_timezone": "UTC", "time": "25:00", "target_timezone": "Asia/Tokyo"});
     let steps = [
         Lists,

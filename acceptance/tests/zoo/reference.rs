@@ -1,9 +1,9 @@
 //! The servers that are published for tests: one shows every feature, the other follows the roots.
 
-use creole_acceptance::zoo::{Package, Published, Step};
+use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;
 
-use Step::{
+use ZooStep::{
     Call, CallUntil, ChangeRoots, Complete, Hear, HearLog, Level, Lists, ListsUntil, Prompt, Read,
     Subscribe,
 };
@@ -55,7 +55,7 @@ fn server_filesystem_is_the_same() {
 }
 
 /// Results of every shape.
-fn results() -> Vec<Step> {
+fn results() -> Vec<ZooStep> {
     let dynamic =
         json!({"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"});
     let completable = json!({"type": "ref/prompt", "name": "completable-prompt"});
@@ -79,7 +79,7 @@ fn results() -> Vec<Step> {
 }
 
 /// What the server asks the client.
-fn questions() -> Vec<Step> {
+fn questions() -> Vec<ZooStep> {
     let url = json!({"url": "https://example.com/", "elicitationId": "one"});
     vec![
         Call("get-roots-list", json!({})),
@@ -92,7 +92,7 @@ fn questions() -> Vec<Step> {
 }
 
 /// What the server tells by itself.
-fn changes() -> Vec<Step> {
+fn changes() -> Vec<ZooStep> {
     let gzip =
         json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"});
     vec![

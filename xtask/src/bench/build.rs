@@ -11,11 +11,11 @@ use super::targets::{
 };
 
 /// The repository, where everything is built.
-pub(super) struct Workshop {
+pub(super) struct BuildFolder {
     root: PathBuf,
 }
 
-impl Workshop {
+impl BuildFolder {
     /// Finds the repository around the current folder.
     pub(super) fn find() -> Result<Self, String> {
         let here =

@@ -4,7 +4,6 @@
 //! which speaks one era and is fresh for each sample. As elsewhere, figures that are compared are taken
 //! right after each other, in every repetition, and ratios are taken within a repetition.
 
-mod behind;
 mod contenders;
 mod lanes;
 mod memory;
@@ -12,15 +11,16 @@ mod peers;
 mod report;
 mod sample;
 mod targets;
+mod upstream_process;
 
 use std::time::{Duration, Instant};
 
 use contenders::Contender;
 use lanes::{LANES, Lane};
-use sample::{Measurements, Workplace};
+use sample::{GatewayMeasurements, SampleContext};
 
 use super::Options;
-use super::build::{Workshop, tell};
+use super::build::{BuildFolder, tell};
 use super::sample::Driver;
 
 pub(super) const USAGE: &str = "\
@@ -30,7 +30,7 @@ usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
 /// How much is measured.
-pub(super) struct Plan {
+pub(super) struct GatewayBenchPlan {
     repetitions: usize,
     /// Peers are far from us, and slow to start: fewer samples of them tell as much.
     peer_repetitions: usize,
@@ -40,7 +40,7 @@ pub(super) struct Plan {
     measure: Duration,
 }
 
-impl Plan {
+impl GatewayBenchPlan {
     fn of(options: &Options) -> Self {
         let (repetitions, peer_repetitions, measure) =
             if options.quick { (5, 2, 300) } else { (11, 3, 400) };
@@ -67,8 +67,8 @@ impl Plan {
 
 /// Measures everything and gives the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
-    let plan = Plan::of(options);
-    let workshop = Workshop::find()?;
+    let plan = GatewayBenchPlan::of(options);
+    let workshop = BuildFolder::find()?;
     let (contenders, mut missing) = contenders::build(&workshop, options.creole.as_deref())?;
     for peer in &missing {
         tell(&format!("NOT MEASURED: {peer}"))?;
@@ -76,7 +76,7 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
     let generator = workshop.build_driver()?;
     let driver = Driver::new(generator.clone(), workshop.empty_folder()?)?;
     let creole = workshop.creole(options.creole.as_deref())?;
-    let workplace = Workplace { plan: &plan, driver: &driver, creole: &creole };
+    let workplace = SampleContext { plan: &plan, driver: &driver, creole: &creole };
 
     let began = Instant::now();
     let mut measurements = take_samples(&workplace, &contenders, &mut missing)?;
@@ -89,11 +89,11 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
 /// Takes all samples. Each repetition begins with another gateway, so that a change of the machine's
 /// speed meets all alike. A peer that fails is left out from then on, and said to be `missing`.
 fn take_samples(
-    workplace: &Workplace<'_>,
+    workplace: &SampleContext<'_>,
     contenders: &[Contender],
     missing: &mut Vec<String>,
-) -> Result<Measurements, String> {
-    let mut measurements = Measurements::default();
+) -> Result<GatewayMeasurements, String> {
+    let mut measurements = GatewayMeasurements::default();
     let mut failed: Vec<(&str, Lane)> = Vec::new();
     for repetition in 0..workplace.plan.repetitions {
         tell(&format!("repetition {} of {}", repetition + 1, workplace.plan.repetitions))?;

@@ -11,10 +11,10 @@ mod targets;
 use std::time::{Duration, Instant};
 
 use contenders::Contender;
-use sample::{Measure, Measurements};
+use sample::{HttpMeasurements, Measure};
 
 use super::Options;
-use super::build::{Workshop, tell};
+use super::build::{BuildFolder, tell};
 use super::sample::{Driver, Era};
 
 pub(super) const USAGE: &str = "\
@@ -24,7 +24,7 @@ usage: cargo xtask bench http [--quick] [--repetitions N] [--creole PATH]
   --creole PATH     measure this binary as `PATH serve --http` instead of building creole";
 
 /// How much is measured.
-pub(super) struct Plan {
+pub(super) struct HttpBenchPlan {
     repetitions: usize,
     /// Memory hardly varies, so idle clients are opened less often.
     idle_repetitions: usize,
@@ -34,7 +34,7 @@ pub(super) struct Plan {
     measure: Duration,
 }
 
-impl Plan {
+impl HttpBenchPlan {
     fn of(options: &Options) -> Self {
         let (repetitions, idle_repetitions, idle, warmup, measure) =
             if options.quick { (3, 1, 2_000, 50, 250) } else { (15, 2, 10_000, 100, 300) };
@@ -56,8 +56,8 @@ impl Plan {
 
 /// Measures everything and gives the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
-    let plan = Plan::of(options);
-    let workshop = Workshop::find()?;
+    let plan = HttpBenchPlan::of(options);
+    let workshop = BuildFolder::find()?;
     let contenders = contenders::build(&workshop, options.creole.as_deref())?;
     let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
 
@@ -69,11 +69,11 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
 /// Takes all samples. Each repetition begins with another server, so that a change of the machine's
 /// speed meets all alike.
 fn take_samples(
-    plan: &Plan,
+    plan: &HttpBenchPlan,
     contenders: &[Contender],
     driver: &Driver,
-) -> Result<Measurements, String> {
-    let mut measurements = Measurements::default();
+) -> Result<HttpMeasurements, String> {
+    let mut measurements = HttpMeasurements::default();
     for repetition in 0..plan.repetitions {
         tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
         for measure in Measure::ALL.into_iter().filter(|it| plan.wants(*it, repetition)) {

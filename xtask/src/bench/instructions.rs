@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::build::{Workshop, tell};
+use super::build::{BuildFolder, tell};
 use super::report::grouped;
 use super::sample::{Contender, Driver, Era};
 use super::targets::{BARE, CREOLE};
@@ -23,7 +23,7 @@ const WINDOWS: [usize; 2] = [1, 50];
 /// Counts for the bare echo and for creole, and returns the report.
 pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
     require_valgrind()?;
-    let workshop = Workshop::find()?;
+    let workshop = BuildFolder::find()?;
     let contenders = [
         Contender::new(BARE, &workshop.bare()?, &[]),
         Contender::new(CREOLE, &workshop.creole(creole)?, &["serve"]),
@@ -66,7 +66,7 @@ fn require_valgrind() -> Result<(), String> {
         .map_err(|error| format!("cannot run valgrind ({error}): install the package `valgrind`"))
 }
 
-fn profile_path(workshop: &Workshop, contender: &Contender, era: Era, window: usize) -> String {
+fn profile_path(workshop: &BuildFolder, contender: &Contender, era: Era, window: usize) -> String {
     let server = contender.name.replace(' ', "-");
     let file = format!("callgrind.{server}.{}.{window}.out", era.name());
     workshop.scratch().join(file).display().to_string()

@@ -5,10 +5,10 @@ use std::fs;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use super::sample::{Contender, Driver, Era, Measurements, Row};
+use super::sample::{Contender, Driver, Era, EraRow, Measurements};
 use super::statistics::{Spread, median};
 use super::targets::{self, BARE, BARE_CHUNKS, CREOLE, RMCP, RMCP_TUNED, RUST_MCP_SDK};
-use super::{Plan, WINDOWS};
+use super::{BenchPlan, WINDOWS};
 
 /// Above this factor between repetitions of the same server, the machine was busy elsewhere.
 pub(super) const NOISY: f64 = 1.3;
@@ -25,7 +25,7 @@ started";
 
 /// The whole report of `bench stdio`.
 pub(super) fn stdio(
-    plan: &Plan,
+    plan: &BenchPlan,
     contenders: &[Contender],
     driver: &Driver,
     measurements: &Measurements,
@@ -64,7 +64,7 @@ pub(super) fn write_cores(
 
 fn write_head(
     text: &mut String,
-    plan: &Plan,
+    plan: &BenchPlan,
     driver: &Driver,
     measurements: &Measurements,
     took: Duration,
@@ -148,7 +148,7 @@ fn write_ratios(text: &mut String, measurements: &Measurements) -> std::fmt::Res
     writeln!(text)
 }
 
-fn write_ratio(text: &mut String, ours: &Row, theirs: &Row) -> std::fmt::Result {
+fn write_ratio(text: &mut String, ours: &EraRow, theirs: &EraRow) -> std::fmt::Result {
     write!(text, "{:34}{:8}", format!("creole / {}", theirs.name), ours.era.name())?;
     for window in WINDOWS {
         let Spread { lowest, median, highest } = targets::processor_ratio(ours, theirs, window);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Plan, WINDOWS};
+use super::{BenchPlan, WINDOWS};
 
 /// A server that is measured.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ impl Driver {
     /// Measures one fresh server under load.
     pub(super) fn load(
         &self,
-        plan: &Plan,
+        plan: &BenchPlan,
         contender: &Contender,
         era: Era,
         window: usize,
@@ -221,11 +221,11 @@ impl Driver {
 
 /// All samples of a run.
 pub(super) struct Measurements {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<EraRow>,
 }
 
 /// The samples of one server in one era.
-pub(super) struct Row {
+pub(super) struct EraRow {
     pub(super) name: &'static str,
     pub(super) era: Era,
     /// One list for each of the windows, one sample for each repetition.
@@ -238,7 +238,7 @@ impl Measurements {
     /// An empty row for every era of every contender.
     pub(super) fn new(contenders: &[Contender]) -> Self {
         let row =
-            |name, era| Row { name, era, loads: [Vec::new(), Vec::new()], starts: Vec::new() };
+            |name, era| EraRow { name, era, loads: [Vec::new(), Vec::new()], starts: Vec::new() };
         let rows = contenders.iter().flat_map(|c| c.eras().map(|era| row(c.name, era))).collect();
         Self { rows }
     }
@@ -257,11 +257,11 @@ impl Measurements {
     }
 
     /// The row of the server called `name` in `era`, if it was measured there.
-    pub(super) fn row(&self, name: &str, era: Era) -> Option<&Row> {
+    pub(super) fn row(&self, name: &str, era: Era) -> Option<&EraRow> {
         self.rows.iter().find(|row| row.name == name && row.era == era)
     }
 
-    fn row_mut(&mut self, name: &str, era: Era) -> Option<&mut Row> {
+    fn row_mut(&mut self, name: &str, era: Era) -> Option<&mut EraRow> {
         self.rows.iter_mut().find(|row| row.name == name && row.era == era)
     }
 
@@ -271,7 +271,7 @@ impl Measurements {
     }
 }
 
-impl Row {
+impl EraRow {
     /// One figure of every repetition at `window`.
     pub(super) fn figures(&self, window: usize, figure: fn(&Load) -> f64) -> Vec<f64> {
         let position = WINDOWS.iter().position(|known| *known == window);

@@ -1,10 +1,10 @@
 //! The targets for stdio, from the performance design, and whether a run reached them.
 
-use super::sample::{Era, Measurements, Row};
+use super::sample::{Era, EraRow, Measurements};
 use super::statistics::{Spread, median, paired};
 
 /// One target, checked.
-pub(super) struct Verdict {
+pub(super) struct TargetResult {
     pub(super) era: Era,
     pub(super) wording: String,
     pub(super) measured: String,
@@ -12,19 +12,24 @@ pub(super) struct Verdict {
 }
 
 /// The most processor time per message that creole may use, as a share of another server's.
-struct Share {
+struct CpuShare {
     window: usize,
     of: &'static str,
     at_most: f64,
     wording: &'static str,
 }
 
-const SHARES: [Share; 5] = [
-    Share { window: 1, of: BARE, at_most: 1.6, wording: "at most 1.6 x bare line echo" },
-    Share { window: 1, of: RMCP, at_most: 0.25, wording: "at most 1/4 of rmcp" },
-    Share { window: 64, of: BARE, at_most: 2.0, wording: "at most 2 x bare line echo" },
-    Share { window: 64, of: RMCP, at_most: 0.125, wording: "at most 1/8 of rmcp" },
-    Share { window: 64, of: RUST_MCP_SDK, at_most: 0.25, wording: "at most 1/4 of rust-mcp-sdk" },
+const SHARES: [CpuShare; 5] = [
+    CpuShare { window: 1, of: BARE, at_most: 1.6, wording: "at most 1.6 x bare line echo" },
+    CpuShare { window: 1, of: RMCP, at_most: 0.25, wording: "at most 1/4 of rmcp" },
+    CpuShare { window: 64, of: BARE, at_most: 2.0, wording: "at most 2 x bare line echo" },
+    CpuShare { window: 64, of: RMCP, at_most: 0.125, wording: "at most 1/8 of rmcp" },
+    CpuShare {
+        window: 64,
+        of: RUST_MCP_SDK,
+        at_most: 0.25,
+        wording: "at most 1/4 of rust-mcp-sdk",
+    },
 ];
 
 /// The servers whose cold start has a target, and how the report calls them.
@@ -53,7 +58,7 @@ pub(super) const CREOLE: &str = "creole serve";
 pub(super) const CREOLE_EVERYTHING: &str = "creole, preset everything";
 
 /// Checks every target that this benchmark can check, in every era.
-pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
+pub(super) fn verdicts(measurements: &Measurements) -> Vec<TargetResult> {
     let mut verdicts = Vec::new();
     for era in Era::ALL {
         verdicts.extend(SHARES.iter().filter_map(|share| share_verdict(share, measurements, era)));
@@ -64,15 +69,15 @@ pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
 }
 
 /// The processor time of `ours` as a share of `theirs`, paired within a repetition.
-pub(super) fn processor_ratio(ours: &Row, theirs: &Row, window: usize) -> Spread {
-    let figures = |row: &Row| row.figures(window, |load| load.processor_microseconds);
+pub(super) fn processor_ratio(ours: &EraRow, theirs: &EraRow, window: usize) -> Spread {
+    let figures = |row: &EraRow| row.figures(window, |load| load.processor_microseconds);
     paired(&figures(ours), &figures(theirs), |ours, theirs| ours / theirs)
 }
 
-fn share_verdict(share: &Share, measurements: &Measurements, era: Era) -> Option<Verdict> {
+fn share_verdict(share: &CpuShare, measurements: &Measurements, era: Era) -> Option<TargetResult> {
     let ours = measurements.row(CREOLE, era)?;
     let ratio = processor_ratio(ours, measurements.row(share.of, era)?, share.window);
-    Some(Verdict {
+    Some(TargetResult {
         era,
         wording: format!("window {}: CPU {}", share.window, share.wording),
         measured: format!("{:.3}", ratio.median),
@@ -84,11 +89,11 @@ fn start_verdict(
     (name, title): &(&str, &str),
     measurements: &Measurements,
     era: Era,
-) -> Option<Verdict> {
+) -> Option<TargetResult> {
     let ours = &measurements.row(name, era)?.starts;
     let bare = &measurements.row(BARE, era)?.starts;
     let added = paired(ours, bare, |ours, bare| ours - bare).median;
-    Some(Verdict {
+    Some(TargetResult {
         era,
         wording: format!("{title}: at most {START_ALLOWANCE:.1} ms after bare"),
         measured: format!("{added:+.2} ms"),
@@ -96,9 +101,9 @@ fn start_verdict(
     })
 }
 
-fn idle_verdict(measurements: &Measurements, era: Era) -> Option<Verdict> {
+fn idle_verdict(measurements: &Measurements, era: Era) -> Option<TargetResult> {
     let idle = median(measurements.row(CREOLE, era)?.all_figures(|load| load.idle_megabytes));
-    Some(Verdict {
+    Some(TargetResult {
         era,
         wording: format!("idle RSS under {IDLE_ALLOWANCE:.0} MB"),
         measured: format!("{idle:.1} MB"),

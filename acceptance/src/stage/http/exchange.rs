@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Client, locked};
-use crate::http::client::Ender;
-use crate::http::{Connection, Events, Head, Request, demanded};
+use crate::http::client::ConnectionCloser;
+use crate::http::{Connection, Events, Head, Request, required_headers};
 
 /// How long the last words of a server that has ended may be under way.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What a line is to the client that sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ClientLineKind {
     /// A request that brings all that it needs.
     Alone,
     /// One of them that lasts.
@@ -38,12 +38,12 @@ pub(super) enum Kind {
     Stream,
 }
 
-impl Kind {
+impl ClientLineKind {
     /// What a message is; null stands for a line that is none.
     pub(super) fn of(message: &Value) -> Self {
         let method = message["method"].as_str();
         let is_answer = message.get("result").is_some() != message.get("error").is_some();
-        let claims = demanded::claimed_version(message).is_some();
+        let claims = required_headers::claimed_version(message).is_some();
         match (method, message.get("id")) {
             (Some("subscriptions/listen"), _) if claims => Self::Listen,
             (Some(_), _) if claims => Self::Alone,
@@ -63,9 +63,9 @@ impl Kind {
 
 /// A request that was sent.
 pub(super) struct Exchange {
-    pub(super) kind: Kind,
+    pub(super) kind: ClientLineKind,
     id: Value,
-    ender: Ender,
+    ender: ConnectionCloser,
     begun: Receiver<()>,
     reading: JoinHandle<()>,
     /// Whether the client is done with it, or the server.
@@ -78,7 +78,7 @@ impl Exchange {
         client: &Arc<Client>,
         address: SocketAddr,
         request: &Request,
-        kind: Kind,
+        kind: ClientLineKind,
         id: &Value,
     ) -> Result<Self, String> {
         let mut connection = Connection::open(address)?;
@@ -133,11 +133,11 @@ impl Exchange {
 fn read(
     client: &Client,
     connection: &mut Connection,
-    kind: Kind,
+    kind: ClientLineKind,
     begun: &Sender<()>,
 ) -> Result<(), String> {
     let head = connection.head()?;
-    if kind == Kind::Initialize {
+    if kind == ClientLineKind::Initialize {
         locked(&client.session).id = head.field("mcp-session-id").map(str::to_owned);
     }
     if head.is_events() {
@@ -156,11 +156,11 @@ fn read(
 }
 
 /// A whole document, or nothing.
-fn document(client: &Client, kind: Kind, head: &Head, body: String) {
+fn document(client: &Client, kind: ClientLineKind, head: &Head, body: String) {
     let status = head.status;
     match (status, kind) {
         (202, _) if body.is_empty() => {}
-        (400..500, Kind::Answer) => {
+        (400..500, ClientLineKind::Answer) => {
             // On a pipe an answer to nothing is passed over in silence; here it is refused.
             client.note(&format!("an answer was refused with {status}: {body}"));
         }
@@ -169,8 +169,8 @@ fn document(client: &Client, kind: Kind, head: &Head, body: String) {
     }
 }
 
-fn hear(client: &Client, kind: Kind, line: String) {
-    if kind == Kind::Initialize {
+fn hear(client: &Client, kind: ClientLineKind, line: String) {
+    if kind == ClientLineKind::Initialize {
         let welcome: Value = serde_json::from_str(&line).unwrap_or_default();
         if let Some(version) = welcome["result"]["protocolVersion"].as_str() {
             locked(&client.session).version = Some(version.to_owned());

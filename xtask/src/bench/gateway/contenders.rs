@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::build::Workshop;
+use super::super::build::BuildFolder;
 use super::super::sample::Era;
-use super::lanes::{Lane, Way};
-use super::peers::{Package, Registry};
+use super::lanes::{Lane, LaneProtocol};
+use super::peers::{Package, PackageRegistry};
 
 /// The server without a gateway.
 pub(super) const DIRECT: &str = "direct";
@@ -29,7 +29,7 @@ pub(super) struct Contender {
 }
 
 /// Where a gateway listens and what it stands before.
-pub(super) struct Site<'a> {
+pub(super) struct GatewayAddresses<'a> {
     /// What the client connects to, if the front is HTTP.
     pub(super) front: std::net::SocketAddr,
     /// The server on HTTP.
@@ -47,12 +47,14 @@ impl Contender {
         match (self.name, lane.front, lane.behind) {
             (CREOLE, ..) => true,
             (DIRECT, ..) => lane.is_same_era(),
-            (BARE, Way::Http, Way::Http) => lane.is_same_era(),
-            (FASTMCP, Way::Http, _) | (MCP_PROXY_NPM, Way::Http, Way::Stdio) => true,
+            (BARE, LaneProtocol::Http, LaneProtocol::Http) => lane.is_same_era(),
+            (FASTMCP, LaneProtocol::Http, _)
+            | (MCP_PROXY_NPM, LaneProtocol::Http, LaneProtocol::Stdio) => true,
             // It hands on what it is told, in the era in which it is told.
-            (SUPERGATEWAY, Way::Http, Way::Stdio) => lane.is_same_era(),
-            (MCP_REMOTE, Way::Stdio, Way::Http) => lane.client == Era::Legacy,
-            (MCP_PROXY, Way::Http, _) | (MCP_PROXY_PYTHON, Way::Http, Way::Stdio) => is_legacy,
+            (SUPERGATEWAY, LaneProtocol::Http, LaneProtocol::Stdio) => lane.is_same_era(),
+            (MCP_REMOTE, LaneProtocol::Stdio, LaneProtocol::Http) => lane.client == Era::Legacy,
+            (MCP_PROXY, LaneProtocol::Http, _)
+            | (MCP_PROXY_PYTHON, LaneProtocol::Http, LaneProtocol::Stdio) => is_legacy,
             _ => false,
         }
     }
@@ -76,7 +78,7 @@ impl Contender {
     pub(super) fn command(
         &self,
         lane: &Lane,
-        site: &Site<'_>,
+        site: &GatewayAddresses<'_>,
     ) -> Result<(PathBuf, Vec<String>), String> {
         let program = |name: &str| (PathBuf::from(name), self.program.display().to_string());
         let front = site.front.to_string();
@@ -91,7 +93,7 @@ impl Contender {
             CREOLE => {
                 let file = site.write("creole.toml", &creole_configuration(lane, site))?;
                 let mut arguments = vec!["serve".to_owned(), file];
-                if lane.front == Way::Http {
+                if lane.front == LaneProtocol::Http {
                     arguments.extend(["--http".to_owned(), front]);
                 }
                 (self.program.clone(), arguments)
@@ -144,7 +146,7 @@ impl Contender {
     }
 }
 
-impl Site<'_> {
+impl GatewayAddresses<'_> {
     fn write(&self, name: &str, text: &str) -> Result<String, String> {
         let path = self.folder.join(name);
         fs::write(&path, text)
@@ -153,10 +155,10 @@ impl Site<'_> {
     }
 }
 
-fn creole_configuration(lane: &Lane, site: &Site<'_>) -> String {
+fn creole_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     let place = match lane.behind {
-        Way::Http => format!("url = \"{}\"", site.url),
-        Way::Stdio => format!("command = {:?}", site.command),
+        LaneProtocol::Http => format!("url = \"{}\"", site.url),
+        LaneProtocol::Stdio => format!("command = {:?}", site.command),
     };
     let era = match lane.server {
         Era::Legacy => "handshake",
@@ -180,11 +182,11 @@ pub(super) fn server_configuration(lane: &Lane) -> String {
     )
 }
 
-fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
+fn crate_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     let (host, port) = (site.front.ip(), site.front.port());
     let place = match lane.behind {
-        Way::Http => format!("transport = \"http\"\nurl = \"{}\"", site.url),
-        Way::Stdio => {
+        LaneProtocol::Http => format!("transport = \"http\"\nurl = \"{}\"", site.url),
+        LaneProtocol::Stdio => {
             let (program, arguments) = (&site.command[0], &site.command[1..]);
             format!("transport = \"stdio\"\ncommand = {program:?}\nargs = {arguments:?}")
         }
@@ -197,7 +199,7 @@ fn crate_configuration(lane: &Lane, site: &Site<'_>) -> String {
 
 /// What FastMCP is told to run: by itself it speaks to a server as its client does, so that across the eras it takes a
 /// program of two lines.
-fn fastmcp_source(lane: &Lane, site: &Site<'_>) -> Result<String, String> {
+fn fastmcp_source(lane: &Lane, site: &GatewayAddresses<'_>) -> Result<String, String> {
     let (program, arguments) = (&site.command[0], &site.command[1..]);
     let servers =
         format!(r#"{{"mcpServers":{{"x":{{"command":{program:?},"args":{arguments:?}}}}}}}"#);
@@ -207,10 +209,10 @@ fn fastmcp_source(lane: &Lane, site: &Site<'_>) -> Result<String, String> {
         site.write("proxy.py", &text)
     };
     match (lane.is_same_era(), lane.behind) {
-        (true, Way::Http) => Ok(site.url.to_owned()),
-        (true, Way::Stdio) => site.write("fastmcp.json", &servers),
-        (false, Way::Http) => crossing(&format!("{:?}", site.url)),
-        (false, Way::Stdio) => crossing(&servers),
+        (true, LaneProtocol::Http) => Ok(site.url.to_owned()),
+        (true, LaneProtocol::Stdio) => site.write("fastmcp.json", &servers),
+        (false, LaneProtocol::Http) => crossing(&format!("{:?}", site.url)),
+        (false, LaneProtocol::Stdio) => crossing(&servers),
     }
 }
 
@@ -218,7 +220,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         MCP_PROXY,
         Package {
-            registry: Registry::Crates,
+            registry: PackageRegistry::Crates,
             name: "mcp-proxy",
             version: "0.6.0",
             folder: "mcp-proxy",
@@ -228,7 +230,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         SUPERGATEWAY,
         Package {
-            registry: Registry::Npm,
+            registry: PackageRegistry::Npm,
             name: "supergateway",
             version: "4.0.0",
             folder: "supergateway",
@@ -238,7 +240,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         MCP_PROXY_NPM,
         Package {
-            registry: Registry::Npm,
+            registry: PackageRegistry::Npm,
             name: "mcp-proxy",
             version: "6.7.19",
             folder: "mcp-proxy-npm",
@@ -248,7 +250,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         MCP_PROXY_PYTHON,
         Package {
-            registry: Registry::Pypi,
+            registry: PackageRegistry::Pypi,
             name: "mcp-proxy",
             version: "0.13.0",
             folder: "mcp-proxy-python",
@@ -258,7 +260,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         FASTMCP,
         Package {
-            registry: Registry::Pypi,
+            registry: PackageRegistry::Pypi,
             name: "fastmcp",
             version: "4.1.0",
             folder: "fastmcp",
@@ -268,7 +270,7 @@ const PEERS: [(&str, Package); 6] = [
     (
         MCP_REMOTE,
         Package {
-            registry: Registry::Npm,
+            registry: PackageRegistry::Npm,
             name: "mcp-remote",
             version: "0.15.1",
             folder: "mcp-remote",
@@ -279,7 +281,7 @@ const PEERS: [(&str, Package); 6] = [
 
 /// Builds and installs everything that is compared, and says what could not be.
 pub(super) fn build(
-    workshop: &Workshop,
+    workshop: &BuildFolder,
     creole: Option<&Path>,
 ) -> Result<(Vec<Contender>, Vec<String>), String> {
     let relay = workshop.build_bench("bare-relay", "bare-relay")?;
@@ -305,8 +307,8 @@ mod tests {
 
     use super::super::lanes::LANES;
     use super::{
-        BARE, CREOLE, Contender, DIRECT, FASTMCP, MCP_PROXY, MCP_PROXY_NPM, MCP_PROXY_PYTHON,
-        MCP_REMOTE, SUPERGATEWAY, Site, creole_configuration, server_configuration,
+        BARE, CREOLE, Contender, DIRECT, FASTMCP, GatewayAddresses, MCP_PROXY, MCP_PROXY_NPM,
+        MCP_PROXY_PYTHON, MCP_REMOTE, SUPERGATEWAY, creole_configuration, server_configuration,
     };
 
     #[test]
@@ -323,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_era_of_the_server_is_configured() {
-        let site = Site {
+        let site = GatewayAddresses {
             front: ([127, 0, 0, 1], 1).into(),
             url: "http://127.0.0.1:2/mcp",
             command: &["creole".to_owned(), "serve".to_owned()],

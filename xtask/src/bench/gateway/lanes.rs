@@ -4,12 +4,12 @@ use super::super::sample::Era;
 
 /// How something speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum LaneProtocol {
     Http,
     Stdio,
 }
 
-impl Way {
+impl LaneProtocol {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Http => "HTTP",
@@ -30,16 +30,16 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     /// How the client speaks to the gateway.
-    pub(super) front: Way,
+    pub(super) front: LaneProtocol,
     /// How the gateway speaks to the server.
-    pub(super) behind: Way,
+    pub(super) behind: LaneProtocol,
     /// The era of the client.
     pub(super) client: Era,
     /// The era in which the gateway speaks to the server.
     pub(super) server: Era,
 }
 
-const fn lane(front: Way, behind: Way, client: Era, server: Era) -> Lane {
+const fn lane(front: LaneProtocol, behind: LaneProtocol, client: Era, server: Era) -> Lane {
     Lane { front, behind, client, server }
 }
 
@@ -63,15 +63,15 @@ impl Lane {
 
 /// All that are measured: within an era, and across.
 pub(super) const LANES: [Lane; 11] = [
-    lane(Way::Http, Way::Http, Era::Legacy, Era::Legacy),
-    lane(Way::Http, Way::Http, Era::Modern, Era::Modern),
-    lane(Way::Http, Way::Http, Era::Legacy, Era::Modern),
-    lane(Way::Http, Way::Http, Era::Modern, Era::Legacy),
-    lane(Way::Http, Way::Stdio, Era::Legacy, Era::Legacy),
-    lane(Way::Http, Way::Stdio, Era::Modern, Era::Modern),
-    lane(Way::Http, Way::Stdio, Era::Legacy, Era::Modern),
-    lane(Way::Http, Way::Stdio, Era::Modern, Era::Legacy),
-    lane(Way::Stdio, Way::Http, Era::Legacy, Era::Legacy),
-    lane(Way::Stdio, Way::Http, Era::Modern, Era::Modern),
-    lane(Way::Stdio, Way::Http, Era::Legacy, Era::Modern),
+    lane(LaneProtocol::Http, LaneProtocol::Http, Era::Legacy, Era::Legacy),
+    lane(LaneProtocol::Http, LaneProtocol::Http, Era::Modern, Era::Modern),
+    lane(LaneProtocol::Http, LaneProtocol::Http, Era::Legacy, Era::Modern),
+    lane(LaneProtocol::Http, LaneProtocol::Http, Era::Modern, Era::Legacy),
+    lane(LaneProtocol::Http, LaneProtocol::Stdio, Era::Legacy, Era::Legacy),
+    lane(LaneProtocol::Http, LaneProtocol::Stdio, Era::Modern, Era::Modern),
+    lane(LaneProtocol::Http, LaneProtocol::Stdio, Era::Legacy, Era::Modern),
+    lane(LaneProtocol::Http, LaneProtocol::Stdio, Era::Modern, Era::Legacy),
+    lane(LaneProtocol::Stdio, LaneProtocol::Http, Era::Legacy, Era::Legacy),
+    lane(LaneProtocol::Stdio, LaneProtocol::Http, Era::Modern, Era::Modern),
+    lane(LaneProtocol::Stdio, LaneProtocol::Http, Era::Legacy, Era::Modern),
 ];

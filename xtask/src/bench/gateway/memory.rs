@@ -4,21 +4,21 @@ use std::path::Path;
 
 use super::super::figures::Figures;
 use super::super::sample::Driver;
-use super::behind::{Behind, free_address};
-use super::contenders::{BARE, CREOLE, Contender, Site};
-use super::lanes::{LANES, Lane, Way};
+use super::contenders::{BARE, CREOLE, Contender, GatewayAddresses};
+use super::lanes::{LANES, Lane, LaneProtocol};
+use super::upstream_process::{UpstreamProcess, free_address};
 
 /// How large the result is.
 pub(super) const SIZE: usize = 5_000_000;
 
 /// What one gateway held.
-pub(super) struct Held {
+pub(super) struct MemoryUse {
     pub(super) name: &'static str,
     pub(super) lane: Lane,
     figures: Figures,
 }
 
-impl Held {
+impl MemoryUse {
     /// The most that it held beyond what it holds when it does nothing, in sizes of the result.
     pub(super) fn sizes(&self) -> f64 {
         (self.figures.peak_memory() - self.figures.idle_memory()) * 1e6 / SIZE as f64
@@ -35,14 +35,16 @@ pub(super) fn take(
     contenders: &[Contender],
     driver: &Driver,
     program: &Path,
-) -> Result<Vec<Held>, String> {
+) -> Result<Vec<MemoryUse>, String> {
     let ours = contenders.iter().filter(|it| [BARE, CREOLE].contains(&it.name));
     let mut all = Vec::new();
     for contender in ours {
-        for lane in LANES.iter().filter(|lane| lane.front == Way::Http && lane.is_same_era()) {
+        for lane in
+            LANES.iter().filter(|lane| lane.front == LaneProtocol::Http && lane.is_same_era())
+        {
             if contender.takes(lane) {
                 let figures = sample(contender, lane, driver, program)?;
-                all.push(Held { name: contender.name, lane: *lane, figures });
+                all.push(MemoryUse { name: contender.name, lane: *lane, figures });
             }
         }
     }
@@ -56,11 +58,12 @@ fn sample(
     program: &Path,
 ) -> Result<Figures, String> {
     let size = SIZE.to_string();
-    let behind = Behind::start(program, &["large", "http", &size, "--"], driver)?;
+    let behind = UpstreamProcess::start(program, &["large", "http", &size, "--"], driver)?;
     let program = program.display().to_string();
     let command = [&program, "large", "stdio", &size, "--"].map(str::to_owned);
     let front = free_address()?;
-    let site = Site { front, url: &behind.url(), command: &command, folder: &driver.folder };
+    let site =
+        GatewayAddresses { front, url: &behind.url(), command: &command, folder: &driver.folder };
     let (gateway, arguments) = contender.command(lane, &site)?;
     let (core, front) = (driver.server_core(), front.to_string());
     let words = ["memory", lane.client.name(), &size, core, &front].map(str::to_owned);

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::build::{Workshop, tell};
+use super::super::build::{BuildFolder, tell};
 
 /// Where one is installed from.
 #[derive(Clone, Copy)]
-pub(super) enum Registry {
+pub(super) enum PackageRegistry {
     Crates,
     Npm,
     Pypi,
@@ -16,7 +16,7 @@ pub(super) enum Registry {
 
 /// A package of a registry.
 pub(super) struct Package {
-    pub(super) registry: Registry,
+    pub(super) registry: PackageRegistry,
     pub(super) name: &'static str,
     pub(super) version: &'static str,
     /// The folder that it is installed to.
@@ -27,7 +27,7 @@ pub(super) struct Package {
 
 impl Package {
     /// Installs it unless it is there, and gives the path of what is run.
-    pub(super) fn install(&self, workshop: &Workshop) -> Result<PathBuf, String> {
+    pub(super) fn install(&self, workshop: &BuildFolder) -> Result<PathBuf, String> {
         let folder = workshop.scratch().join("peers").join(self.folder);
         let program = folder.join(self.program);
         if !program.exists() {
@@ -47,19 +47,19 @@ impl Package {
         let explain = |error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(explain)?;
         match self.registry {
-            Registry::Crates => {
+            PackageRegistry::Crates => {
                 let package = format!("{}@{}", self.name, self.version);
                 let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
                 cargo.args(["install", "--quiet", "--locked", &package, "--root"]).arg(folder);
                 run(cargo.arg("--target-dir").arg(folder.join("target")))
             }
-            Registry::Npm => {
+            PackageRegistry::Npm => {
                 let package = format!("{}@{}", self.name, self.version);
                 let mut npm = Command::new("npm");
                 npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
                 run(npm.arg(folder).arg(package))
             }
-            Registry::Pypi => {
+            PackageRegistry::Pypi => {
                 run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
                 let package = format!("{}=={}", self.name, self.version);
                 run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", &package]))

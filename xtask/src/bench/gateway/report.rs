@@ -11,8 +11,8 @@ use super::super::statistics::{Spread, median, paired};
 use super::contenders::{BARE, CREOLE, Contender, DIRECT};
 use super::lanes::{LANES, Lane};
 use super::memory::SIZE;
-use super::sample::Measurements;
-use super::{Plan, targets};
+use super::sample::GatewayMeasurements;
+use super::{GatewayBenchPlan, targets};
 
 /// What the words of the tables mean.
 const NOTES: &str = "\
@@ -25,11 +25,11 @@ CPU, RSS  of the gateway's own process; its server shares the core, which lowers
 
 /// The whole report of `bench gateway`.
 pub(super) fn write(
-    plan: &Plan,
+    plan: &GatewayBenchPlan,
     driver: &Driver,
     contenders: &[Contender],
     missing: &[String],
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
     took: Duration,
 ) -> String {
     let mut text = String::new();
@@ -48,9 +48,9 @@ pub(super) fn write(
 
 fn write_head(
     text: &mut String,
-    plan: &Plan,
+    plan: &GatewayBenchPlan,
     driver: &Driver,
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
     took: Duration,
 ) -> std::fmt::Result {
     writeln!(text, "gateways: tools/call of `echo` with a 16-byte message\n")?;
@@ -80,7 +80,7 @@ fn write_head(
 fn write_table(
     text: &mut String,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
 ) -> std::fmt::Result {
     for lane in LANES {
         let [one, many] = lane.front.widths();
@@ -113,7 +113,7 @@ fn write_row(
     text: &mut String,
     name: &str,
     lane: Lane,
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
 ) -> std::fmt::Result {
     let [one, many] = lane.front.widths();
     let of = |width, figure| median(measurements.figures(name, lane, width, figure));
@@ -135,13 +135,13 @@ fn write_row(
 }
 
 /// Calls per second as a share of those without a gateway.
-fn kept(measurements: &Measurements, name: &str, lane: Lane) -> f64 {
+fn kept(measurements: &GatewayMeasurements, name: &str, lane: Lane) -> f64 {
     let through = targets::widest(measurements, name, lane, Figures::per_second);
     let direct = targets::widest(measurements, DIRECT, lane.within_era(), Figures::per_second);
     paired(&through, &direct, |through, direct| through / direct).median
 }
 
-fn write_memory(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_memory(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     let megabytes = SIZE as f64 / 1e6;
     writeln!(text, "the most held while a result of {megabytes} MB passes, beyond what is idle")?;
     for held in &measurements.held {
@@ -159,7 +159,7 @@ fn write_memory(text: &mut String, measurements: &Measurements) -> std::fmt::Res
 fn write_ratios(
     text: &mut String,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
 ) -> std::fmt::Result {
     writeln!(text, "CPU per call as a ratio, paired within a repetition: median (lowest-highest)")?;
     for lane in LANES {
@@ -178,7 +178,7 @@ fn write_ratios(
 }
 
 /// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
-fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_noise(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     let factors = LANES.map(|lane| {
         let spread = Spread::of(targets::widest(measurements, BARE, lane, Figures::processor));
         spread.highest / spread.lowest
@@ -189,7 +189,7 @@ fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Resu
     writeln!(text, "noise     the bare relay's own CPU varied by up to x{factor:.2}{advice}\n")
 }
 
-fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_targets(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     writeln!(text, "targets (a miss fails no command, machines are noisy)")?;
     for verdict in targets::verdicts(measurements) {
         let word = if verdict.met { "met" } else { "MISSED" };

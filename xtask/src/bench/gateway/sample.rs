@@ -5,21 +5,21 @@ use std::path::Path;
 
 use super::super::figures::Figures;
 use super::super::sample::Driver;
-use super::Plan;
-use super::behind::{Behind, free_address};
-use super::contenders::{Contender, DIRECT, Site, server_configuration};
-use super::lanes::{Lane, Way};
-use super::memory::Held;
+use super::GatewayBenchPlan;
+use super::contenders::{Contender, DIRECT, GatewayAddresses, server_configuration};
+use super::lanes::{Lane, LaneProtocol};
+use super::memory::MemoryUse;
+use super::upstream_process::{UpstreamProcess, free_address};
 
 /// What is needed to take samples.
-pub(super) struct Workplace<'a> {
-    pub(super) plan: &'a Plan,
+pub(super) struct SampleContext<'a> {
+    pub(super) plan: &'a GatewayBenchPlan,
     pub(super) driver: &'a Driver,
     /// What stands behind the gateways.
     pub(super) creole: &'a Path,
 }
 
-impl Workplace<'_> {
+impl SampleContext<'_> {
     /// Takes one sample of a fresh gateway before a fresh server.
     pub(super) fn take(
         &self,
@@ -32,8 +32,8 @@ impl Workplace<'_> {
         fs::write(&file, server_configuration(lane)).map_err(told)?;
         let file = file.display().to_string();
         let words = ["serve", &file, "--http", "127.0.0.1:0"];
-        let behind = Behind::start(self.creole, &words, self.driver)?;
-        let site = Site {
+        let behind = UpstreamProcess::start(self.creole, &words, self.driver)?;
+        let site = GatewayAddresses {
             front: free_address()?,
             url: &behind.url(),
             command: &[self.creole.display().to_string(), "serve".to_owned(), file],
@@ -43,7 +43,7 @@ impl Workplace<'_> {
         let is_direct = contender.name == DIRECT;
         // Without a gateway the client speaks to the server as the gateway would.
         let front = if is_direct { lane.behind } else { lane.front };
-        if is_direct && front == Way::Http {
+        if is_direct && front == LaneProtocol::Http {
             arguments.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
         }
         let words = self.words(contender, lane, front, width, &site);
@@ -56,9 +56,9 @@ impl Workplace<'_> {
         &self,
         contender: &Contender,
         lane: &Lane,
-        front: Way,
+        front: LaneProtocol,
         width: usize,
-        site: &Site<'_>,
+        site: &GatewayAddresses<'_>,
     ) -> Vec<String> {
         let era = lane.client.name().to_owned();
         let tool = contender.tool().to_owned();
@@ -67,13 +67,15 @@ impl Workplace<'_> {
             [self.plan.warmup(contender), self.plan.measure].map(|it| it.as_millis().to_string());
         let core = self.driver.server_core().to_owned();
         let mut words = match (front, contender.name) {
-            (Way::Stdio, _) => vec!["load".to_owned(), era, width],
-            (Way::Http, DIRECT) => vec!["http".to_owned(), era, tool, width, "0".to_owned()],
-            (Way::Http, _) => vec!["relay".to_owned(), era, tool, width],
+            (LaneProtocol::Stdio, _) => vec!["load".to_owned(), era, width],
+            (LaneProtocol::Http, DIRECT) => {
+                vec!["http".to_owned(), era, tool, width, "0".to_owned()]
+            }
+            (LaneProtocol::Http, _) => vec!["relay".to_owned(), era, tool, width],
         };
         words.extend(times);
         words.push(core);
-        if front == Way::Http && contender.name != DIRECT {
+        if front == LaneProtocol::Http && contender.name != DIRECT {
             words.push(format!("{}{}", site.front, contender.path()));
         }
         words
@@ -82,13 +84,13 @@ impl Workplace<'_> {
 
 /// All samples of a run.
 #[derive(Default)]
-pub(super) struct Measurements {
-    rows: Vec<Row>,
+pub(super) struct GatewayMeasurements {
+    rows: Vec<GatewayRow>,
     /// What gateways held while a large result passed.
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<MemoryUse>,
 }
 
-struct Row {
+struct GatewayRow {
     name: &'static str,
     lane: Lane,
     width: usize,
@@ -96,12 +98,13 @@ struct Row {
     samples: Vec<Figures>,
 }
 
-impl Measurements {
+impl GatewayMeasurements {
     pub(super) fn add(&mut self, name: &'static str, lane: Lane, width: usize, figures: Figures) {
-        let known = |row: &&mut Row| row.name == name && row.lane == lane && row.width == width;
+        let known =
+            |row: &&mut GatewayRow| row.name == name && row.lane == lane && row.width == width;
         match self.rows.iter_mut().find(known) {
             Some(row) => row.samples.push(figures),
-            None => self.rows.push(Row { name, lane, width, samples: vec![figures] }),
+            None => self.rows.push(GatewayRow { name, lane, width, samples: vec![figures] }),
         }
     }
 
@@ -113,7 +116,7 @@ impl Measurements {
         width: usize,
         figure: fn(&Figures) -> f64,
     ) -> Vec<f64> {
-        let known = |row: &&Row| row.name == name && row.lane == lane && row.width == width;
+        let known = |row: &&GatewayRow| row.name == name && row.lane == lane && row.width == width;
         let row = self.rows.iter().find(known);
         row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
     }

@@ -3,11 +3,11 @@
 use super::super::figures::Figures;
 use super::super::statistics::{Spread, paired};
 use super::contenders::{BARE, CREOLE, DIRECT, MCP_PROXY, MCP_REMOTE};
-use super::lanes::{LANES, Lane, Way};
-use super::sample::Measurements;
+use super::lanes::{LANES, Lane, LaneProtocol};
+use super::sample::GatewayMeasurements;
 
 /// One target, checked.
-pub(super) struct Verdict {
+pub(super) struct GatewayTarget {
     pub(super) lane: Lane,
     pub(super) wording: &'static str,
     pub(super) measured: String,
@@ -15,39 +15,39 @@ pub(super) struct Verdict {
 }
 
 /// The most processor time per call that creole may use, as a share of another gateway's.
-struct Share {
-    front: Way,
-    behind: Way,
+struct GatewayCpuShare {
+    front: LaneProtocol,
+    behind: LaneProtocol,
     of: &'static str,
     at_most: f64,
     wording: &'static str,
 }
 
-const SHARES: [Share; 4] = [
-    Share {
-        front: Way::Http,
-        behind: Way::Http,
+const SHARES: [GatewayCpuShare; 4] = [
+    GatewayCpuShare {
+        front: LaneProtocol::Http,
+        behind: LaneProtocol::Http,
         of: BARE,
         at_most: 1.5,
         wording: "CPU at most 1.5 x bare relay",
     },
-    Share {
-        front: Way::Http,
-        behind: Way::Http,
+    GatewayCpuShare {
+        front: LaneProtocol::Http,
+        behind: LaneProtocol::Http,
         of: MCP_PROXY,
         at_most: 0.25,
         wording: "CPU at most 1/4 of the mcp-proxy crate",
     },
-    Share {
-        front: Way::Http,
-        behind: Way::Stdio,
+    GatewayCpuShare {
+        front: LaneProtocol::Http,
+        behind: LaneProtocol::Stdio,
         of: MCP_PROXY,
         at_most: 0.25,
         wording: "CPU at most 1/4 of the mcp-proxy crate",
     },
-    Share {
-        front: Way::Stdio,
-        behind: Way::Http,
+    GatewayCpuShare {
+        front: LaneProtocol::Stdio,
+        behind: LaneProtocol::Http,
         of: MCP_REMOTE,
         at_most: 1.0 / 40.0,
         wording: "CPU at most 1/40 of mcp-remote",
@@ -64,7 +64,7 @@ const ACROSS_ALLOWANCE: f64 = 1.3;
 const HELD_ALLOWANCE: f64 = 2.0;
 
 /// Checks every target that this benchmark can check.
-pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
+pub(super) fn verdicts(measurements: &GatewayMeasurements) -> Vec<GatewayTarget> {
     let mut verdicts = Vec::new();
     for lane in LANES {
         let shares = SHARES.iter().filter(|it| it.front == lane.front && it.behind == lane.behind);
@@ -74,7 +74,7 @@ pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
             verdicts.extend(verdict(lane, share.wording, ratio, share.at_most, shown));
         }
         let added = added(measurements, CREOLE, lane, Figures::middle).median;
-        if lane.front == Way::Http {
+        if lane.front == LaneProtocol::Http {
             let wording = "adds less than 60 µs to the p50 at one connection";
             let shown = format!("{added:.0} µs");
             verdicts.extend(verdict(lane, wording, added, ADDED_ALLOWANCE, shown));
@@ -97,7 +97,7 @@ pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
 
 /// One figure of every repetition under the most load.
 pub(super) fn widest(
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
     name: &str,
     lane: Lane,
     figure: fn(&Figures) -> f64,
@@ -107,14 +107,14 @@ pub(super) fn widest(
 
 /// Creole's processor time as a share of another gateway's, paired within a repetition; not a number
 /// where one of them was not measured.
-pub(super) fn processor_ratio(measurements: &Measurements, of: &str, lane: Lane) -> Spread {
+pub(super) fn processor_ratio(measurements: &GatewayMeasurements, of: &str, lane: Lane) -> Spread {
     let figures = |name| widest(measurements, name, lane, Figures::processor);
     paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
 }
 
 /// What a gateway adds to a figure at one call at a time; the server alone is asked in the client's era.
 pub(super) fn added(
-    measurements: &Measurements,
+    measurements: &GatewayMeasurements,
     name: &str,
     lane: Lane,
     figure: fn(&Figures) -> f64,
@@ -130,9 +130,9 @@ fn verdict(
     measured: f64,
     at_most: f64,
     shown: String,
-) -> Option<Verdict> {
+) -> Option<GatewayTarget> {
     let met = measured <= at_most;
-    (!measured.is_nan()).then_some(Verdict { lane, wording, measured: shown, met })
+    (!measured.is_nan()).then_some(GatewayTarget { lane, wording, measured: shown, met })
 }
 
 #[cfg(test)]
@@ -140,10 +140,10 @@ mod tests {
     use super::super::super::figures::Figures;
     use super::super::contenders::{BARE, CREOLE, DIRECT};
     use super::super::lanes::{LANES, Lane};
-    use super::super::sample::Measurements;
+    use super::super::sample::GatewayMeasurements;
     use super::verdicts;
 
-    fn add(to: &mut Measurements, name: &'static str, lane: Lane, cost: u32) {
+    fn add(to: &mut GatewayMeasurements, name: &'static str, lane: Lane, cost: u32) {
         let text = format!(
             "answered 1\nprocessor_nanoseconds {}\nmiddle_nanoseconds {}\n",
             cost * 1000,
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    fn met(measurements: &Measurements, lane: Lane, words: &str) -> Option<bool> {
+    fn met(measurements: &GatewayMeasurements, lane: Lane, words: &str) -> Option<bool> {
         let verdicts = verdicts(measurements);
         let mut found = verdicts.iter().filter(|it| it.lane == lane && it.wording.contains(words));
         found.next().map(|verdict| verdict.met)
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_or_missed_or_not_measured() {
-        let mut measurements = Measurements::default();
+        let mut measurements = GatewayMeasurements::default();
         let (same, across) = (LANES[0], LANES[2]);
         for (name, lane, cost) in
             [(DIRECT, same, 30), (BARE, same, 20), (CREOLE, same, 40), (CREOLE, across, 50)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::build::Workshop;
+use super::super::build::BuildFolder;
 use super::super::sample::Era;
 use super::sample::{MANY_TOOLS, Measure, TOOLS_IN_LIST};
 
@@ -97,7 +97,10 @@ impl Contender {
 }
 
 /// Builds everything that is compared. The bare responder comes first, creole last.
-pub(super) fn build(workshop: &Workshop, creole: Option<&Path>) -> Result<Vec<Contender>, String> {
+pub(super) fn build(
+    workshop: &BuildFolder,
+    creole: Option<&Path>,
+) -> Result<Vec<Contender>, String> {
     let bare = Server::new(&workshop.build_bench("bare-http", "bare-http")?, &[]);
     let rmcp = workshop.build_bench("rmcp-http", "rmcp-http")?;
     let rmcp_json = Server::new(&rmcp, &["json"]);

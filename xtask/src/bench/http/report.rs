@@ -7,8 +7,8 @@ use super::super::report::{NOISY, grouped, machine, or_dash, write_cores};
 use super::super::sample::{Driver, Era};
 use super::super::statistics::{Spread, median};
 use super::contenders::{BARE, CREOLE, Contender};
-use super::sample::{CONNECTIONS, Figures, Measure, Measurements, TOOLS_IN_LIST};
-use super::{Plan, targets};
+use super::sample::{CONNECTIONS, Figures, HttpMeasurements, Measure, TOOLS_IN_LIST};
+use super::{HttpBenchPlan, targets};
 
 /// What the words of the tables mean.
 const NOTES: &str = "\
@@ -18,10 +18,10 @@ lists     creole's list is that of bench/creole-many-tools, the library with so 
 
 /// The whole report of `bench http`.
 pub(super) fn write(
-    plan: &Plan,
+    plan: &HttpBenchPlan,
     contenders: &[Contender],
     driver: &Driver,
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
     took: Duration,
 ) -> String {
     let mut text = String::new();
@@ -40,9 +40,9 @@ pub(super) fn write(
 
 fn write_head(
     text: &mut String,
-    plan: &Plan,
+    plan: &HttpBenchPlan,
     driver: &Driver,
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
     took: Duration,
 ) -> std::fmt::Result {
     writeln!(text, "HTTP/1.1 on the loopback: tools/call of `echo` with a 16-byte message\n")?;
@@ -77,7 +77,7 @@ fn write_servers(text: &mut String, contenders: &[Contender]) -> std::fmt::Resul
 fn write_calls(
     text: &mut String,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
 ) -> std::fmt::Result {
     writeln!(
         text,
@@ -129,7 +129,7 @@ fn write_calls(
 }
 
 /// What a call costs when more is done for it, or when there is more of everything.
-fn write_additions(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_additions(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     writeln!(
         text,
         "{:22}{:8}{:>16}{:>24}",
@@ -160,7 +160,7 @@ fn write_additions(text: &mut String, measurements: &Measurements) -> std::fmt::
 fn write_lists(
     text: &mut String,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
 ) -> std::fmt::Result {
     writeln!(
         text,
@@ -193,9 +193,9 @@ fn write_lists(
 
 fn write_idle(
     text: &mut String,
-    plan: &Plan,
+    plan: &HttpBenchPlan,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
 ) -> std::fmt::Result {
     writeln!(
         text,
@@ -240,7 +240,7 @@ fn write_idle(
 fn write_ratios(
     text: &mut String,
     contenders: &[Contender],
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
 ) -> std::fmt::Result {
     writeln!(
         text,
@@ -265,7 +265,7 @@ fn write_ratios(
 }
 
 /// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
-fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_noise(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     let measures = [Measure::OneConnection, Measure::Connections, Measure::List];
     let factors = Era::ALL.into_iter().flat_map(|era| {
         measures.map(|measure| {
@@ -280,7 +280,7 @@ fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Resu
     writeln!(text, "noise     the bare responder's own CPU varied by up to x{factor:.2}{advice}\n")
 }
 
-fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
+fn write_targets(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     writeln!(
         text,
         "targets at {CONNECTIONS} connections (a miss fails no command, machines are noisy)"

@@ -2,7 +2,7 @@
 
 pub(super) use super::super::figures::Figures;
 use super::super::sample::{Driver, Era};
-use super::Plan;
+use super::HttpBenchPlan;
 use super::contenders::{KEY, Server};
 
 /// Connections under load.
@@ -72,7 +72,7 @@ impl Measure {
 
 /// Takes one sample of a fresh server.
 pub(super) fn take(
-    plan: &Plan,
+    plan: &HttpBenchPlan,
     driver: &Driver,
     server: Server,
     era: Era,
@@ -84,7 +84,7 @@ pub(super) fn take(
     Ok(Figures::of(&text))
 }
 
-fn words(plan: &Plan, core: &str, era: Era, measure: Measure) -> Vec<String> {
+fn words(plan: &HttpBenchPlan, core: &str, era: Era, measure: Measure) -> Vec<String> {
     let era = era.name().to_owned();
     let core = core.to_owned();
     if measure.is_idle() {
@@ -107,11 +107,11 @@ fn words(plan: &Plan, core: &str, era: Era, measure: Measure) -> Vec<String> {
 
 /// All samples of a run.
 #[derive(Default)]
-pub(super) struct Measurements {
-    rows: Vec<Row>,
+pub(super) struct HttpMeasurements {
+    rows: Vec<HttpRow>,
 }
 
-struct Row {
+struct HttpRow {
     name: &'static str,
     era: Era,
     measure: Measure,
@@ -119,12 +119,13 @@ struct Row {
     samples: Vec<Figures>,
 }
 
-impl Measurements {
+impl HttpMeasurements {
     pub(super) fn add(&mut self, name: &'static str, era: Era, measure: Measure, figures: Figures) {
-        let known = |row: &&mut Row| row.name == name && row.era == era && row.measure == measure;
+        let known =
+            |row: &&mut HttpRow| row.name == name && row.era == era && row.measure == measure;
         match self.rows.iter_mut().find(known) {
             Some(row) => row.samples.push(figures),
-            None => self.rows.push(Row { name, era, measure, samples: vec![figures] }),
+            None => self.rows.push(HttpRow { name, era, measure, samples: vec![figures] }),
         }
     }
 
@@ -136,7 +137,7 @@ impl Measurements {
         measure: Measure,
         figure: fn(&Figures) -> f64,
     ) -> Vec<f64> {
-        let known = |row: &&Row| row.name == name && row.era == era && row.measure == measure;
+        let known = |row: &&HttpRow| row.name == name && row.era == era && row.measure == measure;
         let row = self.rows.iter().find(known);
         row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
     }
@@ -152,12 +153,12 @@ impl Measurements {
 mod tests {
     use super::super::super::Options;
     use super::super::super::sample::Era;
-    use super::super::Plan;
-    use super::{Figures, Measure, Measurements, words};
+    use super::super::HttpBenchPlan;
+    use super::{Figures, HttpMeasurements, Measure, words};
 
     #[test]
     fn the_driver_is_asked_for_what_is_measured() {
-        let plan = Plan::of(&Options { quick: true, ..Options::default() });
+        let plan = HttpBenchPlan::of(&Options { quick: true, ..Options::default() });
         let said = |measure| words(&plan, "0", Era::Legacy, measure).join(" ");
         assert_eq!(said(Measure::OneConnection), "http legacy echo 1 0 50 250 0");
         assert_eq!(said(Measure::List), "http legacy list:1000 1 0 50 250 0");
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn repetitions_of_one_server_stay_together() {
-        let mut measurements = Measurements::default();
+        let mut measurements = HttpMeasurements::default();
         for value in ["messages 1", "messages 2"] {
             let figures = Figures::of(value);
             measurements.add("a", Era::Modern, Measure::List, figures);

@@ -3,10 +3,10 @@
 use super::super::sample::Era;
 use super::super::statistics::{Spread, median, paired};
 use super::contenders::{BARE, CREOLE, RMCP, RMCP_JSON, TOWER_MCP};
-use super::sample::{Figures, Measure, Measurements};
+use super::sample::{Figures, HttpMeasurements, Measure};
 
 /// One target, checked.
-pub(super) struct Verdict {
+pub(super) struct HttpTarget {
     pub(super) era: Era,
     pub(super) wording: String,
     pub(super) measured: String,
@@ -14,7 +14,7 @@ pub(super) struct Verdict {
 }
 
 /// The most processor time per request that creole may use, as a share of another server's.
-struct Share {
+struct HttpCpuShare {
     era: Era,
     measure: Measure,
     of: &'static str,
@@ -28,11 +28,11 @@ const fn share(
     of: &'static str,
     at_most: f64,
     wording: &'static str,
-) -> Share {
-    Share { era, measure, of, at_most, wording }
+) -> HttpCpuShare {
+    HttpCpuShare { era, measure, of, at_most, wording }
 }
 
-const SHARES: [Share; 8] = [
+const SHARES: [HttpCpuShare; 8] = [
     share(Era::Modern, Measure::Connections, BARE, 1.4, "call: CPU at most 1.4 x bare hyper"),
     share(
         Era::Modern,
@@ -74,7 +74,7 @@ const SHARES: [Share; 8] = [
 ];
 
 /// The most of something that creole may hold.
-struct Most {
+struct MaxHeld {
     measure: Measure,
     figure: fn(&Figures) -> f64,
     under: f64,
@@ -82,36 +82,36 @@ struct Most {
     wording: &'static str,
 }
 
-const MOST: [Most; 5] = [
-    Most {
+const MOST: [MaxHeld; 5] = [
+    MaxHeld {
         measure: Measure::Connections,
         figure: Figures::idle_memory,
         under: 8.0,
         unit: "MB",
         wording: "RSS idle under 8 MB",
     },
-    Most {
+    MaxHeld {
         measure: Measure::Connections,
         figure: Figures::peak_memory,
         under: 12.0,
         unit: "MB",
         wording: "RSS at 32 connections under 12 MB",
     },
-    Most {
+    MaxHeld {
         measure: Measure::Streams,
         figure: Figures::each,
         under: 10.0,
         unit: "KB",
         wording: "an idle stream: at most 10 KB",
     },
-    Most {
+    MaxHeld {
         measure: Measure::Streams,
         figure: memory_of_ten_thousand,
         under: 100.0,
         unit: "MB",
         wording: "10,000 idle streams: within 100 MB",
     },
-    Most {
+    MaxHeld {
         measure: Measure::Sessions,
         figure: Figures::each,
         under: 4.0,
@@ -139,7 +139,7 @@ pub(super) const UNCHECKED: &str =
     "metrics add at most 10 % (there are none); cost does not grow with upstreams";
 
 /// Checks every target that this benchmark can check.
-pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
+pub(super) fn verdicts(measurements: &HttpMeasurements) -> Vec<HttpTarget> {
     let mut verdicts = Vec::new();
     for era in Era::ALL {
         let shares = SHARES.iter().filter(|share| share.era == era);
@@ -154,7 +154,7 @@ pub(super) fn verdicts(measurements: &Measurements) -> Vec<Verdict> {
 /// Creole's processor time as a share of another server's, paired within a repetition; not a number
 /// where one of them was not measured.
 pub(super) fn processor_ratio(
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
     of: &str,
     era: Era,
     measure: Measure,
@@ -163,19 +163,19 @@ pub(super) fn processor_ratio(
     paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
 }
 
-fn share_verdict(share: &Share, measurements: &Measurements) -> Option<Verdict> {
+fn share_verdict(share: &HttpCpuShare, measurements: &HttpMeasurements) -> Option<HttpTarget> {
     let ratio = processor_ratio(measurements, share.of, share.era, share.measure).median;
     verdict(share.era, share.wording, ratio, share.at_most, |ratio| format!("{ratio:.3}"))
 }
 
-fn most_verdict(most: &Most, measurements: &Measurements, era: Era) -> Option<Verdict> {
+fn most_verdict(most: &MaxHeld, measurements: &HttpMeasurements, era: Era) -> Option<HttpTarget> {
     let measured = median(measurements.figures(CREOLE, era, most.measure, most.figure));
     verdict(era, most.wording, measured, most.under, |it| format!("{it:.1} {}", most.unit))
 }
 
 /// Creole's processor time with something and without it, paired within a repetition.
 pub(super) fn growth(
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
     era: Era,
     with: Measure,
     without: Measure,
@@ -186,9 +186,9 @@ pub(super) fn growth(
 
 fn growth_verdict(
     (with, without, wording): &(Measure, Measure, &'static str),
-    measurements: &Measurements,
+    measurements: &HttpMeasurements,
     era: Era,
-) -> Option<Verdict> {
+) -> Option<HttpTarget> {
     let ratio = growth(measurements, era, *with, *without).median;
     verdict(era, wording, ratio, GROWTH_ALLOWANCE, |ratio| format!("x {ratio:.3}"))
 }
@@ -199,8 +199,8 @@ fn verdict(
     measured: f64,
     at_most: f64,
     show: impl Fn(f64) -> String,
-) -> Option<Verdict> {
-    (!measured.is_nan()).then(|| Verdict {
+) -> Option<HttpTarget> {
+    (!measured.is_nan()).then(|| HttpTarget {
         era,
         wording: wording.to_owned(),
         measured: show(measured),
@@ -212,7 +212,7 @@ fn verdict(
 mod tests {
     use super::super::super::sample::Era;
     use super::super::contenders::{BARE, CREOLE};
-    use super::super::sample::{Figures, Measure, Measurements};
+    use super::super::sample::{Figures, HttpMeasurements, Measure};
     use super::verdicts;
 
     fn figures(processor: u32) -> Figures {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     /// Whether the target of this era with these words is met.
-    fn met(measurements: &Measurements, era: Era, words: &str) -> Option<bool> {
+    fn met(measurements: &HttpMeasurements, era: Era, words: &str) -> Option<bool> {
         let verdicts = verdicts(measurements);
         let mut found = verdicts.iter().filter(|it| it.era == era && it.wording.contains(words));
         found.next().map(|verdict| verdict.met)
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_share_is_met_or_missed_or_not_measured() {
-        let mut measurements = Measurements::default();
+        let mut measurements = HttpMeasurements::default();
         measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
         measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(14));
         assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(true));
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(met(&measurements, Era::Modern, "RSS idle"), Some(true));
         assert_eq!(met(&measurements, Era::Modern, "under 12 MB"), Some(false));
 
-        let mut measurements = Measurements::default();
+        let mut measurements = HttpMeasurements::default();
         measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
         measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(15));
         assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(false));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_stream_and_a_session_have_their_own_limits() {
-        let mut measurements = Measurements::default();
+        let mut measurements = HttpMeasurements::default();
         measurements.add(CREOLE, Era::Legacy, Measure::Streams, figures(9));
         measurements.add(CREOLE, Era::Legacy, Measure::Sessions, figures(9));
         assert_eq!(met(&measurements, Era::Legacy, "idle stream:"), Some(true));
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_call_may_not_grow_with_what_surrounds_it() {
-        let mut measurements = Measurements::default();
+        let mut measurements = HttpMeasurements::default();
         measurements.add(CREOLE, Era::Modern, Measure::FewTools, figures(100));
         measurements.add(CREOLE, Era::Modern, Measure::ManyTools, figures(120));
         assert_eq!(met(&measurements, Era::Modern, "10,000 tools"), Some(false));

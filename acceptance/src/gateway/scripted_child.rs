@@ -1,7 +1,7 @@
 //! Children of a gateway that do what a test says, and show the test all that they are told.
 //!
-//! The binary `puppet` is such a child: it hands its standard streams to a [`Puppeteer`]. What every server has
-//! to answer, such as the handshake and the lists, is answered here; all else is [`Heard`] by the test.
+//! The binary `puppet` is such a child: it hands its standard streams to a [`ScriptedChildren`]. What every server has
+//! to answer, such as the handshake and the lists, is answered here; all else is [`ReceivedMessage`] by the test.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What every puppet of a test answers by itself, by method: results, or errors with a code.
 #[derive(Clone, Debug)]
-pub struct Show(HashMap<String, Value>);
+pub struct ScriptedReplies(HashMap<String, Value>);
 
-impl Show {
+impl ScriptedReplies {
     /// A server of the handshake era with this revision, these capabilities and these tools.
     #[must_use]
     pub fn new(version: &str, capabilities: Value, tools: &[&str]) -> Self {
@@ -71,34 +71,34 @@ impl Show {
 }
 
 /// Holds the strings of all children.
-pub struct Puppeteer {
+pub struct ScriptedChildren {
     port: String,
-    heard: Receiver<Heard>,
-    children: Arc<Mutex<Vec<Puppet>>>,
+    heard: Receiver<ReceivedMessage>,
+    children: Arc<Mutex<Vec<ScriptedChild>>>,
 }
 
 /// A message that a child was told.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ReceivedMessage {
     /// The child.
-    pub by: Puppet,
+    pub by: ScriptedChild,
     /// The message.
     pub message: Value,
 }
 
 /// One child.
 #[derive(Clone, Debug)]
-pub struct Puppet {
+pub struct ScriptedChild {
     /// Its process.
     pub pid: u32,
     strings: Arc<Mutex<TcpStream>>,
     told: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Puppeteer {
+impl ScriptedChildren {
     /// Waits for children, which all show the same.
     #[must_use]
-    pub fn new(show: Show) -> Self {
+    pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").to_string();
         let (hears, heard) = channel();
@@ -122,7 +122,7 @@ impl Puppeteer {
 
     /// The next message that the test has to deal with, which must have this method.
     #[track_caller]
-    pub fn hears(&self, method: &str) -> Heard {
+    pub fn hears(&self, method: &str) -> ReceivedMessage {
         let heard = self.next();
         assert_eq!(heard.message["method"], method, "{}", heard.message);
         heard
@@ -130,7 +130,7 @@ impl Puppeteer {
 
     /// The next message that the test has to deal with.
     #[track_caller]
-    pub fn next(&self) -> Heard {
+    pub fn next(&self) -> ReceivedMessage {
         match self.heard.recv_timeout(PATIENCE) {
             Ok(heard) => heard,
             Err(RecvTimeoutError::Timeout) => panic!("no child was told anything"),
@@ -139,18 +139,18 @@ impl Puppeteer {
     }
 
     /// The next message, if one comes soon.
-    pub fn within(&self, wait: Duration) -> Option<Heard> {
+    pub fn within(&self, wait: Duration) -> Option<ReceivedMessage> {
         self.heard.recv_timeout(wait).ok()
     }
 
     /// All children that there were.
     #[must_use]
-    pub fn children(&self) -> Vec<Puppet> {
+    pub fn children(&self) -> Vec<ScriptedChild> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Heard {
+impl ReceivedMessage {
     /// Answers with a result.
     pub fn result(&self, result: Value) {
         self.by.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}));
@@ -168,7 +168,7 @@ impl Heard {
     }
 }
 
-impl Puppet {
+impl ScriptedChild {
     /// Has it say a message.
     pub fn says(&self, message: &Value) {
         self.writes(&format!("{message}\n"));
@@ -215,11 +215,17 @@ impl Puppet {
 }
 
 /// Listens to one child until it ends.
-fn hold(strings: TcpStream, show: &Show, hears: &Sender<Heard>, known: &Mutex<Vec<Puppet>>) {
+fn hold(
+    strings: TcpStream,
+    show: &ScriptedReplies,
+    hears: &Sender<ReceivedMessage>,
+    known: &Mutex<Vec<ScriptedChild>>,
+) {
     let Ok(reading) = strings.try_clone() else { return };
     let mut lines = BufReader::new(reading).lines().map_while(Result::ok);
     let Some(pid) = lines.next().and_then(|line| line.parse().ok()) else { return };
-    let puppet = Puppet { pid, strings: Arc::new(Mutex::new(strings)), told: Arc::default() };
+    let puppet =
+        ScriptedChild { pid, strings: Arc::new(Mutex::new(strings)), told: Arc::default() };
     known.lock().unwrap_or_else(PoisonError::into_inner).push(puppet.clone());
     for line in lines {
         let message: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
@@ -227,7 +233,7 @@ fn hold(strings: TcpStream, show: &Show, hears: &Sender<Heard>, known: &Mutex<Ve
         match show.answer(&message) {
             Some(Value::Null) => {}
             Some(answer) => puppet.says(&answer),
-            None => _ = hears.send(Heard { by: puppet.clone(), message }),
+            None => _ = hears.send(ReceivedMessage { by: puppet.clone(), message }),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 /// A generator of numbers (SplitMix64), good enough for delays and for nonces that nobody attacks.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     /// The seed in the variable `LOAD_SEED`, or a new one. A test prints it.
     #[must_use]
     pub fn seed() -> u64 {

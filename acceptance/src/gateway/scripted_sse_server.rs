@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Show;
+use super::ScriptedReplies;
 
 /// How long a test waits for anything: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The streams that are open, by number.
 type Streams = Arc<Mutex<HashMap<usize, TcpStream>>>;
 
-/// A server whose answers all come on the stream that a client opened first. What a [`Show`] answers it answers by
-/// itself, all else is a [`Message`].
-pub struct OldSite {
+/// A server whose answers all come on the stream that a client opened first. What a [`ScriptedReplies`] answers it answers by
+/// itself, all else is a [`SseServerMessage`].
+pub struct ScriptedSseServer {
     port: u16,
-    messages: Receiver<Message>,
+    messages: Receiver<SseServerMessage>,
 }
 
 /// A message that the test has to answer.
-pub struct Message {
+pub struct SseServerMessage {
     /// The stream on which its answer belongs.
     pub stream: usize,
     /// The message.
@@ -34,10 +34,10 @@ pub struct Message {
     streams: Streams,
 }
 
-impl OldSite {
+impl ScriptedSseServer {
     /// Waits for clients; each stream that one opens is a session.
     #[must_use]
-    pub fn new(show: Show) -> Self {
+    pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
         let (tells, messages) = channel();
@@ -59,20 +59,20 @@ impl OldSite {
 
     /// The next message that the test has to answer.
     #[track_caller]
-    pub fn next(&self) -> Message {
+    pub fn next(&self) -> SseServerMessage {
         self.messages.recv_timeout(PATIENCE).expect("nobody sent anything")
     }
 
     /// The next message that the test has to answer, which must have this method.
     #[track_caller]
-    pub fn hears(&self, method: &str) -> Message {
+    pub fn hears(&self, method: &str) -> SseServerMessage {
         let message = self.next();
         assert_eq!(message.message["method"], method, "{}", message.message);
         message
     }
 }
 
-impl Message {
+impl SseServerMessage {
     /// Asks on its stream.
     pub fn asks(&self, id: Value, method: &str, params: Value) {
         let id = &id;
@@ -101,8 +101,8 @@ fn say(streams: &Streams, number: usize, message: &Value) {
 fn receive(
     number: usize,
     mut stream: TcpStream,
-    show: &Show,
-    tells: &Sender<Message>,
+    show: &ScriptedReplies,
+    tells: &Sender<SseServerMessage>,
     streams: &Streams,
 ) {
     let Some((place, message)) = read(&stream) else { return };
@@ -126,7 +126,11 @@ fn receive(
         Some(answer) => say(streams, session, &answer),
         // Nobody who tests any more has nothing to answer.
         None => {
-            _ = tells.send(Message { stream: session, message, streams: Arc::clone(streams) });
+            _ = tells.send(SseServerMessage {
+                stream: session,
+                message,
+                streams: Arc::clone(streams),
+            });
         }
     }
 }

@@ -13,7 +13,7 @@ const TICKS_PER_SECOND: u64 = 100;
 
 /// What a process weighs at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weight {
+pub struct ResourceUsage {
     /// Its memory, in bytes.
     pub memory: u64,
     /// The most memory that it ever had, in bytes.
@@ -26,7 +26,7 @@ pub struct Weight {
     pub processor: Duration,
 }
 
-impl Weight {
+impl ResourceUsage {
     /// Weighs a running process.
     #[must_use]
     #[track_caller]

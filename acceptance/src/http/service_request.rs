@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 /// What a service was asked.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ServiceRequest {
     /// The method and the target, as they came.
     pub line: String,
     /// The fields of the head, in their order.
@@ -13,7 +13,7 @@ pub struct Asked {
     pub body: String,
 }
 
-impl Asked {
+impl ServiceRequest {
     /// Reads one request; nothing where its sender left.
     pub fn read(stream: &mut impl BufRead) -> Option<Self> {
         let mut lines = Vec::new();

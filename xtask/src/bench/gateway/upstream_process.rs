@@ -8,13 +8,13 @@ use std::process::{Child, Command, Stdio};
 use super::super::sample::Driver;
 
 /// A running server on HTTP. Dropping it ends the process.
-pub(super) struct Behind {
+pub(super) struct UpstreamProcess {
     child: Child,
     /// Where it listens.
     pub(super) address: SocketAddr,
 }
 
-impl Behind {
+impl UpstreamProcess {
     /// Starts a server and waits until it listens.
     pub(super) fn start(
         program: &Path,
@@ -50,7 +50,7 @@ impl Behind {
     }
 }
 
-impl Drop for Behind {
+impl Drop for UpstreamProcess {
     fn drop(&mut self) {
         // Both fail only for a process that is gone already.
         let _ = self.child.kill();

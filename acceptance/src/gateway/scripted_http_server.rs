@@ -10,28 +10,28 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Show;
+use super::ScriptedReplies;
 
 /// How long a test waits for anything: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with a port. What a [`Show`] answers it answers by itself, all else is a [`Visit`].
-pub struct Site {
+/// A server with a port. What a [`ScriptedReplies`] answers it answers by itself, all else is a [`PendingRequest`].
+pub struct ScriptedHttpServer {
     port: u16,
     #[cfg(target_os = "linux")]
     listener: TcpListener,
-    visits: Receiver<Visit>,
-    door: Arc<Mutex<Door>>,
+    visits: Receiver<PendingRequest>,
+    door: Arc<Mutex<AccessControl>>,
 }
 
 /// Who is let in, and who came.
 #[derive(Default)]
-struct Door {
+struct AccessControl {
     wanted: Option<String>,
     shown: Vec<(String, Option<String>)>,
 }
 
-impl Door {
+impl AccessControl {
     /// Whether a request is let in.
     fn lets_in(&mut self, method: &str, fields: &Fields) -> bool {
         let shown = fields.iter().find(|(name, _)| name == "authorization");
@@ -45,7 +45,7 @@ impl Door {
 type Fields = Vec<(String, String)>;
 
 /// A request that the test has to answer.
-pub struct Visit {
+pub struct PendingRequest {
     /// Its method, such as `POST`.
     pub method: String,
     /// The message in it.
@@ -55,33 +55,33 @@ pub struct Visit {
     stream: TcpStream,
 }
 
-impl Site {
+impl ScriptedHttpServer {
     /// Waits for requests; has no streams besides those that answer.
     #[must_use]
-    pub fn new(show: Show) -> Self {
+    pub fn new(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST"])
     }
 
     /// Waits for requests, also for those that want a stream.
     #[must_use]
-    pub fn with_streams(show: Show) -> Self {
+    pub fn with_streams(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST", "GET"])
     }
 
     /// Waits for requests, also for those that want a stream or end a session.
     #[must_use]
-    pub fn with_sessions(show: Show) -> Self {
+    pub fn with_sessions(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST", "GET", "DELETE"])
     }
 
-    fn start(show: Show, methods: &'static [&'static str]) -> Self {
+    fn start(show: ScriptedReplies, methods: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its number").port();
         #[cfg(target_os = "linux")]
         let kept = listener.try_clone().expect("a second handle");
         let (tells, visits) = channel();
         let sessions = Arc::new(AtomicU64::new(0));
-        let door = Arc::<Mutex<Door>>::default();
+        let door = Arc::<Mutex<AccessControl>>::default();
         let guarded = Arc::clone(&door);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -110,20 +110,20 @@ impl Site {
         self.door().shown.clone()
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
+    fn door(&self) -> MutexGuard<'_, AccessControl> {
         self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cuts the way to it: nobody can connect any more. Requests that it has are [cut](Visit::cut) one by one.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
-        crate::cut::cut(&self.listener);
+        crate::drop_packets::cut(&self.listener);
     }
 
     /// Lets no request through on connections that are made from now on.
     #[cfg(target_os = "linux")]
     pub fn starve(&self) {
-        crate::cut::starve(&self.listener);
+        crate::drop_packets::starve(&self.listener);
     }
 
     /// Its address.
@@ -140,7 +140,7 @@ impl Site {
 
     /// The next request that the test has to answer.
     #[track_caller]
-    pub fn next(&self) -> Visit {
+    pub fn next(&self) -> PendingRequest {
         match self.visits.recv_timeout(PATIENCE) {
             Ok(visit) => visit,
             Err(RecvTimeoutError::Timeout) => panic!("nobody came"),
@@ -150,23 +150,23 @@ impl Site {
 
     /// The next request that the test has to answer, which must have this method.
     #[track_caller]
-    pub fn hears(&self, method: &str) -> Visit {
+    pub fn hears(&self, method: &str) -> PendingRequest {
         let visit = self.next();
         assert_eq!(visit.message["method"], method, "{}", visit.message);
         visit
     }
 
     /// The next request, if one comes soon.
-    pub fn within(&self, wait: Duration) -> Option<Visit> {
+    pub fn within(&self, wait: Duration) -> Option<PendingRequest> {
         self.visits.recv_timeout(wait).ok()
     }
 }
 
-impl Visit {
+impl PendingRequest {
     /// Cuts its connection: the other side hears nothing any more, not even that.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
-        crate::cut::cut(&self.stream);
+        crate::drop_packets::cut(&self.stream);
     }
 
     /// Whether the other side closes the connection within this time.
@@ -238,10 +238,10 @@ fn respond(stream: &mut TcpStream, status: &str, head: &str, body: &str) {
 fn receive(
     mut stream: TcpStream,
     methods: &[&str],
-    show: &Show,
-    tells: &Sender<Visit>,
+    show: &ScriptedReplies,
+    tells: &Sender<PendingRequest>,
     sessions: &AtomicU64,
-    door: &Mutex<Door>,
+    door: &Mutex<AccessControl>,
 ) {
     let Some((method, fields, message)) = read(&stream) else { return };
     if !door.lock().unwrap_or_else(PoisonError::into_inner).lets_in(&method, &fields) {
@@ -269,7 +269,7 @@ fn receive(
             respond(&mut stream, "200 OK", &head, &answer.to_string());
         }
         // Nobody who tests any more has nothing to answer.
-        None => _ = tells.send(Visit { method, message, fields, stream }),
+        None => _ = tells.send(PendingRequest { method, message, fields, stream }),
     }
 }
 

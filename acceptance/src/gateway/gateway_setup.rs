@@ -4,19 +4,19 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::http::Listening;
+use crate::http::ListeningServer;
 use crate::stage::stdio::binary;
 
 /// The eras that the server behind speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum ServerEra {
     /// Only with a handshake.
     Legacy,
     /// Only with everything in each request.
     Modern,
 }
 
-impl Speaks {
+impl ServerEra {
     fn configuration(self) -> String {
         let missing = match self {
             Self::Legacy => "stateless",
@@ -30,42 +30,42 @@ impl Speaks {
 }
 
 /// A gateway with a port and the preset `everything` behind it.
-pub struct Behind {
+pub struct GatewaySetup {
     /// The gateway.
-    pub gateway: Listening,
+    pub gateway: ListeningServer,
     /// The server behind it, where that has a port of its own.
-    pub server: Option<Listening>,
+    pub server: Option<ListeningServer>,
     folder: TempDir,
 }
 
-impl Behind {
+impl GatewaySetup {
     /// The server behind is a child of the gateway.
-    pub fn child(speaks: Speaks) -> Result<Self, String> {
+    pub fn child(speaks: ServerEra) -> Result<Self, String> {
         let (folder, file) = configured(speaks)?;
         let creole = creole()?;
-        let gateway = Listening::start(&["--", &creole, "serve", &file])?;
+        let gateway = ListeningServer::start(&["--", &creole, "serve", &file])?;
         Ok(Self { gateway, server: None, folder })
     }
 
     /// The server behind listens on a port.
-    pub fn listening(speaks: Speaks) -> Result<Self, String> {
+    pub fn listening(speaks: ServerEra) -> Result<Self, String> {
         let (folder, file) = configured(speaks)?;
-        let server = Listening::start(&[&file])?;
+        let server = ListeningServer::start(&[&file])?;
         let before = folder.path().join("gateway.toml").display().to_string();
         let upstream = format!("[upstreams.behind]\nurl = \"{}\"\nprefix = \"\"\n", server.url());
         let text = format!("[server]\nname = \"gateway\"\n\n{upstream}");
         fs::write(&before, text).map_err(|error| error.to_string())?;
-        let gateway = Listening::start(&[&before])?;
+        let gateway = ListeningServer::start(&[&before])?;
         Ok(Self { gateway, server: Some(server), folder })
     }
 
     /// The same server once more, without a gateway before it.
-    pub fn alone(&self) -> Result<Listening, String> {
-        Listening::start(&[&file_in(&self.folder)])
+    pub fn alone(&self) -> Result<ListeningServer, String> {
+        ListeningServer::start(&[&file_in(&self.folder)])
     }
 }
 
-fn configured(speaks: Speaks) -> Result<(TempDir, String), String> {
+fn configured(speaks: ServerEra) -> Result<(TempDir, String), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = file_in(&folder);
     fs::write(&file, speaks.configuration()).map_err(|error| error.to_string())?;
