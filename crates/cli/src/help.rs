@@ -27,7 +27,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     };
     let (mut shown, mut used) = (String::new(), 0);
     for word in line.split_inclusive(' ') {
-        let seen = self::without_colours(word);
+        let seen = without_colours(word);
         if used + columns(seen.trim_end()) > width && used > column {
             shown.truncate(shown.trim_end_matches(' ').len());
             shown.push('\n');

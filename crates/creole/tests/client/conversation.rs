@@ -106,7 +106,7 @@ async fn a_server_of_the_stateless_era_ends_the_call_with_its_question() {
             panic!("{outcome:?}")
         };
         let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-        let answers = Raw::from_value(&json!({asks[0].key.as_str(): answer}));
+        let answers = Raw::from_value(&json!({requests[0].key.as_str(): answer}));
         let mut again = tool("ask", json!({}));
         again.options.input_responses =
             Some(InputResponses { responses: Some(answers), request_state });

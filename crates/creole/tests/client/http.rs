@@ -99,7 +99,7 @@ async fn questions_are_asked_and_answered_in_both_ways() {
     let outcome = call(&connection, tool("ask", json!({}))).await;
     let Outcome::InputRequired { requests, request_state } = outcome else { panic!("{outcome:?}") };
     let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    let answers = Raw::from_value(&json!({asks[0].key.as_str(): answer}));
+    let answers = Raw::from_value(&json!({requests[0].key.as_str(): answer}));
     let mut again = tool("ask", json!({}));
     again.options.input_responses =
         Some(InputResponses { responses: Some(answers), request_state });

@@ -9,8 +9,9 @@ use tokio::time::{Duration, timeout};
 
 use super::address::HttpAddress;
 use super::body_reader::{self, EventStream};
+use super::fault;
+use super::request_headers::post_headers;
 use super::response::ResponseKind;
-use super::{fault, request_headers};
 
 /// How long the body of the answer may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ impl HttpAddress {
         longest: usize,
     ) -> Result<ProbeResponse, Fault> {
         let body = Bytes::copy_from_slice(message);
-        let start = self.request_template(Method::POST, request_headers::post_headers());
+        let start = self.request_template(Method::POST, post_headers());
         let request = start.request(request_headers(message, rules, &[]), body);
         let (head, body) = self.send_short(&request).await?;
         let fault = fault::status_fault(self, &head);

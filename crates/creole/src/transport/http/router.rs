@@ -71,7 +71,7 @@ impl<A: HttpHandler> Router<A> {
     /// A router without paths but those that tell how the process is.
     pub fn new(guard: OriginGuard, drain: Drain) -> Self {
         let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
-        Self { origin_guard, routes: Vec::new(), drain, in_flight: together, proxies }
+        Self { guard, routes: Vec::new(), drain, in_flight: together, proxies }
     }
 
     /// The same router, behind proxies that are believed when they tell the address of a client.

@@ -86,7 +86,7 @@ mod tests {
             8,
         );
         let owner = SessionOwner::Principal("ann".into());
-        let (era, asks) = (Era::Handshake, DeclaredInputs::default());
+        let (era, inputs) = (Era::Handshake, DeclaredInputs::default());
         let key = SessionKey { owner, era, inputs, exclusive: true, lane: 0 };
         let parking = ParkedCalls::new(Duration::from_secs(1), 8, None);
         let lease = pool.lease(key.clone(), &Arc::default(), None, &parking).await.unwrap();

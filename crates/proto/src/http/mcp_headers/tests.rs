@@ -55,7 +55,7 @@ fn the_body_decides_whose_conversation_it_is() {
 
 fn checked(body: &str, version: &str, method: &str, name: &str) -> Result<(), FaultKind> {
     let field = |value: &'static str| (value != "-").then_some(value.as_bytes());
-    let leak = |value: &str| header_value(String::leak(value.to_string()));
+    let leak = |value: &str| field(String::leak(value.to_string()));
     let head = McpHeaders {
         protocol_version: leak(version),
         method: leak(method),
