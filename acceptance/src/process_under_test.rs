@@ -6,7 +6,6 @@
 pub mod resource_usage;
 
 use std::collections::BTreeSet;
-use std::env;
 #[cfg(unix)]
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;

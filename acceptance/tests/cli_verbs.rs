@@ -1,7 +1,8 @@
 //! The verbs that use another server, by the real binary: exit code, stdout and stderr.
 #![cfg(unix)]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

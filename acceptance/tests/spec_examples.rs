@@ -16,13 +16,13 @@ use std::time::Duration;
 use std::{fs, io};
 
 use creole::proto::dialect::builtin;
-use creole::proto::meta;
 use creole::proto::method::Method;
 use creole::proto::model::Reference;
 use creole::proto::operation::Operation;
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Action, Call, Machine, Outbox, Profile, ServerLimits};
-use creole::proto::wire::{self, Fields, Frame, Object, Raw, canonical, scan, unquote};
+use creole::proto::wire::{Fields, Frame, Object, Raw, canonical, scan, unquote};
+use creole::proto::{meta, wire};
 use creole_acceptance::referee::{Referee, schema};
 use creole_acceptance::transcript::Direction;
 use serde_json::{Value, json};

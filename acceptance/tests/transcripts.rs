@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
 use creole_acceptance::referee::Referee;
-use creole_acceptance::stage::http::{self, HttpStage};
+use creole_acceptance::stage::http::HttpStage;
 use creole_acceptance::stage::machine::MachineStage;
 use creole_acceptance::stage::memory::MemoryStage;
 use creole_acceptance::stage::service::service;
 use creole_acceptance::stage::stdio::{StdioChild, repository};
-use creole_acceptance::stage::{Stage, machine, memory, stdio};
-use creole_acceptance::transcript::{self, Transcript};
+use creole_acceptance::stage::{Stage, http, machine, memory, stdio};
+use creole_acceptance::transcript;
+use creole_acceptance::transcript::Transcript;
 
 const WORKERS: usize = 4;
 

@@ -1,10 +1,9 @@
 //! A program whose strings are held by a test: its lines go to a port, and what comes from there it says.
 
-use std::env;
 use std::io::{Read, Write, copy, stdin, stdout};
 use std::net::{Shutdown, TcpStream};
 use std::process::{exit, id};
-use std::thread;
+use std::{env, thread};
 
 fn main() -> std::io::Result<()> {
     let address = env::args().nth(1).unwrap_or_default();

@@ -3,7 +3,8 @@
 //! A library would not send half of what these tests have to send, and would mend much of what they have
 //! to see.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 

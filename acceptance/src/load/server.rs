@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{ChildStderr, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::{fs, thread};
 
 use tempfile::TempDir;
 

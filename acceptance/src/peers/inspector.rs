@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::process::{self, Output};
-use super::{Installed, Mode, Peer, Server, Step, Steps};
+use super::process::Output;
+use super::{Installed, Mode, Peer, Server, Step, Steps, process};
 
 /// Performs the steps and makes the document that the other peers print.
 pub(super) fn run(

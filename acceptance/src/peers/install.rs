@@ -1,13 +1,12 @@
 //! Puts the peers under `target/peers/`, each once for each content of its pinned manifest.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
 //! A real WordPress of Debian's packages, with a database of its own and the test platform of `acceptance/peers/wordpress`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,10 +1,9 @@
 //! What a process weighs, as Linux tells it under `/proc`.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use super::PATIENCE;
 

@@ -6,7 +6,8 @@ use std::fmt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::text::{self, ANY, Captures};
+use super::text;
+use super::text::{ANY, Captures};
 
 const ANY_ELEMENTS: &str = "…*";
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::failure::{ConversationLog, Failure, FailureReport};
 use super::matching::Difference;
-use super::text::{self, Captures};
-use super::{Action, Expectation, Payload, Transcript, TranscriptStep};
+use super::text::Captures;
+use super::{Action, Expectation, Payload, Transcript, TranscriptStep, text};
 use crate::stage::Stage;
 
 /// How long an expected message may take.

@@ -1,9 +1,9 @@
 //! The folder of one conversation: what a server may read and write.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, process};
 
 use serde_json::Value;
 use tempfile::TempDir;

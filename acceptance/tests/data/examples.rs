@@ -4,7 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 
-use creole_acceptance::peers::{self, Mode, Peer, Steps};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Mode, Peer, Steps};
 use creole_acceptance::process_under_test::{Server, serve};
 use creole_acceptance::stage::stdio::{binary, repository};
 use rusqlite::Connection;

@@ -11,7 +11,9 @@ mod refusals;
 use std::fs;
 use std::path::Path;
 
-use creole_acceptance::process_under_test::{self as under_test, Server};
+use creole_acceptance::process_under_test::{
+    Server, {self as under_test},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,8 +1,7 @@
 //! Lists of servers that say that they tell of changes, and cannot be heard.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, ScriptedHttpServer, ScriptedReplies,

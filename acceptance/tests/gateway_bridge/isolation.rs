@@ -1,8 +1,7 @@
 //! Nobody sees, answers or spoils what belongs to somebody else.
 
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, ReceivedMessage, ScriptedReplies, StatelessClient,

@@ -1,8 +1,7 @@
 //! Several processes with one file of state, and a client that comes back to another one than it left.
 
-use std::fs;
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, PendingResponse, ReceivedMessage, ScriptedChildren,

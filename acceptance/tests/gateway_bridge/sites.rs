@@ -1,8 +1,7 @@
 //! What servers are asked over HTTP, header by header.
 
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, ScriptedHttpServer, ScriptedReplies, StatelessClient,

@@ -1,9 +1,8 @@
 //! Links that are dead without a word. All that is dead is noticed within the same time, so all are cut at once.
 
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,

@@ -1,9 +1,8 @@
 //! Servers that end, and those that do not.
 
-use std::fs;
 use std::sync::mpsc::channel;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::ScriptedChildren;
 use serde_json::json;

@@ -10,11 +10,10 @@ mod deaths;
 mod sites;
 mod tokens;
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     ReceivedMessage, ScriptedChildren, ScriptedReplies, StatelessClient,

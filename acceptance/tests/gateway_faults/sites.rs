@@ -1,8 +1,7 @@
 //! Servers that are called over HTTP and fail there.
 
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,

@@ -3,9 +3,9 @@
 use creole_acceptance::http::{Events, Request};
 use serde_json::{Value, json};
 
-use crate::Expected::{self, Error, Result, Status};
+use crate::Expected::{Error, Result, Status};
 use crate::bench::{Bench, judged};
-use crate::{BOTH, Era, MISMATCH, UNSUPPORTED, WRONG_PARAMS, row};
+use crate::{BOTH, Era, Expected, MISMATCH, UNSUPPORTED, WRONG_PARAMS, row};
 
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text",META}}"#;

@@ -3,8 +3,8 @@
 use creole_acceptance::load::{Breach, Era, History};
 
 use crate::crowd::Crowd;
-use crate::dishonest::{self, Misdeed};
-use crate::turn;
+use crate::dishonest::Misdeed;
+use crate::{dishonest, turn};
 
 const CROWD: Crowd =
     Crowd { clients: 12, calls: 20, connections: 6, eras: [Era::Modern; 2], sleeps: false };

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use creole::proto::model::{Definition, ListKind};
 use creole::proto::revision::Revision;
-use creole_acceptance::peers::{self, Peer};
+use creole_acceptance::peers;
+use creole_acceptance::peers::Peer;
 use creole_acceptance::referee::schema;
 use serde_json::{Value, json};
 

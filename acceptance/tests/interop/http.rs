@@ -3,7 +3,8 @@
 use std::thread;
 
 use creole_acceptance::http::ListeningServer;
-use creole_acceptance::peers::{self, Mode, Peer};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Mode, Peer};
 
 use crate::{Told, everything, is_here};
 

@@ -16,7 +16,8 @@ mod schema;
 use std::path::Path;
 use std::{env, thread};
 
-use creole_acceptance::peers::{self, Missing, Mode, Peer, Steps};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Missing, Mode, Peer, Steps};
 use creole_acceptance::process_under_test::Server;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::{Value, json};

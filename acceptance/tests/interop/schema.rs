@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use creole_acceptance::peers::{self, Peer};
+use creole_acceptance::peers;
+use creole_acceptance::peers::Peer;
 use creole_acceptance::process_under_test::check;
 use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use creole_acceptance::peers::{self, Mode, Peer, Release, Steps};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Mode, Peer, Release, Steps};
 use serde_json::Value;
 
 /// A client of the matrix: an SDK, in one of its modes.

@@ -16,10 +16,9 @@ mod seen;
 mod table;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
 use std::sync::Mutex;
-use std::thread;
+use std::{env, thread};
 
 use creole_acceptance::peers::{Release, Steps, UpstreamServer};
 use serde_json::json;

@@ -4,7 +4,8 @@ use creole_acceptance::peers::{Steps, UpstreamServer};
 use serde_json::Value;
 
 use super::client::Client;
-use super::repertoire::{self, Trick};
+use super::repertoire;
+use super::repertoire::Trick;
 
 /// Structured results and forms exist from this revision on.
 const FORMS: &str = "2025-06-18";

@@ -7,11 +7,10 @@ use std::{env, fs};
 use creole_acceptance::peers::UpstreamServer;
 use creole_acceptance::stage::stdio::repository;
 
-use super::Place;
 use super::client::Client;
-use super::repertoire;
 use super::route::Route;
 use super::seen::{Feature, Seen};
+use super::{Place, repertoire};
 
 const HEAD: &str = "\
 <!-- Made by the test `matrix` in acceptance/; see there how to write it anew. -->

@@ -1,10 +1,10 @@
 //! A folder to run commands in, with a pipe or a terminal around them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
+use std::{fs, thread};
 
 use creole_acceptance::stage::stdio::binary;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -1,10 +1,10 @@
 //! How it ends: when its input does, when its reader goes, when it is told nothing (security C10, C11).
 
-use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use creole_acceptance::process_under_test::{
     ChildGuard, PATIENCE, Server, call, handshake, request, serve,

@@ -1,13 +1,13 @@
 //! What its standard streams may be: pipes, sockets, files, closed, or read by nobody.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use creole_acceptance::process_under_test::{
     ChildGuard, PATIENCE, call, handshake, request, serve, shell,

@@ -1,9 +1,8 @@
 //! A program ends with its call, with all that it started, however the call ends.
 
-use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use creole_acceptance::process_under_test::{PATIENCE, call, request, told};
 use serde_json::json;

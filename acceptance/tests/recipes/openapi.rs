@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use creole_acceptance::peers::{self, Mode, Peer, Steps};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Mode, Peer, Steps};
 use creole_acceptance::process_under_test::{Server, check, serve};
 use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use std::env;
 
-use creole_acceptance::peers::{self, Missing, Mode, Peer, Steps};
+use creole_acceptance::peers;
+use creole_acceptance::peers::{Missing, Mode, Peer, Steps};
 use serde_json::json;
 
 use crate::mock::{ADMIN, Mock};

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use base64_of::encoded;
 use creole_acceptance::http::{ListeningServer, Request};
+use creole_acceptance::peers;
 use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
-use creole_acceptance::peers::{self, Mode, Peer, Steps};
+use creole_acceptance::peers::{Mode, Peer, Steps};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 

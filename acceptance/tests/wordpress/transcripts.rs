@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use creole_acceptance::stage::stdio::repository;
-use creole_acceptance::transcript::{self, Direction, Transcript};
+use creole_acceptance::transcript;
+use creole_acceptance::transcript::{Direction, Transcript};
 
 use crate::mock::{ADMIN, ED, Mock};
 use crate::stage::{Behind, NAME, SiteStage};

@@ -1,8 +1,7 @@
 //! Why a command did not do what it was asked to do.
 
-use std::fmt;
-use std::io;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 use creole::auth::AuthError;
 use creole_gateway::ConfigError;

@@ -1,8 +1,9 @@
 //! Files of people that are written with care: never over one that is there, and never half.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::failure::Failure;
 

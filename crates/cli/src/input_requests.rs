@@ -4,7 +4,8 @@ mod field;
 mod form;
 mod format;
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io;
+use std::io::{BufRead, IsTerminal};
 use std::sync::Arc;
 
 use creole::proto::model::InputRequest;

@@ -1,7 +1,7 @@
 //! How output looks: wrapped at the width of a terminal and with colours there, and plain in a pipe.
 
-use std::env;
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
+use std::{env, io};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -7,7 +7,8 @@
 mod lazy;
 
 use std::fmt::Write as _;
-use std::io::{self, Stderr, Write};
+use std::io;
+use std::io::{Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
 use creole::proto::wire::is_control;

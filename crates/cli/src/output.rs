@@ -2,7 +2,8 @@
 //!
 //! Nothing is buffered and nothing panics: a reader that went away has all it wanted.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 

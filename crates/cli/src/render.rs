@@ -1,6 +1,7 @@
 //! What servers answer, as text for people.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

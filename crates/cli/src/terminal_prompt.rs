@@ -1,6 +1,7 @@
 //! Questions of Creole itself to the person at the terminal.
 
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io;
+use std::io::{BufRead, IsTerminal, Read};
 
 use crate::failure::Failure;
 use crate::output;

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::commands::suggestion;
 use crate::failure::Failure;
-use crate::schema_property::{self, kind_of};
+use crate::schema_property;
+use crate::schema_property::kind_of;
 
 /// Keys of a schema that may allow properties which it does not name.
 const OPEN_SCHEMA_KEYS: [&str; 8] = [

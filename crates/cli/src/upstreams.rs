@@ -8,7 +8,8 @@ use creole_gateway::upstream::{UpstreamState, UpstreamStatus};
 use creole_tools::recipe::Recipe;
 use serde_json::{Map, Value, json};
 
-use crate::output::{self, printable};
+use crate::output;
+use crate::output::printable;
 use crate::render::first_line;
 
 /// The most lines of a program's standard error stream that a person is shown.

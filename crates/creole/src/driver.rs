@@ -9,9 +9,8 @@ mod background;
 mod connection;
 mod shared;
 
-use std::io;
 use std::sync::{Arc, Weak};
-use std::thread;
+use std::{io, thread};
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;

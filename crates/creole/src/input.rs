@@ -39,7 +39,8 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
-use crate::random::{self, NoRandomBytes};
+use crate::random;
+use crate::random::NoRandomBytes;
 use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;

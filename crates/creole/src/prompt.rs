@@ -5,7 +5,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use creole_proto::model::{self, PromptArgument, PromptResult};
+use creole_proto::model;
+use creole_proto::model::{PromptArgument, PromptResult};
 
 use crate::call::Context;
 use crate::chain::BoxFuture;

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 
-use crate::state::{self, State};
+use crate::state;
+use crate::state::State;
 
 /// Longer texts are refused before they are decoded.
 pub const MAX_TEXT: usize = 64 * 1024;

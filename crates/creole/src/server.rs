@@ -14,8 +14,7 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
-use crate::driver::{self, EndReason};
-use crate::input;
+use crate::driver::EndReason;
 use crate::prompt::Prompt;
 use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::replacement::Replacement;
@@ -24,9 +23,9 @@ use crate::seal::Sealer;
 use crate::skill::Skill;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry;
 use crate::tool::Tool;
 use crate::transport::{ByteSink, ByteSource, Stdin, stdio};
+use crate::{driver, input, telemetry};
 
 /// A server in the making: tools, resources, prompts and the chain around them.
 pub struct Server {

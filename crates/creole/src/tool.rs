@@ -5,9 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::{
-    self, Content, KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult,
-};
+use creole_proto::model;
+use creole_proto::model::{Content, KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult};
 use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

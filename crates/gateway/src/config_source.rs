@@ -1,7 +1,8 @@
 //! Where a configuration comes from, and its text.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use crate::config::enums::LogFormat;

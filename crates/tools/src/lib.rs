@@ -23,10 +23,9 @@ pub mod wordpress;
 #[cfg(any(test, feature = "promises"))]
 pub use tasks::conformance;
 
-use std::env;
 use std::error::Error;
-use std::fmt;
 use std::path::PathBuf;
+use std::{env, fmt};
 
 use creole::Server;
 use creole::process::Reaper;

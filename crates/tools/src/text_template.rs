@@ -1,7 +1,8 @@
 //! Texts with gaps: templates whose steps and length are bounded, and which reach nothing but their values.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};

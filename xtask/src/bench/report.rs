@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::sample::{Contender, Driver, Era, EraRow, Measurements};
 use super::statistics::{Spread, median};
-use super::targets::{self, BARE, BARE_CHUNKS, CREOLE, RMCP, RMCP_TUNED, RUST_MCP_SDK};
-use super::{BenchPlan, WINDOWS};
+use super::targets::{BARE, BARE_CHUNKS, CREOLE, RMCP, RMCP_TUNED, RUST_MCP_SDK};
+use super::{BenchPlan, WINDOWS, targets};
 
 /// Above this factor between repetitions of the same server, the machine was busy elsewhere.
 pub(super) const NOISY: f64 = 1.3;

@@ -1,6 +1,7 @@
 //! `creole call`: one call of a tool.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 use creole::client::Client;
 use creole::proto::model::ListKind;

@@ -1,14 +1,15 @@
 //! `creole connect`: another server, spoken to on stdin and stdout.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 
 use creole::proto::dialect::builtin;
 use creole::{Server, catch_panic};
-use creole_gateway::Plan;
 use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::{self, Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
+use creole_gateway::upstream::{Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
+use creole_gateway::{Plan, upstream};
 use tokio::runtime::Builder;
 
 use super::serve::{close_upstreams, runtime};

@@ -14,8 +14,8 @@ use self::entry::table;
 use self::secrets::ExtractedSecrets;
 use crate::args::ImportArgs;
 use crate::failure::Failure;
-use crate::jsonc::{self, MAX_DEPTH};
-use crate::{files, output};
+use crate::jsonc::MAX_DEPTH;
+use crate::{files, jsonc, output};
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;

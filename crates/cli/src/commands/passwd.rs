@@ -4,7 +4,8 @@ mod store;
 #[cfg(unix)]
 mod terminal;
 
-use std::io::{self, IsTerminal, Read};
+use std::io;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use creole::auth::{AuthError, CredentialKind, CredentialText, Expiry, NewKey, Secret, password};

@@ -1,6 +1,7 @@
 //! `creole read`: one resource.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 
 use serde_json::{Value, json};
 

@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::render::for_stdout;
 use crate::session::{LoadedConfig, with_client};
 use crate::target::ServerTarget;
-use crate::upstreams::{self, UpstreamRow};
-use crate::{output, progress, target};
+use crate::upstreams::UpstreamRow;
+use crate::{output, progress, target, upstreams};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {

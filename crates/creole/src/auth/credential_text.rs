@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::error::AuthError;
 use super::expiry::Expiry;
-use super::file::{self, CredentialEntry, CredentialKind};
-use super::keys::{self, NewKey};
+use super::file::{CredentialEntry, CredentialKind};
+use super::keys::NewKey;
+use super::{file, keys};
 
 /// The text of a file of users or keys, to be changed and written back.
 #[derive(Clone, Debug)]

@@ -14,10 +14,10 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 use super::denial::DenialReason;
 use super::error::AuthError;
 use super::expiry::Expiry;
-use super::file::{self, CredentialEntry, StoredCredential};
+use super::file::{CredentialEntry, StoredCredential};
 use super::principal::Principal;
 use super::secret::{Secret, SecretRef};
-use super::{Digest, random};
+use super::{Digest, file, random};
 use crate::seal::digest;
 
 /// What stands before the SHA-256 of a key in a file.

@@ -6,9 +6,8 @@ use argon2::password_hash::phc::PasswordHash;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::file::{CredentialEntry, StoredCredential};
-use super::password;
 use super::principal::Principal;
-use super::{Digest, Fingerprints};
+use super::{Digest, Fingerprints, password};
 
 /// The users that are known.
 #[derive(Debug)]

@@ -13,12 +13,12 @@ use creole_proto::revision::{Era, Revision, Rules};
 use tokio::time::Instant;
 
 use super::connection::{Connection, OnInputRequest, OnLog};
-use super::era::{self, DetectedEra, EraCache, EraSupport};
+use super::era::{DetectedEra, EraCache, EraSupport};
 use super::http::{HttpAddress, HttpServer, LegacySseServer, status_of};
 use super::lines::ChildServer;
-use super::negotiation::{self, EraOrder, NegotiationTerms};
-use super::probe;
+use super::negotiation::{EraOrder, NegotiationTerms};
 use super::transport::Transport;
+use super::{era, negotiation, probe};
 use crate::process::Program;
 
 /// Codes that are about the request and not about what is asked, also where the revision gives them no meaning.

@@ -20,7 +20,8 @@ use tokio::task::JoinSet;
 
 use super::callbacks::{Callback, Callbacks};
 use super::connection::{Connection, OnLog};
-use super::connector::{self, Address, ClientOffer, Connector};
+use super::connector;
+use super::connector::{Address, ClientOffer, Connector};
 use super::era::DetectedEra;
 use super::pending_call::{CallEvent, CallStep};
 use super::reconnecting::{ReconnectSettings, ReconnectingConnection};

@@ -13,10 +13,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::descriptors;
 use super::group::ProcessGroup;
-use super::stderr::{self, StderrTail};
-use super::{GracePeriods, Program, Reaper};
+use super::stderr::StderrTail;
+use super::{GracePeriods, Program, Reaper, descriptors, stderr};
 use crate::transport::stdio::{Input, Output};
 
 /// What the child reads.

@@ -9,7 +9,8 @@ use creole_proto::revision::Rules;
 
 use super::collisions::skeleton;
 use super::visibility::Viewer;
-use crate::chain::{self, Middleware};
+use crate::chain;
+use crate::chain::Middleware;
 use crate::cursor::Position;
 
 /// The layers of a chain, outermost first.

@@ -10,7 +10,8 @@ use super::catalogue::Catalogue;
 use super::visibility::Viewer;
 use super::{Registry, RegistryState};
 use crate::call::{Call, Context};
-use crate::chain::{self, Endpoint};
+use crate::chain;
+use crate::chain::Endpoint;
 use crate::cursor::Position;
 
 /// What another server has for a caller that has a session of its own there.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
-use super::replica_request::{self, ReplicaRequest};
-use super::{HEARTBEAT, HEARTBEAT_TTL, ReplicaShared, presence_path};
+use super::replica_request::ReplicaRequest;
+use super::{HEARTBEAT, HEARTBEAT_TTL, ReplicaShared, presence_path, replica_request};
 use crate::state::{StateError, Subscription, TopicEvent};
 
 /// Has somebody say that this process is there, unless somebody does.

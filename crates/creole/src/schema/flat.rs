@@ -7,8 +7,8 @@ mod compile;
 
 use serde_json::{Map, Number, Value};
 
-use super::message::{self, is_integer};
-use super::{MAX_VIOLATIONS, Violation};
+use super::message::is_integer;
+use super::{MAX_VIOLATIONS, Violation, message};
 
 /// A compiled plain schema.
 pub(super) struct FlatSchema(FlatRule);

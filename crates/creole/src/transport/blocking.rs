@@ -1,9 +1,9 @@
 //! Streams that the kernel cannot wait for (terminals, files), each served by one detached thread.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use tokio::sync::{Notify, mpsc};
 

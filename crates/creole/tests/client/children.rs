@@ -1,8 +1,7 @@
 //! Children that misbehave or end, and what their callers are told.
 
 use creole::client::{ChildServer, Connection};
-use creole::proto::client::CallRequest;
-use creole::proto::client::ClientLimits;
+use creole::proto::client::{CallRequest, ClientLimits};
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
 use creole::proto::operation::Operation;

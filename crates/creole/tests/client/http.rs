@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use creole::client::ServerNotification;
 use creole::client::http::{HttpAddress, HttpServer};
-use creole::client::{CallEvent, CallStep, Connection};
+use creole::client::{CallEvent, CallStep, Connection, ServerNotification};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;

@@ -6,9 +6,8 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::Config;
 use super::dialect::ErrorTable;
-use super::protocol_names;
+use super::{Config, protocol_names};
 
 /// The JSON Schema (2020-12) of a configuration file, given the packs that there are.
 pub fn schema(known_packs: &[&str]) -> Value {

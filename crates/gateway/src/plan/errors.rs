@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use creole_proto::dialect::{Dialect, DialectText};
-use creole_proto::fault::{self, DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
+use creole_proto::fault;
+use creole_proto::fault::{DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
 
 use crate::config::dialect::{ErrorData, ErrorTable};
 use crate::config::enums::ChannelChoice;

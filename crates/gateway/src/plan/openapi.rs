@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
+use creole_tools::openapi;
 use creole_tools::openapi::client_credentials::ClientCredentials;
 use creole_tools::openapi::{
-    self, ApiError, ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector,
-    SettingsPart,
+    ApiError, ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector, SettingsPart,
 };
 use creole_tools::recipe::Recipe;
 use creole_tools::recipe::http::{Auth, RequestMethod};

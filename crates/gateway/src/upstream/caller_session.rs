@@ -14,11 +14,10 @@ use creole::{SessionList, SessionLists, UnlistedItem};
 use tokio::time::timeout;
 
 use super::excluded_items::ExclusionReason;
-use super::list_fetch;
 use super::list_sync::REFRESH_TIMEOUT;
 use super::lists::FetchedSessionList;
 use super::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
-use super::{Affinity, Upstream, relay, upstream_request};
+use super::{Affinity, Upstream, list_fetch, relay, upstream_request};
 
 /// Fetches lists in one session.
 pub(super) struct ListFetcher<'a> {

@@ -13,11 +13,12 @@ use creole::proto::wire::Raw;
 
 use super::active_calls::ActiveCalls;
 use super::list_fetch::ToolIndex;
-use super::park::{self, PreparedCall, ResumeOutcome};
+use super::park::{PreparedCall, ResumeOutcome};
 use super::pool::{SessionKey, UpstreamLease};
 use super::request_state::{ParkedState, RequestState};
 use super::{
-    Affinity, Upstream, affinity, internal_fault, relay, request_state, tasks, upstream_request,
+    Affinity, Upstream, affinity, internal_fault, park, relay, request_state, tasks,
+    upstream_request,
 };
 
 impl Upstream {

@@ -14,11 +14,11 @@ use creole::proto::operation::{Change, Operation};
 use creole::proto::revision::{Era, TaskModel};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Upstream;
 use super::caller_session::ListFetcher;
 use super::excluded_items::ExclusionReason;
-use super::list_fetch::{self, LISTS, ToolIndex};
+use super::list_fetch::{LISTS, ToolIndex};
 use super::notifications::{NotificationSources, follow_notifications};
+use super::{Upstream, list_fetch};
 
 /// How long to wait before a server that could not be reached is tried again, at the least.
 pub(super) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);

@@ -25,7 +25,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::active_calls::{ActiveCallHandle, ActiveCalls};
 use super::connector::UpstreamConnector;
-use super::park::{self, ParkedCalls};
+use super::park;
+use super::park::ParkedCalls;
 use super::session_input::SessionClient;
 use connection_cell::ConnectionCell;
 use slots::{PoolFull, UpstreamSlots};

@@ -4,7 +4,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use creole::Announcement;
 use creole::call::{ClientChannel, Origin};
 use creole::process::Program;
 use creole::proto::model::{InputRequest, ListKind};
@@ -12,7 +11,7 @@ use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
 use creole::transport::MemoryConnection;
-use creole::{Server, Service};
+use creole::{Announcement, Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{sleep, timeout};

@@ -13,7 +13,8 @@ use creole::proto::revision::{Era, Revision};
 
 use super::{Affinity, Naming, RevisionChoice, UpstreamSettings};
 use crate::chain::Chain;
-use crate::config::enums::{self, UpstreamEra};
+use crate::config::enums;
+use crate::config::enums::UpstreamEra;
 use crate::plan::layer::{LayerError, build};
 use crate::plan::upstream::{TokenSource, UpstreamAddress, UpstreamPlan};
 

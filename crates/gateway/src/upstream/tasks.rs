@@ -19,10 +19,10 @@ use tokio::time::sleep;
 
 use cancel_on_drop::CancelOnDrop;
 
-use super::park::{self, ParkedCalls, PreparedCall};
+use super::park::{ParkedCalls, PreparedCall};
 use super::pool::UpstreamLease;
 use super::request_state::RequestState;
-use super::{relay, upstream_request};
+use super::{park, relay, upstream_request};
 
 /// Between two looks at a task, at the least and at the most.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -8,7 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::{self, Frame, Object, unquote};
+use crate::wire;
+use crate::wire::{Frame, Object, unquote};
 
 /// What came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

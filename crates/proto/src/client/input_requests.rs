@@ -14,11 +14,10 @@ use super::outbox::{
 use super::receive::{MessageOrigin, shorten};
 use super::{CallKey, Machine, OpenMode};
 use crate::adapt::lower_sampling_result;
-use crate::encode;
-use crate::meta;
 use crate::model::{ClientCapabilities, InputRequest, KeyedInputRequest};
 use crate::revision::InputRequestStyle;
 use crate::wire::{FieldError, Id, Object, Raw};
+use crate::{encode, meta};
 
 /// Questions that wait for answers.
 #[derive(Debug, Default)]

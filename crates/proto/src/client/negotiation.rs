@@ -10,16 +10,15 @@ use serde_json::json;
 use super::outbox::{ClientEvent, FrameKind, NegotiationResult, Outbox};
 use super::{ConnectionState, Machine, OpenMode};
 use crate::dialect::VersionPolicy;
-use crate::encode;
 use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::read_implementation;
-use crate::meta;
 use crate::model::{
     CacheHints, Implementation, SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION,
 };
 use crate::operation::ServerInfo;
 use crate::revision::{Era, Revision, Rules, TaskModel};
 use crate::wire::{Object, Raw, unquote};
+use crate::{encode, meta};
 
 /// The longest part of a server's version that a fault repeats.
 const MAX_VERSION_CHARS: usize = 64;

@@ -10,7 +10,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::operation::Outcome;
 use crate::revision::Era;
 use crate::server::Now;
-use crate::wire::{self, Fields, Frame, Object, ResultMembers, unquote};
+use crate::wire;
+use crate::wire::{Fields, Frame, Object, ResultMembers, unquote};
 
 /// The longest part of a server's own text that is repeated.
 pub(super) const MAX_ECHO_CHARS: usize = 128;

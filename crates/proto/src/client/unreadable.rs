@@ -8,7 +8,8 @@ use super::outbox::{Outbox, ProtocolViolation};
 use super::receive::{MAX_ECHO_CHARS, MessageOrigin, shorten};
 use super::{CallKey, Machine};
 use crate::fault::{Fault, FaultKind};
-use crate::wire::{self, Fields, Frame, Object, ScanError, ScanErrorKind, ScanLimits};
+use crate::wire;
+use crate::wire::{Fields, Frame, Object, ScanError, ScanErrorKind, ScanLimits};
 
 /// How deep a message is looked into to find out whose answer it is.
 const MAX_PROBE_DEPTH: usize = 100_000;

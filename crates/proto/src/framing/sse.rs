@@ -293,8 +293,7 @@ fn push_data(out: &mut Vec<u8>, mut data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
-    use alloc::vec;
+    use alloc::{format, vec};
 
     use super::*;
 

@@ -115,7 +115,8 @@ mod tests {
     use crate::dialect::builtin;
     use crate::http::{McpHeaders, PostKind, check_stateless_request, classify_post};
     use crate::revision::Revision;
-    use crate::wire::{self, Frame};
+    use crate::wire;
+    use crate::wire::Frame;
     use alloc::string::ToString;
     use serde_json::json;
 

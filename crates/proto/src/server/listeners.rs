@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use super::calls::InFlightCall;
 use super::outbox::{FrameRoute, Outbox};
 use super::{CallKey, Machine};
-use crate::encode::{self, ResultTarget, write_filter, write_key, write_meta, write_task};
-use crate::meta;
+use crate::encode::{ResultTarget, write_filter, write_key, write_meta, write_task};
 use crate::model::{ListKind, Task};
 use crate::operation::{Change, Payload, SubscriptionFilter};
 use crate::revision::{Rules, TaskModel};
 use crate::wire::{Id, Raw, quote};
+use crate::{encode, meta};
 
 /// News that are kept for a task that the client does not know of yet.
 const MAX_EARLY_TASKS: usize = 64;

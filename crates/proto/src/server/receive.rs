@@ -7,18 +7,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::calls::{CallPurpose, InFlightCall};
-use super::decode::{self, Params};
+use super::decode::Params;
 use super::outbox::{Action, Call, FrameRoute, Observation, Outbox};
-use super::{Machine, Now};
+use super::{Machine, Now, decode};
 use crate::fault::{Fault, FaultKind};
 use crate::framing::FramedLine;
-use crate::lifecycle::{self, HandshakePhase, progress_token};
+use crate::lifecycle::{HandshakePhase, progress_token};
 use crate::message::{ClientMessage, RejectedMessage, classify};
 use crate::method::Method;
 use crate::model::{Level, TaskPreference};
 use crate::operation::{Caller, Payload};
 use crate::revision::{Era, Revision, Rules};
-use crate::wire::{self, Fields, Frame, Id, Object, ScanError, as_object, unquote};
+use crate::wire::{Fields, Frame, Id, Object, ScanError, as_object, unquote};
+use crate::{lifecycle, wire};
 
 /// The longest part of a client's own text that an error repeats.
 const MAX_ECHO_CHARS: usize = 128;

@@ -9,8 +9,9 @@ use serde_json::json;
 use super::calls::{CallPurpose, InFlightCall};
 use super::outbox::{Action, FrameRoute, Observation, Outbox, RequestEnd};
 use super::{CallKey, Machine, Now};
+use crate::encode;
 use crate::encode::{
-    self, ResultTarget, relayed_failure, write_error, write_input_required, write_key, write_meta,
+    ResultTarget, relayed_failure, write_error, write_input_required, write_key, write_meta,
     write_relayed, write_result,
 };
 use crate::fault::{ErrorChannel, Fault, FaultKind};

@@ -3,13 +3,13 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use creole_proto::client::{self, ClientEvent, FrameKind, OpenMode};
+use creole_proto::client::{ClientEvent, FrameKind, OpenMode};
 use creole_proto::dialect::builtin;
 use creole_proto::model::ClientCapabilities;
 use creole_proto::operation::{Caller, Operation, Outcome};
 use creole_proto::revision::{Era, Revision};
-use creole_proto::server;
 use creole_proto::wire::Raw;
+use creole_proto::{client, server};
 
 /// What answers the calls of the server.
 pub(crate) type TestEndpoint = fn(&Operation, &Caller) -> Outcome;

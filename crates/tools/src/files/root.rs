@@ -6,7 +6,8 @@
 //! make a reader wait; a name is looked at before it is opened, and what was opened is looked at again.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use super::clean_text::clean_text;
 use super::document_set::{DocumentSet, Node};
-use super::names::{self, ToolNames};
+use super::names::ToolNames;
 use super::operation::{OperationSource, build_operation};
 use super::report::{GeneratedTool, OperationOutcome};
 use super::schema::SchemaInliner;
 use super::security::SecuritySchemes;
 use super::settings::{ApiSettings, OperationIdentity, OperationOverride, Selector};
 use super::tool::ApiTool;
-use super::{ApiError, SettingsPart, base_url};
+use super::{ApiError, SettingsPart, base_url, names};
 use crate::recipe::http::RequestMethod;
 use crate::recipe::tool::ToolHints;
 

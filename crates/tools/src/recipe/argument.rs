@@ -153,7 +153,7 @@ pub(super) mod tests {
     use super::{ArgumentType, ArgumentValues, RecipeArgument, arguments_schema, text};
 
     /// An argument with nothing special about it.
-    pub(in crate::recipe) fn argument(name: &str, kind: ArgumentType) -> RecipeArgument {
+    pub(crate) fn argument(name: &str, kind: ArgumentType) -> RecipeArgument {
         let word = match kind {
             ArgumentType::String => "string",
             ArgumentType::Integer => "integer",

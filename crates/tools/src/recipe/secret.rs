@@ -1,9 +1,9 @@
 //! Texts that are never shown, and where they are kept.
 
-use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use creole::ToolError;
 

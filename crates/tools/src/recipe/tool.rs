@@ -10,12 +10,11 @@ use creole::schema::Schema;
 use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use serde_json::Value;
 
-use super::RecipeError;
-use super::argument::{self, ArgumentValues, RecipeArgument};
+use super::argument::{ArgumentValues, RecipeArgument};
 use super::command::{CommandRecipe, CommandRunner};
 use super::http::{HttpRecipe, HttpRunner};
 use super::query::QueryRecipe;
-use super::script;
+use super::{RecipeError, argument, script};
 use crate::PackOptions;
 use crate::database::DatabaseError;
 use crate::files::FileError;

@@ -3,11 +3,10 @@
 //! Making an engine takes longer than most functions do. No caller has a part in what is listed, so there is nobody to keep
 //! apart; what a function leaves behind may be gone by the next item, or not.
 
-use std::fmt;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
+use std::{fmt, thread};
 
 use super::engine::{Engine, EngineEvent};
 use super::script_error::ScriptError;

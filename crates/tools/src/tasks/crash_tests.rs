@@ -1,12 +1,11 @@
 //! What was acknowledged survives `kill -9`: a child of this very test binary writes, and is killed.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use super::database::{TaskDatabase, TaskUpdate};
 use super::store::FILE_NAME;

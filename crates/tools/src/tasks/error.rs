@@ -1,8 +1,7 @@
 //! What can go wrong with the database, said so that one knows which file and what to do.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use creole::ToolError;
 use creole::proto::fault::{Fault, FaultKind};

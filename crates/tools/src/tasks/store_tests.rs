@@ -1,10 +1,9 @@
 //! What the task file promises besides what every store does.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use rusqlite::Connection;
 use tempfile::TempDir;

@@ -1,6 +1,7 @@
 //! A password typed at a terminal that does not show it.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::os::fd::AsFd;
 
 use creole::auth::Secret;

@@ -1,6 +1,7 @@
 //! Serving over HTTP.
 
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use tokio::runtime::Builder;
 use super::instance::ServerInstance;
 use super::prerequisites::Prerequisites;
 use super::reload::Reloader;
-use super::signals::{self, Reload};
+use super::signals;
+use super::signals::Reload;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;

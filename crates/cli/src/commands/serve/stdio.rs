@@ -1,6 +1,7 @@
 //! Serving on stdin and stdout.
 
-use std::io::{self, IsTerminal};
+use std::io;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use creole::EndReason;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use creole_proto::fault::Fault;
 use tokio::time::timeout;
 
-use super::token::{self, MAX_TEXT_BYTES};
-use super::{Authorization, Credentials};
+use super::token::MAX_TEXT_BYTES;
+use super::{Authorization, Credentials, token};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildOutput, Exit, Program};
 

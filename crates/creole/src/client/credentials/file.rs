@@ -1,13 +1,14 @@
 //! Tokens that somebody else writes to a file, and replaces there before they are too old.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use creole_proto::fault::Fault;
 
-use super::token::{self, MAX_TEXT_BYTES};
-use super::{Authorization, Credentials};
+use super::token::MAX_TEXT_BYTES;
+use super::{Authorization, Credentials, token};
 use crate::chain::BoxFuture;
 
 /// A file whose first line is a token, which is sent as `Bearer`.

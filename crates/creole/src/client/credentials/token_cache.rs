@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::{Authorization, Credentials, token};
 
 /// How long fetching may take.
-pub(in crate::client) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long nothing is fetched anew after that was done in vain or for something that was refused: whoever is wrong for
 /// good must not be asked with every request.
@@ -18,7 +18,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What is shown to one server. Clones share it.
 #[derive(Clone)]
-pub(in crate::client) struct TokenCache {
+pub(crate) struct TokenCache {
     source: Arc<dyn Credentials>,
     server: Arc<str>,
     state: Arc<Mutex<TokenCacheState>>,
@@ -36,7 +36,7 @@ struct TokenCacheState {
 }
 
 impl TokenCache {
-    pub(in crate::client) fn new(server: Arc<str>, source: Arc<dyn Credentials>) -> Self {
+    pub(crate) fn new(server: Arc<str>, source: Arc<dyn Credentials>) -> Self {
         Self { source, server, state: Arc::default() }
     }
 
@@ -44,7 +44,7 @@ impl TokenCache {
     ///
     /// # Errors
     /// When there is nothing.
-    pub(in crate::client) async fn current(&self) -> Result<Authorization, Fault> {
+    pub(crate) async fn current(&self) -> Result<Authorization, Fault> {
         let fetching = {
             let mut state = self.lock();
             if let Some(current) = &state.current {
@@ -62,7 +62,7 @@ impl TokenCache {
     ///
     /// # Errors
     /// When nothing can be had.
-    pub(in crate::client) async fn replace_refused(
+    pub(crate) async fn replace_refused(
         &self,
         refused: &Authorization,
     ) -> Result<Option<Authorization>, Fault> {

@@ -10,13 +10,14 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use super::body_reader::{self, TrustedRoots};
-use super::fault;
+use super::body_reader::TrustedRoots;
 use super::pool::{ConnectionPool, ResponseParts};
 use super::proxy::Proxies;
 use super::request::{ForwardProxy, HeaderList, HttpRequest, RequestTemplate};
+use super::{body_reader, fault};
 use crate::budget::{Budget, Reservation};
-use crate::client::credentials::{self, Credentials, TokenCache};
+use crate::client::credentials;
+use crate::client::credentials::{Credentials, TokenCache};
 use crate::process::unavailable_fault;
 
 /// The longest message that is read, unless said otherwise.

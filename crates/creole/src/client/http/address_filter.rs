@@ -2,12 +2,11 @@
 //! that are used, whatever a second look-up would bring.
 
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;

@@ -11,11 +11,11 @@ use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::body_reader::{self, BodyReadError, EventError, EventStream};
+use super::body_reader::{BodyReadError, EventError, EventStream};
 use super::request::HttpRequest;
 use super::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
 use super::response::{ResponseBody, ResponseHead, ResponseKind};
-use super::{HttpSession, fault};
+use super::{HttpSession, body_reader, fault};
 use crate::client::transport::LARGE_MESSAGE;
 
 /// How often a stream that broke off is taken up again.

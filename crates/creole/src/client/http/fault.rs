@@ -135,7 +135,7 @@ pub(super) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
 }
 
 /// The status that a fault was made of.
-pub(in crate::client) fn status_of(fault: &Fault) -> Option<u16> {
+pub(crate) fn status_of(fault: &Fault) -> Option<u16> {
     fault.data.as_ref()?.as_object()?.get("status")?.parse().ok()
 }
 

@@ -10,14 +10,16 @@ use http::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::GaiResolver;
-use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::address::resolve;
 use super::address_filter::{FilteredResolver, NotPublic};
-use super::body_reader::{self, BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots};
+use super::body_reader;
+use super::body_reader::{BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots};
 use super::fault::describe_failure;
 use super::proxy::Proxies;
 use super::proxy_connector::ProxyConnector;

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use tokio::time::{Instant, sleep};
 
-use super::HttpSession;
-use super::exchange::{self, StreamPosition};
+use super::exchange::StreamPosition;
 use super::request_headers::LAST_EVENT_NAME;
 use super::response::ResponseKind;
+use super::{HttpSession, exchange};
 
 /// How often in a row nothing may come before the stream is given up.
 const MAX_EMPTY_STREAMS: u32 = 5;

@@ -8,26 +8,26 @@ use http::Method;
 use tokio::time::{Duration, timeout};
 
 use super::address::HttpAddress;
-use super::body_reader::{self, EventStream};
-use super::fault;
+use super::body_reader::EventStream;
 use super::request_headers::post_headers;
 use super::response::ResponseKind;
+use super::{body_reader, fault};
 
 /// How long the body of the answer may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What came back.
-pub(in crate::client) struct ProbeResponse {
-    pub(in crate::client) status: u16,
+pub(crate) struct ProbeResponse {
+    pub(crate) status: u16,
     /// One message; nothing if there was none.
-    pub(in crate::client) body: Bytes,
+    pub(crate) body: Bytes,
     /// What the status says if the body says nothing.
-    pub(in crate::client) fault: Fault,
+    pub(crate) fault: Fault,
 }
 
 impl HttpAddress {
     /// Sends a message and brings its answer.
-    pub(in crate::client) async fn probe(
+    pub(crate) async fn probe(
         &self,
         message: &[u8],
         rules: &Rules,

@@ -1,13 +1,12 @@
 //! Making a connection, directly or through a proxy.
 
 use std::error::Error;
-use std::fmt;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};

@@ -13,8 +13,7 @@ use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::exchange;
-use super::{CallStream, HttpAddress, HttpSession, HttpSessionState};
+use super::{CallStream, HttpAddress, HttpSession, HttpSessionState, exchange};
 use crate::chain::BoxFuture;
 use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 

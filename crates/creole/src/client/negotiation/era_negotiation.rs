@@ -6,7 +6,8 @@ use creole_proto::client::era_probe::{ProbeReply, ProbeVerdict, judge_reply};
 use creole_proto::client::{ClientEvent, Machine, Outbox};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::revision::Era;
-use creole_proto::wire::{self, Frame};
+use creole_proto::wire;
+use creole_proto::wire::Frame;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 

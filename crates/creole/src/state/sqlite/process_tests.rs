@@ -1,11 +1,10 @@
 //! Several processes on one file, and one that is killed: children of this very test binary.
 
-use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use bytes::Bytes;
 use rusqlite::Connection;

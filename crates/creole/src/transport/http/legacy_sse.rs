@@ -16,7 +16,8 @@ use http::Response;
 use super::endpoint::McpEndpoint;
 use super::machine_host::COMMON_STREAM;
 use super::request::RequestHead;
-use super::response::{self, McpBody};
+use super::response;
+use super::response::McpBody;
 use super::session::StreamReader;
 
 /// The part of the address that names the session.

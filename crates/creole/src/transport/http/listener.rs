@@ -1,6 +1,7 @@
 //! The listener: accepts connections as long as there is room for them, until the server ends.
 
-use std::io::{self, ErrorKind};
+use std::io;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use super::connection::{self, ConnectionParts};
+use super::connection;
+use super::connection::ConnectionParts;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::drain::{Drain, DrainStage, DrainWatch};
 use super::handler::{HttpHandler, PeerAddress};

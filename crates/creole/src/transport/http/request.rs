@@ -1,9 +1,8 @@
 //! The head of a request, as those see it who answer it.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::slice;
+use std::{fmt, slice};
 
 use bytes::Bytes;
 use http::header::ValueIter;

@@ -1,6 +1,7 @@
 //! A response of HTTP/1 on its way to its client, written without hyper.
 
-use std::io::{self, IoSlice, Write};
+use std::io;
+use std::io::{IoSlice, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -13,7 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::detach::has_event_stream_type;
 use super::handler::BoxError;
 use super::outgoing::OutgoingBody;
-use super::response_head::{self, ResponseFraming};
+use super::response_head;
+use super::response_head::ResponseFraming;
 use super::screened_stream::ScreenedStream;
 use super::stateless_exchange::KEEP_ALIVE_COMMENT;
 

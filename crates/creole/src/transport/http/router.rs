@@ -18,7 +18,8 @@ use super::outgoing::OutgoingBody;
 use super::request::RequestHead;
 use super::wake_batching::InFlightCounter;
 use creole_proto::http::forwarded::TrustedProxies;
-use creole_proto::http::origin_guard::{self, OriginGuard};
+use creole_proto::http::origin_guard;
+use creole_proto::http::origin_guard::OriginGuard;
 
 /// Says that the process runs.
 const HEALTH: &str = "/health";

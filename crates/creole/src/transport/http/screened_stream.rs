@@ -1,6 +1,7 @@
 //! The stream of one connection: screens what is read, and ends so that the last answer arrives.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};

@@ -1,6 +1,7 @@
 //! A socket that notes when its client takes nothing.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

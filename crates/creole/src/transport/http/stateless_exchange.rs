@@ -16,7 +16,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::change_fanout::{ChangeFanout, ChangeSubscription};
 use super::machine_host::{COMMON_STREAM, FirstReply, MachineHost, UnfinishedCall};
-use super::response::{self, EventSource, McpBody};
+use super::response;
+use super::response::{EventSource, McpBody};
 use super::stream::{NextEvent, ReaderId};
 
 /// How long a call may be silent before its response becomes a stream, which can be kept alive.

@@ -1,11 +1,11 @@
 //! TLS: a certificate and its key from files, read again when they change.
 
-use std::fmt;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, fs, io};
 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;

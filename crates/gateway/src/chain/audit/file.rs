@@ -1,11 +1,12 @@
 //! A file that only grows, and begins anew when it is large. Several may write to one file, also from other processes:
 //! each holds a lock while it does, and looks whether the file was put aside meanwhile.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
+use std::{fs, io};
 
 use creole_proto::wire::escape_controls_in_json;
 

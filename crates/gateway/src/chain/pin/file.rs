@@ -1,10 +1,10 @@
 //! The file that remembers the definitions of tools.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,8 @@ use creole::seal::digest;
 use creole_proto::model::Definition;
 use creole_proto::wire::{Raw, canonical, hex};
 
-use super::file::{self, ObservedTool, PinnedTool, Pins, update};
+use super::file;
+use super::file::{ObservedTool, PinnedTool, Pins, update};
 use crate::chain::json_edit::newest_json;
 
 /// Tools of one server that are remembered; further ones are withheld.

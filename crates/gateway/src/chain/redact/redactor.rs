@@ -61,7 +61,7 @@ impl Redactor {
     }
 
     /// The data without what stands at the places and what matches in its texts, if there is any of that.
-    pub(in crate::chain) fn redact_data(&self, data: &Raw) -> Option<Raw> {
+    pub(crate) fn redact_data(&self, data: &Raw) -> Option<Raw> {
         let pointers: Vec<_> = self.pointers.iter().map(Vec::as_slice).collect();
         self.redact_value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
     }

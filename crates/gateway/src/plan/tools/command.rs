@@ -10,8 +10,7 @@ use creole_tools::recipe::template::Template;
 use creole_tools::recipe::tool_result::ResultFormat;
 
 use super::argument_uses::{ArgumentUses, ValueContext};
-use super::interpreter;
-use super::resolve_file;
+use super::{interpreter, resolve_file};
 use crate::config::enums::ResultKind;
 use crate::config::error::ConfigProblem;
 use crate::config::tools::{CommandWord, ToolTable};

@@ -18,7 +18,7 @@ use crate::config::value::{Entries, Spanned};
 use crate::plan::upstream::{endpoint_url, header};
 
 /// Headers that the transport writes itself.
-pub(in crate::plan) const OWN_HEADERS: [&str; 9] = [
+pub(crate) const OWN_HEADERS: [&str; 9] = [
     "connection",
     "content-length",
     "expect",
@@ -74,7 +74,7 @@ pub(super) fn resolve(
     })
 }
 
-pub(in crate::plan) fn request_method(word: HttpMethod) -> RequestMethod {
+pub(crate) fn request_method(word: HttpMethod) -> RequestMethod {
     match word {
         HttpMethod::Get => RequestMethod::Get,
         HttpMethod::Post => RequestMethod::Post,
@@ -158,10 +158,7 @@ fn body(
     }
 }
 
-pub(in crate::plan) fn auth(
-    written: Spanned<HttpAuthTable>,
-    folder: &Path,
-) -> Result<Auth, ConfigProblem> {
+pub(crate) fn auth(written: Spanned<HttpAuthTable>, folder: &Path) -> Result<Auth, ConfigProblem> {
     let Spanned { value: table, span } = written;
     let held = |here: Option<Spanned<String>>, file: Option<Spanned<String>>, key: &str| match (
         here, file,

@@ -1,11 +1,11 @@
 //! The authorities that vouch for a server: certificates in a file, as they were when the plan was made, so that a
 //! changed file is a changed plan.
 
-use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use creole::client::tls::TlsClient;
 

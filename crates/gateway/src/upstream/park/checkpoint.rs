@@ -19,19 +19,19 @@ const RETENTION_MARGIN: Duration = Duration::from_secs(60);
 
 /// A call at a server whose streams can be taken up again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in super::super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// Whose it is.
     pub(super) principal: String,
     /// How often it had asked.
     pub(super) round: u32,
     /// The revision that its session speaks.
-    pub(in super::super) version: String,
+    pub(crate) version: String,
     /// The session.
     pub(super) session: Option<String>,
     /// The last event that came of it.
     pub(super) last_event: String,
     /// The number that the server knows it by.
-    pub(in super::super) number: u64,
+    pub(crate) number: u64,
     /// What it asks.
     pub(super) questions: Vec<CheckpointRequest>,
 }
@@ -48,12 +48,12 @@ pub(super) struct CheckpointRequest {
 
 impl Checkpoint {
     /// Where the call is.
-    pub(in super::super) fn resume_point(&self) -> ResumePoint {
+    pub(crate) fn resume_point(&self) -> ResumePoint {
         ResumePoint { session: self.session.clone(), last_event: self.last_event.clone() }
     }
 
     /// Its questions, as the server asked them.
-    pub(in super::super) fn request_messages(&self) -> Vec<String> {
+    pub(crate) fn request_messages(&self) -> Vec<String> {
         let message = |asked: &CheckpointRequest| {
             let (id, method) = (&asked.id, asked.question.method());
             let params = request_params(&asked.question);
@@ -63,7 +63,7 @@ impl Checkpoint {
     }
 
     /// The answers that the caller came back with, by what tells the questions apart. What is no answer is asked again.
-    pub(in super::super) fn caller_responses(&self, context: &Context) -> Vec<(String, Raw)> {
+    pub(crate) fn caller_responses(&self, context: &Context) -> Vec<(String, Raw)> {
         let answered = self.questions.iter().filter_map(|asked| {
             let (_, answer) = context.input_responses().find(|(key, _)| *key == asked.key)?;
             check_response(&asked.question, answer).ok()?;
@@ -88,7 +88,7 @@ fn request_params(question: &InputRequest) -> Raw {
 
 impl ParkedCalls {
     /// Takes what was written down of a call whose process is gone. Of several that want it, one gets it.
-    pub(in super::super) async fn claim_checkpoint(
+    pub(crate) async fn claim_checkpoint(
         &self,
         parked: &ParkedState,
         principal: &str,

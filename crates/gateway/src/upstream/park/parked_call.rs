@@ -21,10 +21,10 @@ use super::super::declined_input::DeclinedInput;
 use super::super::pool::UpstreamLease;
 use super::super::request_state::{AnsweredInput, input_request_digest};
 use super::super::session_input::apply_roots;
-use super::checkpoint::{self, Checkpoint};
+use super::checkpoint::Checkpoint;
 use super::{
-    CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, state_consumed,
-    state_expired,
+    CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, checkpoint,
+    state_consumed, state_expired,
 };
 
 /// How long further questions are waited for, so that those of one moment go out together.

@@ -51,9 +51,9 @@ mod tests {
     use creole::transport::MemoryConnection;
     use serde_json::{Value, json};
 
-    use super::super::super::connector::{self, UpstreamConnector};
+    use super::super::super::connector::UpstreamConnector;
     use super::super::super::park::ParkedCalls;
-    use super::super::super::{Address, RevisionChoice, UpstreamSettings};
+    use super::super::super::{Address, RevisionChoice, UpstreamSettings, connector};
     use super::super::{DeclaredInputs, SessionKey, SessionOwner, UpstreamPool};
 
     /// A server that shakes hands.

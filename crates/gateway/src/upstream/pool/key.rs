@@ -8,7 +8,7 @@ use creole::proto::revision::Era;
 
 /// Whose a conversation is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::upstream) enum SessionOwner {
+pub(crate) enum SessionOwner {
     /// The gateway's own, or everybody's where that was declared to be safe.
     Gateway,
     /// The gateway's own, to see what is listed for a kind of client.
@@ -39,16 +39,16 @@ impl SessionOwner {
 
 /// What a conversation is for; calls with the same key may share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::upstream) struct SessionKey {
-    pub(in crate::upstream) owner: SessionOwner,
+pub(crate) struct SessionKey {
+    pub(crate) owner: SessionOwner,
     /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
-    pub(in crate::upstream) era: Era,
+    pub(crate) era: Era,
     /// What the server was told that it may ask for.
-    pub(in crate::upstream) inputs: DeclaredInputs,
+    pub(crate) inputs: DeclaredInputs,
     /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
-    pub(in crate::upstream) exclusive: bool,
+    pub(crate) exclusive: bool,
     /// Which of several such conversations it is.
-    pub(in crate::upstream) lane: usize,
+    pub(crate) lane: usize,
 }
 
 impl Hash for SessionKey {
@@ -60,7 +60,7 @@ impl Hash for SessionKey {
 
 /// What a server may ask for, as a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::upstream) struct DeclaredInputs {
+pub(crate) struct DeclaredInputs {
     pub(super) form: bool,
     pub(super) url: bool,
     pub(super) sampling: bool,
@@ -69,7 +69,7 @@ pub(in crate::upstream) struct DeclaredInputs {
 }
 
 impl DeclaredInputs {
-    pub(in crate::upstream) fn of(capabilities: &ClientCapabilities) -> Self {
+    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
         Self {
             form: capabilities.elicitation_form,
             url: capabilities.elicitation_url,

@@ -1,10 +1,9 @@
 //! Ways out of a folder, none of which may lead anywhere.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use tempfile::{TempDir, tempdir};
 

@@ -25,7 +25,7 @@ const MAX_LINE_BYTES: usize = 1024;
 
 impl CommandRunner {
     /// Runs the program. When this is dropped, the program is ended.
-    pub(in crate::recipe) async fn run(
+    pub(crate) async fn run(
         &self,
         values: &ArgumentValues<'_>,
         longest: usize,

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::model::{self, Annotations, ListKind, format_timestamp};
+use creole::proto::model;
+use creole::proto::model::{Annotations, ListKind, format_timestamp};
 use creole::proto::operation::Change;
 use creole::proto::wire::Raw;
 use creole::{Contents, ItemSource, Registry, Resource, Template, ToolError, media};

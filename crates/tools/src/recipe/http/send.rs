@@ -23,7 +23,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 impl HttpRunner {
     /// Asks the service.
-    pub(in crate::recipe) async fn call(
+    pub(crate) async fn call(
         &self,
         values: &ArgumentValues<'_>,
         longest: usize,

@@ -8,8 +8,8 @@ use creole::front_matter::FrontMatterDocument;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{Content, Prompt, PromptMessage, PromptResult, Role, ToolError};
 
-use super::messages;
-use super::prompt_front_matter::{self, PromptArgumentSpec, PromptFrontMatter};
+use super::prompt_front_matter::{PromptArgumentSpec, PromptFrontMatter};
+use super::{messages, prompt_front_matter};
 use crate::files::FileError;
 use crate::text_template::{TemplateError, TextTemplate};
 

@@ -5,12 +5,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::entities::GROUP;
-use super::group_forum;
-use super::ranks;
 use super::spec::{
     FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
 use super::tool_call::ToolCall;
+use super::{group_forum, ranks};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 
 /// How many pages of a hundred banned members are looked through.

@@ -11,24 +11,23 @@ use creole_proto::http::mcp_headers::{
     METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER,
 };
 use creole_proto::http::{
-    AcceptedMedia, McpHeaders, PostKind as Belongs, is_json_content_type, parse_accept,
+    AcceptedMedia, McpHeaders, PostKind as Belongs, check_stateless_request, classify_post,
+    is_json_content_type, parse_accept, response_status,
 };
-use creole_proto::http::{check_stateless_request, classify_post, response_status};
 use creole_proto::method::Method as Mcp;
 use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::super::body;
 use super::super::handler::ErrorResponse;
-use super::super::legacy_sse;
 use super::super::machine_host::MachineHost;
 use super::super::request::{RequestHead, RequestHeaders};
-use super::super::response::{self, McpBody};
+use super::super::response::McpBody;
 use super::super::sessions::QuotaHolder;
 use super::super::stateless_exchange::StatelessExchange;
 use super::super::stream::ResponseStream;
+use super::super::{body, legacy_sse, response};
 use super::{EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header};
 use crate::call::Origin;
 use crate::chain::BoxFuture;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use creole_proto::wire::{ScanLimits, scan};
 use http::Response;
 
-use super::super::response::{self, EventSource, McpBody};
+use super::super::response;
+use super::super::response::{EventSource, McpBody};
 use super::super::session::{Session, StreamReader};
 use super::unknown_session;
 use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};

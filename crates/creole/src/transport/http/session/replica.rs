@@ -13,7 +13,8 @@ use creole_proto::http::EventId;
 use http::Response;
 use tokio::sync::watch;
 
-use super::super::response::{self, EventSource, McpBody};
+use super::super::response;
+use super::super::response::{EventSource, McpBody};
 use super::{Session, StreamReader};
 use crate::chain::BoxFuture;
 use crate::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, ReplicaResponses, Replicas};
@@ -23,14 +24,14 @@ const STREAM_FOUND: &[u8] = b"found";
 
 /// The event that a client saw last, and the process that has its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct EventLocation<'a> {
+pub(crate) struct EventLocation<'a> {
     pub(super) event: EventId,
     pub(super) replica: Option<&'a str>,
 }
 
 impl<'a> EventLocation<'a> {
     /// Reads what [`Session::event_id`] wrote.
-    pub(in super::super) fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (event, home) = match text.split_once('.') {
             Some((event, home)) => (event, Some(home)),
             None => (text, None),
@@ -61,7 +62,7 @@ impl Session {
     }
 
     /// Is not found any more once there is nothing to be found.
-    pub(in super::super) fn unregister_if_empty(&self) {
+    pub(crate) fn unregister_if_empty(&self) {
         if self.replicas.is_some()
             && let Ok(mut shown) = self.registration.try_lock()
             && shown.is_some()
@@ -72,7 +73,7 @@ impl Session {
     }
 
     /// The rest of a stream that another process has, if it does; until this process is asked to end.
-    pub(in super::super) async fn read_from_replica(
+    pub(crate) async fn read_from_replica(
         &self,
         place: EventLocation<'_>,
         draining: watch::Receiver<bool>,

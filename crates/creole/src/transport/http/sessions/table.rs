@@ -21,14 +21,14 @@ const MAX_STALE: usize = 64;
 
 /// Whom a session counts for: its principal, or where callers are not asked who they are, the network it was opened from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum QuotaHolder {
+pub(crate) enum QuotaHolder {
     Principal(Arc<str>),
     Network([u8; 16]),
 }
 
 impl QuotaHolder {
     /// Whom a session of this principal counts for that is opened from this address.
-    pub(in super::super) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
+    pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
         match **principal == *LOCAL_PRINCIPAL {
             true => Self::Network(network_prefix(client)),
             false => Self::Principal(Arc::clone(principal)),

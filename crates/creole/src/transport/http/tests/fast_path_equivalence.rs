@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::framings::{FramingCase, all};
-use super::super::connection::{self, ConnectionParts};
+use super::super::connection::ConnectionParts;
 use super::super::hyper_connections::HyperBuilders;
 use super::super::timeouts::ConnectionTimeouts;
-use super::super::{Drain, HttpLimits, OriginGuard, PeerAddress, Route, Router};
+use super::super::{Drain, HttpLimits, OriginGuard, PeerAddress, Route, Router, connection};
 use super::support::{Echo, PATIENCE, TestHttpServer, one, post, start, status, with};
 
 /// Not plain: the rest of its connection is hyper's.

@@ -17,31 +17,32 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::super::body::{self, BodyLimits};
+use super::super::body::BodyLimits;
 use super::super::detach::Streaming;
+use super::super::tls::Certificates;
 use super::super::{
     Admission, Authenticate, Drain, ErrorResponse, HttpHandler, HttpLimits, IncomingBody, Listener,
-    OriginGuard, PeerAddress, RequestHead, Route, Router, tls::Certificates,
+    OriginGuard, PeerAddress, RequestHead, Route, Router, body,
 };
 use crate::auth::Principal;
 use crate::budget::Budget;
 
 /// Long enough for any machine; reached only by tests that fail.
-pub(in crate::transport::http) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Gives the body back. The header `x-do` asks for something else.
 #[derive(Clone, Default)]
-pub(in crate::transport::http) struct Echo {
+pub(crate) struct Echo {
     /// The bodies of the requests that arrived, or their method where they have none.
-    pub(in crate::transport::http) seen: Arc<Mutex<Vec<String>>>,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
     /// What requests that wait are waiting for.
-    pub(in crate::transport::http) release: Arc<Notify>,
+    pub(crate) release: Arc<Notify>,
     /// Told when a request that waits is given up.
-    pub(in crate::transport::http) gone: Arc<Notify>,
-    pub(in crate::transport::http) limits: BodyLimits,
-    pub(in crate::transport::http) budget: Budget,
+    pub(crate) gone: Arc<Notify>,
+    pub(crate) limits: BodyLimits,
+    pub(crate) budget: Budget,
     /// Where the parts of answers that last come from.
-    pub(in crate::transport::http) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
+    pub(crate) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
 
 impl HttpHandler for Echo {
@@ -91,7 +92,7 @@ impl Drop for AbandonSignal {
 }
 
 impl Echo {
-    pub(in crate::transport::http) fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -103,7 +104,7 @@ impl Echo {
     }
 
     /// Waits for an answer that lasts; gives what its parts are sent by.
-    pub(in crate::transport::http) async fn begun(&self) -> mpsc::Sender<Bytes> {
+    pub(crate) async fn begun(&self) -> mpsc::Sender<Bytes> {
         let begun = async {
             loop {
                 if let Some(sender) = self.lasting.lock().unwrap().pop() {
@@ -125,7 +126,7 @@ fn lasting(body: PieceBody) -> Response<PieceBody> {
 }
 
 /// A body in parts.
-pub(in crate::transport::http) struct PieceBody(mpsc::Receiver<Bytes>);
+pub(crate) struct PieceBody(mpsc::Receiver<Bytes>);
 
 impl From<Bytes> for PieceBody {
     fn from(bytes: Bytes) -> Self {
@@ -177,18 +178,18 @@ impl Authenticate for Yes {
 }
 
 /// A server that runs.
-pub(in crate::transport::http) struct TestHttpServer {
-    pub(in crate::transport::http) address: SocketAddr,
-    pub(in crate::transport::http) echo: Echo,
-    pub(in crate::transport::http) drain: Drain,
-    pub(in crate::transport::http) ended: JoinHandle<()>,
+pub(crate) struct TestHttpServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) echo: Echo,
+    pub(crate) drain: Drain,
+    pub(crate) ended: JoinHandle<()>,
 }
 
-pub(in crate::transport::http) async fn start(limits: HttpLimits) -> TestHttpServer {
+pub(crate) async fn start(limits: HttpLimits) -> TestHttpServer {
     start_with(limits, Echo::default(), None).await
 }
 
-pub(in crate::transport::http) async fn start_with(
+pub(crate) async fn start_with(
     limits: HttpLimits,
     echo: Echo,
     certificates: Option<Arc<Certificates>>,
@@ -208,26 +209,26 @@ pub(in crate::transport::http) async fn start_with(
 }
 
 impl TestHttpServer {
-    pub(in crate::transport::http) async fn connect(&self) -> TcpStream {
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 
     /// Sends bytes and reads until the server closes.
-    pub(in crate::transport::http) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+    pub(crate) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         to_end(&mut stream).await
     }
 
     /// Sends bytes and reads one answer, with a body that has a length.
-    pub(in crate::transport::http) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
+    pub(crate) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         one(&mut stream).await
     }
 
     /// Ends the server.
-    pub(in crate::transport::http) async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.drain.begin();
         self.drain.end();
         timeout(PATIENCE, self.ended).await.expect("the server ends").unwrap();
@@ -235,7 +236,7 @@ impl TestHttpServer {
 }
 
 /// Reads until the server closes, and fails if it does not.
-pub(in crate::transport::http) async fn to_end(stream: &mut TcpStream) -> String {
+pub(crate) async fn to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A connection that is cut also is closed.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
@@ -243,10 +244,7 @@ pub(in crate::transport::http) async fn to_end(stream: &mut TcpStream) -> String
 }
 
 /// Reads until this was read.
-pub(in crate::transport::http) async fn until(
-    stream: &mut (impl AsyncRead + Unpin),
-    end: &str,
-) -> String {
+pub(crate) async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     let mut bytes = Vec::new();
     let read = async {
         while !bytes.ends_with(end.as_bytes()) {
@@ -258,7 +256,7 @@ pub(in crate::transport::http) async fn until(
 }
 
 /// Reads one answer, when no other one follows.
-pub(in crate::transport::http) async fn one(stream: &mut TcpStream) -> String {
+pub(crate) async fn one(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = async {
         while !is_complete(&bytes) {
@@ -283,12 +281,12 @@ fn is_complete(bytes: &[u8]) -> bool {
 }
 
 /// A request with a body to the usual path.
-pub(in crate::transport::http) fn post(body: &str) -> String {
+pub(crate) fn post(body: &str) -> String {
     with("", body)
 }
 
 /// The same, with further headers.
-pub(in crate::transport::http) fn with(headers: &str, body: &str) -> String {
+pub(crate) fn with(headers: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
@@ -296,6 +294,6 @@ pub(in crate::transport::http) fn with(headers: &str, body: &str) -> String {
 }
 
 /// The number in the first line of an answer.
-pub(in crate::transport::http) fn status(answer: &str) -> u16 {
+pub(crate) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::model::{self, Definition};
+use creole_proto::model;
+use creole_proto::model::Definition;
 use creole_proto::wire::{Raw, hex};
 
-use crate::front_matter::{self, Members, Node};
-use crate::media;
+use crate::front_matter::{Members, Node};
 use crate::resource::Resource;
-use crate::seal;
+use crate::{front_matter, media, seal};
 
 pub use error::SkillError;
 pub(crate) use paths::SCHEME;

@@ -31,7 +31,8 @@ use tokio::sync::{Semaphore, broadcast};
 
 pub use creole_proto::model::TaskSupport;
 
-use crate::random::{self, NoRandomBytes};
+use crate::random;
+use crate::random::NoRandomBytes;
 use crate::registry::Announcement;
 use crate::seal::Sealer;
 use crate::state::State;

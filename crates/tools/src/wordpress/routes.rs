@@ -29,9 +29,8 @@ use self::index::{RouteAction, RouteEndpoint, RoutePart};
 use super::address::percent_encode;
 use super::site::{Site, SiteRequest};
 use super::site_error::SiteError;
-use super::tool_result;
 use super::users::SiteUser;
-use super::write_guard;
+use super::{tool_result, write_guard};
 
 /// How often the index is read.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);

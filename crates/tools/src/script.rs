@@ -22,8 +22,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::files::FileError;
 use batch::EngineBatch;
