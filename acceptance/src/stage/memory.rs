@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use creole::Service;
-use creole::transport::{MemoryConnection, memory_pair};
+use creole::stream::{MemoryConnection, memory_pair};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
-use creole::transport::http::{
+use creole::serve::http::{
     Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
 };
 use creole::{Server, Tool};

@@ -1,11 +1,11 @@
 //! An MCP endpoint beside the other routes of an axum application.
 //!
-//! Host, origin and credentials are the application's to check here; `creole::transport::http::Router` does it
+//! Host, origin and credentials are the application's to check here; `creole::serve::http::Router` does it
 //! for servers of their own.
 
 use axum::Router;
 use axum::routing::get;
-use creole::transport::http::{EndpointSettings, McpEndpoint};
+use creole::serve::http::{EndpointSettings, McpEndpoint};
 use creole::{Server, Tool};
 use serde_json::Value;
 

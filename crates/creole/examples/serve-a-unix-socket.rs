@@ -4,7 +4,7 @@
 
 use std::os::fd::OwnedFd;
 
-use creole::transport::stdio::{Input, Output};
+use creole::stream::stdio::{Input, Output};
 use creole::{Server, Tool};
 use tokio::net::UnixListener;
 

@@ -34,7 +34,6 @@ pub mod catch_panic;
 pub mod chain;
 pub mod client;
 mod cursor;
-mod driver;
 pub mod front_matter;
 pub mod input;
 pub mod media;
@@ -47,18 +46,19 @@ pub mod replicas;
 pub mod resource;
 pub mod schema;
 pub mod seal;
+pub mod serve;
 pub mod server;
 pub mod skill;
 pub mod state;
+pub mod stream;
 pub mod task;
 mod telemetry;
 pub mod tool;
-pub mod transport;
 mod uri_template;
 
+pub use crate::serve::lines::EndReason;
 pub use call::{Call, Canceller, ClientChannel, Context, Origin};
 pub use chain::{BoxFuture, Endpoint, Middleware, Next};
-pub use driver::EndReason;
 pub use prompt::Prompt;
 pub use registry::{
     Announcement, ItemSource, NameCollision, Recipients, Registry, RemoteItem, RemoteServer,

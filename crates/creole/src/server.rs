@@ -14,18 +14,19 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
-use crate::driver::EndReason;
 use crate::prompt::Prompt;
 use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::replacement::Replacement;
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
+use crate::serve::lines;
+use crate::serve::lines::EndReason;
 use crate::skill::Skill;
 use crate::state::State;
+use crate::stream::{ByteSink, ByteSource, Stdin, stdio};
 use crate::task::TaskLimits;
 use crate::tool::Tool;
-use crate::transport::{ByteSink, ByteSource, Stdin, stdio};
-use crate::{driver, input, telemetry};
+use crate::{input, telemetry};
 
 /// A server in the making: tools, resources, prompts and the chain around them.
 pub struct Server {
@@ -338,7 +339,7 @@ impl Service {
     /// Speaks on the process's own stdin and stdout until the client is gone.
     pub async fn serve_stdio(&self) -> io::Result<EndReason> {
         let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
-        driver::serve_from_thread(self.clone(), input, output).await
+        lines::serve_from_thread(self.clone(), input, output).await
     }
 
     /// Speaks on a pair of byte streams, one message per line, until one of them ends.
@@ -347,7 +348,7 @@ impl Service {
         input: impl ByteSource,
         output: impl ByteSink,
     ) -> io::Result<EndReason> {
-        driver::serve(self.clone(), input, output).await
+        lines::serve(self.clone(), input, output).await
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {

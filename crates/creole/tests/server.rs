@@ -14,7 +14,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::Operation;
 use creole::proto::server::ServerLimits;
-use creole::transport::{MemoryConnection, memory_pair};
+use creole::stream::{MemoryConnection, memory_pair};
 use creole::{
     BoxFuture, Call, Context, Level, Middleware, Next, Outcome, Resource, Server, Service, Tool,
     ToolError,

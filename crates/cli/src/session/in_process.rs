@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::client::{LineServer, Transport};
 use creole::proto::dialect::Dialect;
-use creole::transport::memory_pair;
+use creole::stream::memory_pair;
 use creole_gateway::federation::Federation;
 use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::Affinity;

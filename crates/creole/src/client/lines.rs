@@ -20,7 +20,7 @@ use crate::chain::BoxFuture;
 use crate::process::{
     Child, ChildInput, ChildOutput, Exit, Program, StderrTail, unavailable_fault,
 };
-use crate::transport::{ByteSink, ByteSource};
+use crate::stream::{ByteSink, ByteSource};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;

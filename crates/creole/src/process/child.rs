@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::group::ProcessGroup;
 use super::stderr::StderrTail;
 use super::{GracePeriods, Program, Reaper, descriptors, stderr};
-use crate::transport::stdio::{Input, Output};
+use crate::stream::stdio::{Input, Output};
 
 /// What the child reads.
 pub type ChildInput = Output;

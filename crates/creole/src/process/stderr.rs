@@ -9,7 +9,7 @@ use creole_proto::wire::is_control;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::transport::stdio::Input;
+use crate::stream::stdio::Input;
 
 /// How much of the end is kept, and how many lines of it are shown.
 const MAX_TAIL_BYTES: usize = 16 * 1024;

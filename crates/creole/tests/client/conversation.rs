@@ -6,7 +6,7 @@ use creole::proto::fault::FaultKind;
 use creole::proto::operation::{Event, InputResponses, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::transport::memory_pair;
+use creole::stream::memory_pair;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;

@@ -7,8 +7,8 @@ use std::{fs, io};
 use creole::client::http::{HttpAddress, HttpServer};
 use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
-use creole::transport::http::tls::Certificates;
-use creole::transport::http::{
+use creole::serve::http::web::tls::Certificates;
+use creole::serve::http::{
     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};

@@ -12,7 +12,7 @@ use creole::proto::operation::{
 };
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::transport::http::{
+use creole::serve::http::{
     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use creole::{Registry, Tool};

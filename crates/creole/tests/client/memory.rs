@@ -5,10 +5,10 @@ use creole::client::http::{HttpAddress, HttpServer};
 use creole::client::{Connection, LineServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;
-use creole::transport::http::{
+use creole::serve::http::{
     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
-use creole::transport::memory_pair;
+use creole::stream::memory_pair;
 use creole::{Context, Server, Tool};
 use serde_json::{Value, json};
 

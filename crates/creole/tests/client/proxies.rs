@@ -9,7 +9,7 @@ use creole::client::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
 use creole::client::http::{HttpAddress, HttpServer, Proxies};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
-use creole::transport::http::{HttpLimits, Listener};
+use creole::serve::http::{HttpLimits, Listener};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};

@@ -7,7 +7,7 @@ use creole::client::{Connection, Exchange, Inbox, LineServer, Transport, Transpo
 use creole::proto::client::{FrameKind, OutgoingFrame};
 use creole::proto::http::request_headers::HeaderField;
 use creole::proto::revision::Era;
-use creole::transport::{MemoryConnection, memory_pair};
+use creole::stream::{MemoryConnection, memory_pair};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 use tokio::time::timeout;

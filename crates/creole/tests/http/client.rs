@@ -8,8 +8,8 @@ use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole::serve::http::{EndpointSettings, McpBody, McpEndpoint};
 use creole::state::State;
-use creole::transport::http::{EndpointSettings, McpBody, McpEndpoint};
 use creole::{Context, Server, Service, Tool};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame};

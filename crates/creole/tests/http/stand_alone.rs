@@ -89,8 +89,8 @@ async fn a_call_that_takes_too_long_is_told_so_and_stopped() {
 async fn a_listener_hears_of_changes_and_ends_gracefully() {
     let watch = crate::client::ToolWatch::default();
     let service = crate::client::service(&watch);
-    let settings = creole::transport::http::EndpointSettings::default();
-    let endpoint = creole::transport::http::McpEndpoint::new(service.clone(), settings);
+    let settings = creole::serve::http::EndpointSettings::default();
+    let endpoint = creole::serve::http::McpEndpoint::new(service.clone(), settings);
     let listen =
         modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let mut response = endpoint.handle(listen).await;

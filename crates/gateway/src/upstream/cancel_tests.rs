@@ -7,7 +7,7 @@ use creole::process::Program;
 use creole::proto::operation::{Caller, Operation};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
-use creole::transport::MemoryConnection;
+use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

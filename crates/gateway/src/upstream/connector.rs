@@ -287,7 +287,7 @@ pub(super) mod in_process {
     use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
     use creole::proto::revision::{Era, Revision};
-    use creole::transport::{MemoryConnection, memory_pair};
+    use creole::stream::{MemoryConnection, memory_pair};
 
     type ServeFn = Arc<dyn Fn(MemoryConnection) + Send + Sync>;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use creole::process::Program;
 use creole::proto::model::ListKind;
 use creole::proto::operation::{Operation, Payload};
-use creole::transport::MemoryConnection;
+use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
-use creole::transport::MemoryConnection;
+use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};

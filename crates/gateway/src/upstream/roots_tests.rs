@@ -10,7 +10,7 @@ use creole::proto::model::InputRequest;
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
-use creole::transport::MemoryConnection;
+use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};

@@ -7,7 +7,7 @@ use creole::process::Program;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Payload};
 use creole::proto::revision::{Era, Revision};
-use creole::transport::MemoryConnection;
+use creole::stream::MemoryConnection;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

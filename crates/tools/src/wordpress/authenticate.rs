@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole::auth::Principal;
-use creole::transport::http::{ErrorResponse, HeaderValue, PeerAddress, RequestHead, StatusCode};
+use creole::serve::http::{ErrorResponse, HeaderValue, PeerAddress, RequestHead, StatusCode};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 

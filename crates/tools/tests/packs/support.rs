@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use creole::transport::{MemoryConnection, memory_pair};
+use creole::stream::{MemoryConnection, memory_pair};
 use creole::{Server, Service};
 use creole_tools::{PackOptions, add};
 use serde_json::{Value, json};

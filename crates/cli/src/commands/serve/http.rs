@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::budget::Budget;
-use creole::state::State;
-use creole::transport::http::body::BodyLimits;
-use creole::transport::http::tls::Certificates;
-use creole::transport::http::{
+use creole::serve::http::web::body::BodyLimits;
+use creole::serve::http::web::tls::Certificates;
+use creole::serve::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, Route, Router,
 };
+use creole::state::State;
 use creole_gateway::Plan;
 use creole_gateway::plan::{ClientScope, HttpPlan};
 use creole_gateway::upstream::Affinity;

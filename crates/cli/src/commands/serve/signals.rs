@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use creole::transport::http::Drain;
+use creole::serve::http::Drain;
 
 use super::reload::Reloader;
 use crate::output;

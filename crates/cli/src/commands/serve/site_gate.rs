@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use creole::transport::http::{Admission, Authenticate, PeerAddress, RequestHead};
+use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
 use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.

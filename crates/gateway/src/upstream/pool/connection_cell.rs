@@ -48,7 +48,7 @@ mod tests {
     use creole::proto::model::Implementation;
     use creole::proto::revision::{Era, Revision};
     use creole::proto::wire::Raw;
-    use creole::transport::MemoryConnection;
+    use creole::stream::MemoryConnection;
     use serde_json::{Value, json};
 
     use super::super::super::connector::UpstreamConnector;

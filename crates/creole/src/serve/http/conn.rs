@@ -1,0 +1,14 @@
+//! One HTTP connection: timeouts, supervision and the two versions of HTTP.
+
+pub(crate) mod connection;
+pub(crate) mod http1;
+pub(crate) mod http2_requests;
+pub(crate) mod hyper_connections;
+pub(crate) mod incoming;
+pub(crate) mod outgoing;
+pub(crate) mod prober;
+pub(crate) mod screened_stream;
+pub(crate) mod socket;
+pub(crate) mod supervise;
+pub(crate) mod timeouts;
+pub(crate) mod version_sniff;

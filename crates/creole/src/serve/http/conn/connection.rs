@@ -1,0 +1,146 @@
+//! One connection, from its first byte to its last.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep_until};
+
+use crate::catch_panic::{CatchPanic, CaughtPanic};
+use crate::chain::BoxFuture;
+use crate::serve::http::conn::http1::detach::{DetachSlot, is_event_stream, should_detach};
+use crate::serve::http::conn::http1::fast_path::{FastPathEnd, fast_path};
+use crate::serve::http::conn::hyper_connections::{HyperBuilders, HyperHttp1, HyperHttp2};
+use crate::serve::http::conn::incoming::IncomingBody;
+use crate::serve::http::conn::outgoing::OutgoingBody;
+use crate::serve::http::conn::screened_stream::ScreenedStream;
+use crate::serve::http::conn::supervise::Supervisor;
+use crate::serve::http::conn::timeouts::{ConnectionTimeouts, RequestGuard};
+use crate::serve::http::conn::version_sniff::{HttpVersion, VersionSniffer};
+use crate::serve::http::web::connection_slots::ConnectionSlot;
+use crate::serve::http::web::drain::{DrainStage, DrainWatch};
+use crate::serve::http::web::handler::{ErrorResponse, HttpHandler, PeerAddress};
+use crate::serve::http::web::request::RequestHead;
+use crate::serve::http::web::router::Router;
+
+/// What a connection needs to be served.
+pub(crate) struct ConnectionParts<A> {
+    pub(crate) router: Arc<Router<A>>,
+    pub(crate) protocol: Arc<HyperBuilders>,
+    pub(crate) peer: PeerAddress,
+    pub(crate) timeouts: Arc<ConnectionTimeouts>,
+    pub(crate) drain: DrainWatch,
+    /// Its place among the connections that there may be.
+    pub(crate) slot: ConnectionSlot,
+}
+
+/// Serves one connection until it ends, takes too long, or the server does.
+pub(crate) fn serve<A: HttpHandler, T>(
+    stream: T,
+    served: ConnectionParts<A>,
+) -> impl Future<Output = ()> + Send
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    // On the heap, so that a response that lasts does not keep the room of what came before it.
+    let spoken = Box::pin(serve_connection(stream, served));
+    async move {
+        if let Some(lasting) = spoken.await {
+            lasting.await;
+        }
+    }
+}
+
+/// Speaks until the connection ends, or until there is nothing more to do on it but to write one response.
+async fn serve_connection<A: HttpHandler, T>(
+    stream: T,
+    served: ConnectionParts<A>,
+) -> Option<BoxFuture<'static, ()>>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ConnectionParts { router, protocol, peer, timeouts: pace, drain: mut watch, slot: place } =
+        served;
+    let mut overseer = Supervisor {
+        timeouts: Arc::clone(&pace),
+        drain: &mut watch,
+        timer: pin!(sleep_until(Instant::now())),
+        stage: DrainStage::Serving,
+        is_shutting_down: false,
+    };
+    let mut opening = VersionSniffer::new(ScreenedStream::new(stream, Arc::clone(&pace)));
+    let opened = overseer.supervise(&mut opening).await?;
+    let (version, wire) = ok_or_log(opened)??;
+    let wire = match version {
+        HttpVersion::Http2 => wire,
+        HttpVersion::Http1 => {
+            let mut plain = fast_path(wire, Arc::clone(&router), Arc::clone(&pace), peer);
+            match ok_or_log(overseer.supervise(&mut plain).await?)? {
+                FastPathEnd::Closed => return None,
+                FastPathEnd::Streaming(lasting) => {
+                    return Some(Box::pin(lasting.run(watch, place)));
+                }
+                FastPathEnd::Fallback(wire) => *wire,
+            }
+        }
+    };
+    let wire = TokioIo::new(wire);
+    let handover = DetachSlot::new();
+    let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let (router, left) = (Arc::clone(&router), Arc::clone(&left));
+        let (head, body) = request.into_parts();
+        let mut head = RequestHead::from(head);
+        // From now on, and not from when it is first looked at: its client may end in between.
+        let running = requests.begin_request(head.version);
+        async move {
+            let response = handle_request(&router, running, &mut head, body.into(), peer).await;
+            if !should_detach(&head, &response) && !is_event_stream(&head, &response) {
+                return Ok::<_, Infallible>(response);
+            }
+            left.detach(head.version, response);
+            pending().await
+        }
+    });
+    if version == HttpVersion::Http2 {
+        let mut two = HyperHttp2(Box::pin(protocol.http2.serve_connection(wire, service)));
+        ok_or_log(overseer.supervise(&mut two).await?);
+        return None;
+    }
+    let connection = protocol.http1.serve_connection(wire, service);
+    let mut one = HyperHttp1 { connection, detach: handover, timeouts: pace };
+    ok_or_log(overseer.supervise(&mut one).await?)?;
+    let lasting = one.into_streaming()?;
+    Some(Box::pin(lasting.run(watch, place)))
+}
+
+/// The answer to a request, which counts as running until that is complete.
+pub(crate) async fn handle_request<A: HttpHandler>(
+    router: &Router<A>,
+    running: RequestGuard,
+    head: &mut RequestHead,
+    body: IncomingBody,
+    peer: PeerAddress,
+) -> Response<OutgoingBody<A::Body>> {
+    let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
+    answered.unwrap_or_else(panic_response).map(|body| body.with_request(running))
+}
+
+/// What came of something on a connection, unless that broke off.
+fn ok_or_log<V, E: Display>(ended: Result<V, E>) -> Option<V> {
+    let told = |error| tracing::debug!(target: "creole::http", %error, "a connection broke off");
+    ended.map_err(told).ok()
+}
+
+/// What is answered in place of an answer that could not be made.
+fn panic_response<B>(panic: CaughtPanic) -> Response<OutgoingBody<B>> {
+    tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    ErrorResponse::new(status, "the server broke down on this request").into_response()
+}

@@ -1,0 +1,204 @@
+//! A response of HTTP/1 on its way to its client, written without hyper.
+
+use std::io;
+use std::io::{IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{Response, Version};
+use http_body::Body;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::serve::http::conn::http1::detach::has_event_stream_type;
+use crate::serve::http::conn::http1::response_head;
+use crate::serve::http::conn::http1::response_head::ResponseFraming;
+use crate::serve::http::conn::outgoing::OutgoingBody;
+use crate::serve::http::conn::screened_stream::ScreenedStream;
+use crate::serve::http::mcp::stateless_exchange::KEEP_ALIVE_COMMENT;
+use crate::serve::http::web::handler::BoxError;
+
+/// A response on its way.
+pub(crate) struct ResponseWriter<B> {
+    /// What produces the body, until its end.
+    body: Option<OutgoingBody<B>>,
+    framing: ResponseFraming,
+    /// Whether it is a stream of events.
+    is_events: bool,
+    /// The head, until it is on its way.
+    head: Vec<u8>,
+    out: WriteBuffer,
+}
+
+/// What is on its way: what precedes a piece of the body, the piece, and what follows it.
+#[derive(Default)]
+struct WriteBuffer {
+    prefix: Vec<u8>,
+    piece: Bytes,
+    suffix: &'static [u8],
+    /// How much of it all was written.
+    written: usize,
+}
+
+impl WriteBuffer {
+    fn is_written(&self) -> bool {
+        self.written == self.prefix.len() + self.piece.len() + self.suffix.len()
+    }
+
+    /// What is left of the three.
+    fn slices(&self) -> [IoSlice<'_>; 3] {
+        let mut skipped = self.written;
+        [&self.prefix[..], &self.piece, self.suffix].map(|part| {
+            let (done, left) = part.split_at(skipped.min(part.len()));
+            skipped -= done.len();
+            IoSlice::new(left)
+        })
+    }
+}
+
+impl<B> ResponseWriter<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    /// A response to a request of that version, whose head is written to `room`; the last one of its connection says
+    /// so. Gives back its parts, which nobody needs any more.
+    pub(crate) fn new(
+        version: Version,
+        response: Response<OutgoingBody<B>>,
+        is_last: bool,
+        mut room: Vec<u8>,
+    ) -> (Self, Parts) {
+        let (parts, body) = response.into_parts();
+        let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        let framing = ResponseFraming::of(version, length);
+        room.clear();
+        response_head::write_head(&mut room, version, &parts, framing, is_last);
+        let is_events = has_event_stream_type(&parts.headers);
+        (
+            Self { body: Some(body), framing, is_events, head: room, out: WriteBuffer::default() },
+            parts,
+        )
+    }
+
+    /// Puts out what means nothing, to see whether the client takes it; tells whether that was possible.
+    pub(crate) fn probe(&mut self) -> bool {
+        let is_between = self.head.is_empty() && self.out.is_written() && self.body.is_some();
+        let is_possible =
+            is_between && self.is_events && !matches!(self.framing, ResponseFraming::Length(_));
+        if is_possible {
+            self.out = WriteBuffer::default();
+        }
+        is_possible && self.queue_piece(Bytes::from_static(KEEP_ALIVE_COMMENT)).is_ok()
+    }
+
+    /// Room for the head of another response.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.out.prefix
+    }
+
+    /// Writes what is there; ready when everything was written.
+    pub(crate) fn poll_write<T>(
+        &mut self,
+        wire: &mut ScreenedStream<T>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            while !self.out.is_written() {
+                let slices = self.out.slices();
+                let taken = ready!(Pin::new(&mut *wire).poll_write_vectored(context, &slices))?;
+                if taken == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.out.written += taken;
+            }
+            let next = self.poll_piece(context);
+            if let Poll::Ready(Some(piece)) = next {
+                piece?;
+                continue;
+            }
+            if next.is_pending() {
+                // What was written needs no room while there is nothing to say.
+                self.out = WriteBuffer::default();
+            }
+            ready!(Pin::new(&mut *wire).poll_flush(context))?;
+            return next.map(|_| Ok(()));
+        }
+    }
+
+    /// Puts out what is to be written next; nothing at the end.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<()>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let piece = match self.framing {
+            ResponseFraming::Length(0) => Poll::Ready(None),
+            _ => next_piece(body, context),
+        };
+        if piece.is_pending() && self.head.is_empty() {
+            return Poll::Pending;
+        }
+        // The first piece goes out with the head, if it is there.
+        let mut front = std::mem::take(&mut self.head);
+        if front.is_empty() {
+            front = std::mem::take(&mut self.out.prefix);
+            front.clear();
+        }
+        self.out = WriteBuffer { prefix: front, ..WriteBuffer::default() };
+        Poll::Ready(Some(match piece {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Some(piece)) => piece.and_then(|piece| self.queue_piece(piece)),
+            Poll::Ready(None) => self.queue_end(),
+        }))
+    }
+
+    fn queue_piece(&mut self, piece: Bytes) -> io::Result<()> {
+        match &mut self.framing {
+            ResponseFraming::Length(left) => {
+                let rest = left.checked_sub(piece.len() as u64);
+                *left = rest.ok_or_else(|| io::Error::other("a body is longer than announced"))?;
+            }
+            ResponseFraming::Chunks => {
+                write!(self.out.prefix, "{:X}\r\n", piece.len())?;
+                self.out.suffix = b"\r\n";
+            }
+            ResponseFraming::Close => {}
+        }
+        self.out.piece = piece;
+        Ok(())
+    }
+
+    fn queue_end(&mut self) -> io::Result<()> {
+        self.body = None;
+        match self.framing {
+            ResponseFraming::Length(1..) => {
+                return Err(io::Error::other("a body is shorter than announced"));
+            }
+            ResponseFraming::Chunks => self.out.suffix = b"0\r\n\r\n",
+            ResponseFraming::Length(0) | ResponseFraming::Close => {}
+        }
+        Ok(())
+    }
+}
+
+/// The next piece of a body that is not empty; nothing at its end.
+fn next_piece<B>(
+    body: &mut OutgoingBody<B>,
+    context: &mut Context<'_>,
+) -> Poll<Option<io::Result<Bytes>>>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    loop {
+        match ready!(Pin::new(&mut *body).poll_frame(context)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(piece) if !piece.is_empty() => return Poll::Ready(Some(Ok(piece))),
+                // Nobody sends trailers.
+                _ => {}
+            },
+            Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+            None => return Poll::Ready(None),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A response of HTTP/1 that lasts, written without hyper, so that it needs little memory while it is silent.
+//!
+//! It is the last one of its connection and says so. Whatever the client sends behind its request is read, which
+//! is how its leaving is noticed, and forgotten. A client that closed its side and still reads is served to the end.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Response, Version};
+use http_body::Body;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep_until};
+
+use crate::serve::http::conn::http1::response_writer::ResponseWriter;
+use crate::serve::http::conn::outgoing::OutgoingBody;
+use crate::serve::http::conn::prober::HalfCloseProber;
+use crate::serve::http::conn::screened_stream::ScreenedStream;
+use crate::serve::http::conn::timeouts::{ConnectionTimeouts, ExpiredTimeout};
+use crate::serve::http::web::connection_slots::ConnectionSlot;
+use crate::serve::http::web::drain::{DrainStage, DrainWatch};
+use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::limits::STREAMING_DISCARD_BYTES;
+
+/// A response that lasts, and the wire that it is written to.
+pub(crate) struct StreamingResponse<T, B> {
+    wire: ScreenedStream<T>,
+    timeouts: Arc<ConnectionTimeouts>,
+    writer: ResponseWriter<B>,
+    /// How much the client may still send.
+    discard_left: usize,
+    /// Whether everything was written.
+    written: bool,
+    /// Rings when the client has taken nothing for too long.
+    write_timer: Option<Pin<Box<Sleep>>>,
+    /// Finds out whether a client that closed its side still reads.
+    prober: Option<HalfCloseProber>,
+}
+
+impl<T, B> StreamingResponse<T, B>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    /// Goes on with a response on a wire on which everything before it was written; `unread` bytes were sent
+    /// behind its request.
+    pub(crate) fn new(
+        wire: ScreenedStream<T>,
+        pace: Arc<ConnectionTimeouts>,
+        unread: usize,
+        version: Version,
+        response: Response<OutgoingBody<B>>,
+    ) -> Self {
+        let (sending, _) = ResponseWriter::new(version, response, true, Vec::new());
+        let left = STREAMING_DISCARD_BYTES.saturating_sub(unread);
+        Self {
+            wire,
+            timeouts: pace,
+            writer: sending,
+            discard_left: left,
+            written: false,
+            write_timer: None,
+            prober: None,
+        }
+    }
+
+    /// Writes it to its end, unless the client or the server ends before.
+    ///
+    /// It is boxed, because a future holds what it is given twice, and this one waits for long.
+    pub(crate) async fn run(mut self: Box<Self>, watch: DrainWatch, _place: ConnectionSlot) {
+        tokio::select! {
+            ended = poll_fn(|context| self.poll(context)) => {
+                if let Err(error) = ended {
+                    tracing::debug!(target: "creole::http", %error, "a connection broke off");
+                }
+            }
+            // Whoever produces the body ends it when the server drains.
+            _ = watch.wait_beyond(DrainStage::Draining) => {}
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = match self.written {
+            false => self.poll_both(context),
+            true => Poll::Ready(Ok(())),
+        };
+        let closed = match ended {
+            Poll::Ready(Ok(())) => Pin::new(&mut self.wire).poll_shutdown(context),
+            unfinished => unfinished,
+        };
+        match closed {
+            Poll::Pending => self.poll_write_timeout(context).map(|()| Ok(())),
+            closed => closed,
+        }
+    }
+
+    /// Reads and writes; ready when everything was written.
+    fn poll_both(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Poll::Ready(gone) = self.poll_discard_input(context) {
+            return Poll::Ready(Err(gone));
+        }
+        loop {
+            if let Poll::Ready(written) = self.writer.poll_write(&mut self.wire, context) {
+                written?;
+                self.written = true;
+                return Poll::Ready(Ok(()));
+            }
+            if !self.timeouts.is_half_closed() {
+                return Poll::Pending;
+            }
+            let prober = self.prober.get_or_insert_with(HalfCloseProber::new);
+            ready!(prober.poll_due(context));
+            self.writer.probe();
+        }
+    }
+
+    /// Forgets what the client sends; ready when it leaves or says too much.
+    fn poll_discard_input(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let mut scratch = [0; 512];
+        loop {
+            let mut forgotten = ReadBuf::new(&mut scratch);
+            if let Err(error) = ready!(Pin::new(&mut self.wire).poll_read(context, &mut forgotten))
+            {
+                return Poll::Ready(error);
+            }
+            let came = forgotten.filled().len();
+            if came == 0 {
+                return Poll::Ready(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.discard_left = self.discard_left.saturating_sub(came);
+            if self.discard_left == 0 {
+                let said = "the client goes on to send behind its last request";
+                return Poll::Ready(io::Error::other(said));
+            }
+        }
+    }
+
+    /// Whether the client has taken nothing for too long.
+    fn poll_write_timeout(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.timeouts.writer_deadline() else {
+            self.write_timer = None;
+            return Poll::Pending;
+        };
+        let alarm = self.write_timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if alarm.deadline() != deadline {
+            alarm.as_mut().reset(deadline);
+        }
+        alarm.as_mut().poll(context).map(|()| {
+            let late = ExpiredTimeout::Writer;
+            tracing::debug!(target: "creole::http", ?late, "a connection was closed");
+        })
+    }
+}

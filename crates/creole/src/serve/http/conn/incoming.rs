@@ -1,0 +1,201 @@
+//! The body of a request, wherever it comes from.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming as Read;
+
+use crate::serve::http::web::handler::BoxError;
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct IncomingBody(BodySource);
+
+#[derive(Debug)]
+enum BodySource {
+    /// It came with its head.
+    Whole(Bytes),
+    /// It comes while the request is answered.
+    Fed(Arc<BodyFeed>),
+    /// hyper reads it.
+    Read(Read),
+}
+
+impl From<Bytes> for IncomingBody {
+    fn from(whole: Bytes) -> Self {
+        Self(BodySource::Whole(whole))
+    }
+}
+
+impl From<Arc<BodyFeed>> for IncomingBody {
+    fn from(feed: Arc<BodyFeed>) -> Self {
+        Self(BodySource::Fed(feed))
+    }
+}
+
+impl From<Read> for IncomingBody {
+    fn from(read: Read) -> Self {
+        Self(BodySource::Read(read))
+    }
+}
+
+impl Body for IncomingBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let piece = match &mut self.0 {
+            BodySource::Whole(whole) if whole.is_empty() => Poll::Ready(None),
+            BodySource::Whole(whole) => Poll::Ready(Some(Ok(std::mem::take(whole)))),
+            BodySource::Fed(feed) => feed.poll_piece(context),
+            BodySource::Read(read) => {
+                let frame = Pin::new(read).poll_frame(context);
+                return frame.map_err(BoxError::from);
+            }
+        };
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            BodySource::Whole(whole) => whole.is_empty(),
+            BodySource::Fed(feed) => feed.remaining() == 0,
+            BodySource::Read(read) => read.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            BodySource::Whole(whole) => SizeHint::with_exact(whole.len() as u64),
+            BodySource::Fed(feed) => SizeHint::with_exact(feed.remaining()),
+            BodySource::Read(read) => read.size_hint(),
+        }
+    }
+}
+
+/// The rest of a body, between the connection that it comes on and whoever reads it. The connection reads no more
+/// than is asked for.
+#[derive(Debug)]
+pub(crate) struct BodyFeed(Mutex<FeedState>);
+
+#[derive(Debug)]
+struct FeedState {
+    /// What has come and was not taken.
+    received: Bytes,
+    /// How many bytes are still to come.
+    missing: u64,
+    /// Whether they will never come.
+    is_aborted: bool,
+    /// Who waits for them.
+    reader: Option<Waker>,
+}
+
+impl BodyFeed {
+    /// A body of which this much came, and that much is missing.
+    pub(crate) fn new(come: Bytes, missing: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(FeedState {
+            received: come,
+            missing,
+            is_aborted: false,
+            reader: None,
+        })))
+    }
+
+    /// How many bytes are wanted now.
+    pub(crate) fn wanted(&self) -> u64 {
+        let fed = self.lock();
+        if fed.reader.is_some() { fed.missing } else { 0 }
+    }
+
+    /// How many bytes are still to come.
+    pub(crate) fn missing(&self) -> u64 {
+        self.lock().missing
+    }
+
+    /// Puts what has come; it must have been [wanted](Self::wanted).
+    pub(crate) fn push(&self, piece: Bytes) {
+        let mut fed = self.lock();
+        fed.missing = fed.missing.saturating_sub(piece.len() as u64);
+        fed.received = piece;
+        if let Some(reader) = fed.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// The client has ended before all of it came.
+    pub(crate) fn abort(&self) {
+        let mut fed = self.lock();
+        fed.is_aborted = true;
+        if let Some(reader) = fed.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn remaining(&self) -> u64 {
+        let fed = self.lock();
+        fed.received.len() as u64 + fed.missing
+    }
+
+    fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
+        let mut fed = self.lock();
+        if !fed.received.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut fed.received))));
+        }
+        if fed.is_aborted {
+            return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())));
+        }
+        if fed.missing == 0 {
+            return Poll::Ready(None);
+        }
+        fed.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_fed_asks_for_more_when_it_has_none_and_ends_with_the_last_byte() {
+        let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = IncomingBody::from(Arc::clone(&feed));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut next = |body: &mut IncomingBody| match Pin::new(body).poll_frame(&mut context) {
+            Poll::Pending => None,
+            Poll::Ready(piece) => Some(piece.map(|frame| frame.unwrap().into_data().unwrap())),
+        };
+        assert_eq!((feed.wanted(), body.size_hint().exact()), (0, Some(5)));
+        assert_eq!(next(&mut body), Some(Some("ab".into())));
+        assert_eq!((feed.wanted(), feed.missing()), (0, 3));
+        assert_eq!(next(&mut body), None);
+        assert_eq!(feed.wanted(), 3);
+        feed.push(Bytes::from_static(b"cde"));
+        assert_eq!((feed.wanted(), feed.missing(), body.is_end_stream()), (0, 0, false));
+        assert_eq!(next(&mut body), Some(Some("cde".into())));
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body), Some(None));
+    }
+
+    #[test]
+    fn a_body_whose_rest_never_comes_is_broken() {
+        let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
+        let mut body = IncomingBody::from(Arc::clone(&feed));
+        let mut context = Context::from_waker(Waker::noop());
+        feed.abort();
+        let mut next = || Pin::new(&mut body).poll_frame(&mut context);
+        assert!(matches!(next(), Poll::Ready(Some(Ok(_)))));
+        assert!(matches!(next(), Poll::Ready(Some(Err(_)))));
+    }
+}

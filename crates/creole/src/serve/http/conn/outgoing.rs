@@ -1,0 +1,99 @@
+//! The body of an answer, which knows when it is complete.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::serve::http::conn::http2_requests::Http2Progress;
+use crate::serve::http::conn::timeouts::RequestGuard;
+use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::limits::MAX_PIECE_BYTES;
+
+/// The body of an answer: one that stands ready, or that of an [`HttpHandler`](crate::serve::http::HttpHandler).
+#[derive(Debug)]
+pub struct OutgoingBody<B> {
+    /// What produces the body, unless it stands ready.
+    source: Option<B>,
+    /// What is ready to be handed over.
+    rest: Bytes,
+    /// The request, which lasts as long as its answer.
+    request: Option<RequestGuard>,
+    progress: Option<Arc<Http2Progress>>,
+}
+
+impl<B> From<Bytes> for OutgoingBody<B> {
+    fn from(text: Bytes) -> Self {
+        Self { source: None, rest: text, request: None, progress: None }
+    }
+}
+
+impl<B> OutgoingBody<B> {
+    pub(crate) fn from_stream(body: B) -> Self {
+        Self { source: Some(body), rest: Bytes::new(), request: None, progress: None }
+    }
+
+    /// The same body, which holds the request and tells its progress to the current task.
+    pub(crate) fn with_request(mut self, request: RequestGuard) -> Self {
+        self.request = Some(request);
+        self.progress = Http2Progress::current();
+        if let Some(progress) = &self.progress {
+            progress.set_pending();
+        }
+        self
+    }
+}
+
+impl<B> Body for OutgoingBody<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let body = &mut *self;
+        if let Some(progress) = &body.progress {
+            progress.set_taken();
+        }
+        if body.rest.is_empty() {
+            let Some(source) = &mut body.source else { return Poll::Ready(None) };
+            let frame = ready!(Pin::new(source).poll_frame(context));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => body.rest = data,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let piece = match &body.progress {
+            Some(progress) => {
+                progress.set_pending();
+                body.rest.split_to(body.rest.len().min(MAX_PIECE_BYTES))
+            }
+            None => std::mem::take(&mut body.rest),
+        };
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let ended = self.source.as_ref().is_none_or(Body::is_end_stream);
+        ended && self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        let inner = self.source.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let mut whole = SizeHint::new();
+        whole.set_lower(inner.lower() + rest);
+        if let Some(upper) = inner.upper() {
+            whole.set_upper(upper + rest);
+        }
+        whole
+    }
+}

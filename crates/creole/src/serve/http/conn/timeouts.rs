@@ -1,0 +1,228 @@
+//! Where one connection is, and since when: what its limits of time are measured by.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::Version;
+use tokio::time::Instant;
+
+use crate::serve::http::web::limits::HttpLimits;
+
+/// Where one connection is; shared by its stream, its requests and the task that watches over it.
+#[derive(Debug)]
+pub(crate) struct ConnectionTimeouts {
+    limits: HttpLimits,
+    timestamps: Mutex<Timestamps>,
+    /// Whether something was written that is not flushed.
+    has_unflushed: AtomicBool,
+    /// Whether nothing of the answer to the last request was written, and its client knows interim answers.
+    interim_allowed: AtomicBool,
+    /// Whether the client has closed its side.
+    client_half_closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Timestamps {
+    /// Requests whose answer is not complete.
+    in_flight: usize,
+    /// Whether any request was complete.
+    was_used: bool,
+    /// Since when there is no request.
+    idle_since: Instant,
+    /// Since when a head is on its way.
+    head_since: Option<Instant>,
+    /// Since when the client takes nothing.
+    blocked_since: Option<Instant>,
+}
+
+/// What took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExpiredTimeout {
+    /// A head, or what a new connection should say.
+    Head,
+    /// The client takes nothing of what is written.
+    Writer,
+    /// Nothing was asked for.
+    Idle,
+}
+
+impl ConnectionTimeouts {
+    pub(crate) fn new(limits: HttpLimits) -> Arc<Self> {
+        let marks = Timestamps {
+            in_flight: 0,
+            was_used: false,
+            idle_since: Instant::now(),
+            head_since: None,
+            blocked_since: None,
+        };
+        Arc::new(Self {
+            limits,
+            timestamps: Mutex::new(marks),
+            has_unflushed: AtomicBool::new(false),
+            interim_allowed: AtomicBool::new(false),
+            client_half_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Time begins anew: what came before, such as a handshake, had its own.
+    pub(crate) fn restart(&self) {
+        self.timestamps().idle_since = Instant::now();
+    }
+
+    /// A request begins; it lasts until what is given back is dropped.
+    pub(crate) fn begin_request(self: &Arc<Self>, version: Version) -> RequestGuard {
+        self.interim_allowed.store(version == Version::HTTP_11, Ordering::Release);
+        let mut marks = self.timestamps();
+        marks.in_flight += 1;
+        marks.was_used = true;
+        RequestGuard(Arc::clone(self))
+    }
+
+    /// Whether there is no request.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.timestamps().in_flight == 0
+    }
+
+    /// A head begins or is complete.
+    pub(crate) fn set_in_head(&self, inside: bool) {
+        self.timestamps().head_since = inside.then(Instant::now);
+    }
+
+    /// The client takes nothing, or takes something again.
+    pub(crate) fn set_blocked(&self, blocked: bool) {
+        self.timestamps().blocked_since = blocked.then(Instant::now);
+    }
+
+    /// Something is written, or everything is flushed.
+    pub(crate) fn set_unflushed(&self, unwritten: bool) {
+        self.has_unflushed.store(unwritten, Ordering::Release);
+        if unwritten {
+            self.interim_allowed.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether an interim answer may be written now: nothing of the answer was, and all before it is flushed.
+    pub(crate) fn can_send_interim(&self) -> bool {
+        self.interim_allowed.load(Ordering::Acquire) && self.is_flushed()
+    }
+
+    /// The client has closed its side.
+    pub(crate) fn set_half_closed(&self) {
+        self.client_half_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the client has closed its side.
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.client_half_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether everything was flushed. hyper flushes its stream only when it has nothing left to write to it.
+    pub(crate) fn is_flushed(&self) -> bool {
+        !self.has_unflushed.load(Ordering::Acquire)
+    }
+
+    /// When a client that takes nothing has done so for too long.
+    pub(crate) fn writer_deadline(&self) -> Option<Instant> {
+        self.timestamps().blocked_since.map(|since| since + self.limits.write_timeout)
+    }
+
+    /// What is overdue, or when to ask again.
+    pub(crate) fn check(&self, now: Instant) -> Result<Instant, ExpiredTimeout> {
+        let limits = &self.limits;
+        let marks = self.timestamps();
+        let writer =
+            marks.blocked_since.map(|since| (since + limits.write_timeout, ExpiredTimeout::Writer));
+        let reader = (marks.in_flight == 0).then(|| match (marks.head_since, marks.was_used) {
+            (Some(since), _) => {
+                (since.max(marks.idle_since) + limits.header_timeout, ExpiredTimeout::Head)
+            }
+            (None, false) => (marks.idle_since + limits.header_timeout, ExpiredTimeout::Head),
+            (None, true) => (marks.idle_since + limits.idle_timeout, ExpiredTimeout::Idle),
+        });
+        let next = [writer, reader].into_iter().flatten().min_by_key(|(deadline, _)| *deadline);
+        match next {
+            Some((deadline, overdue)) if deadline <= now => Err(overdue),
+            Some((deadline, _)) => Ok(deadline.min(now + self.shortest_timeout())),
+            None => Ok(now + self.shortest_timeout()),
+        }
+    }
+
+    /// Whatever begins after a check is not overdue before that much time has passed, so checks this far
+    /// apart notice everything on time.
+    fn shortest_timeout(&self) -> std::time::Duration {
+        let HttpLimits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
+        header_timeout.min(idle_timeout).min(write_timeout)
+    }
+
+    fn timestamps(&self) -> MutexGuard<'_, Timestamps> {
+        // Every change is one assignment, so a panic leaves nothing half-done.
+        self.timestamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose answer is not complete.
+#[derive(Debug)]
+pub(crate) struct RequestGuard(Arc<ConnectionTimeouts>);
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        let mut marks = self.0.timestamps();
+        marks.in_flight -= 1;
+        if marks.in_flight == 0 {
+            marks.idle_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn after(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_connection_has_to_speak_and_a_used_one_may_rest_longer() {
+        let pace = ConnectionTimeouts::new(HttpLimits::default());
+        let start = Instant::now();
+        assert_eq!(pace.check(start), Ok(start + after(10)));
+        assert_eq!(pace.check(start + after(10)), Err(ExpiredTimeout::Head));
+        drop(pace.begin_request(Version::HTTP_11));
+        assert!(pace.check(start + after(59)).is_ok());
+        assert_eq!(pace.check(start + after(60)), Err(ExpiredTimeout::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_is_overdue_ten_seconds_after_its_first_byte() {
+        let pace = ConnectionTimeouts::new(HttpLimits::default());
+        drop(pace.begin_request(Version::HTTP_11));
+        tokio::time::advance(after(50)).await;
+        pace.set_in_head(true);
+        let now = Instant::now();
+        assert_eq!(pace.check(now + after(9)), Ok(now + after(10)));
+        assert_eq!(pace.check(now + after(10)), Err(ExpiredTimeout::Head));
+        let request = pace.begin_request(Version::HTTP_11);
+        assert!(pace.check(now + after(1000)).is_ok(), "an answer that streams is no slow head");
+        pace.set_in_head(false);
+        drop(request);
+        assert!(pace.check(now + after(59)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_overdue_also_during_a_request() {
+        let pace = ConnectionTimeouts::new(HttpLimits::default());
+        let request = pace.begin_request(Version::HTTP_11);
+        pace.set_blocked(true);
+        let now = Instant::now();
+        assert!(pace.check(now + after(29)).is_ok());
+        assert_eq!(pace.check(now + after(30)), Err(ExpiredTimeout::Writer));
+        pace.set_blocked(false);
+        assert!(pace.check(now + after(30)).is_ok());
+        assert!(!pace.is_idle());
+        drop(request);
+        assert!(pace.is_idle());
+    }
+}

@@ -1,0 +1,11 @@
+//! The MCP endpoint: sessions, streams of events and the HTTP+SSE transport.
+
+pub(crate) mod change_fanout;
+pub(crate) mod endpoint;
+pub(crate) mod legacy_sse;
+pub(crate) mod machine_host;
+pub(crate) mod response;
+pub(crate) mod session;
+pub(crate) mod sessions;
+pub(crate) mod stateless_exchange;
+pub(crate) mod stream;

@@ -1,0 +1,411 @@
+//! One MCP endpoint: every method, every revision, on one path.
+
+mod post;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::dialect::Dialect;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::mcp_headers::{LAST_EVENT_ID_HEADER, SESSION_ID_HEADER};
+use creole_proto::http::parse_accept;
+use creole_proto::revision::Rules;
+use creole_proto::wire::{Fields, ScanLimits};
+use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use tokio::sync::watch;
+
+use crate::auth::{LOCAL_PRINCIPAL, Principal};
+use crate::budget::Budget;
+use crate::call::Origin;
+use crate::replicas::Replicas;
+use crate::serve::http::conn::incoming::IncomingBody;
+use crate::serve::http::mcp::change_fanout::ChangeFanout;
+use crate::serve::http::mcp::machine_host::{COMMON_STREAM, FirstReply, MachineHost};
+use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::mcp::session::{EventLocation, Session};
+use crate::serve::http::mcp::sessions::{QuotaHolder, Sessions};
+use crate::serve::http::mcp::stream::ResponseStream;
+use crate::serve::http::mcp::{legacy_sse, response};
+use crate::serve::http::web::body::BodyLimits;
+use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
+use crate::serve::http::web::request::{RequestHead, RequestHeaders};
+use crate::server::Service;
+use crate::state::{State, StateError};
+
+/// How an endpoint is served.
+#[derive(Clone, Debug)]
+pub struct EndpointSettings {
+    /// The path of the transport of 2024-11-05, if it is served.
+    pub legacy_sse_path: Option<String>,
+    /// How large a body may be, and how long it may take.
+    pub body: BodyLimits,
+    /// How much memory bodies may take together.
+    pub budget: Budget,
+    /// Sessions at the same time. Once there are as many, those of the caller that has the most make room for others.
+    pub max_sessions: usize,
+    /// How long a session may be unused before it is forgotten.
+    pub session_idle: Duration,
+    /// Where sessions are written down, so that they outlive the process.
+    pub state: State,
+    /// The processes that share the state, where there may be several: messages may come to any of them.
+    pub replicas: Option<Replicas>,
+}
+
+impl Default for EndpointSettings {
+    fn default() -> Self {
+        Self {
+            legacy_sse_path: Some("/sse".to_owned()),
+            body: BodyLimits::default(),
+            budget: Budget::of_process(),
+            max_sessions: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            state: State::default(),
+            replicas: None,
+        }
+    }
+}
+
+/// One MCP endpoint; clones share it.
+#[derive(Clone)]
+pub struct McpEndpoint {
+    shared: Arc<EndpointShared>,
+}
+
+struct EndpointShared {
+    service: Service,
+    settings: EndpointSettings,
+    changes: Arc<ChangeFanout>,
+    sessions: Arc<Sessions>,
+    /// Who nobody has asked for a name.
+    anonymous: Arc<str>,
+    /// Told when streams are to end.
+    draining: watch::Sender<bool>,
+}
+
+const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
+
+/// Why there is no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionError {
+    /// There are too many.
+    Full,
+    /// No id can be made.
+    NoRandomness,
+    /// The request names none.
+    Missing,
+    /// The one it names does not exist, or is somebody else's.
+    Unknown,
+    /// What is kept cannot be reached.
+    StateUnavailable,
+}
+
+impl From<StateError> for SessionError {
+    fn from(error: StateError) -> Self {
+        tracing::error!(%error, "sessions cannot be kept");
+        Self::StateUnavailable
+    }
+}
+
+impl McpEndpoint {
+    /// An endpoint that speaks for the service.
+    pub fn new(service: Service, settings: EndpointSettings) -> Self {
+        let hub = ChangeFanout::new(service.clone());
+        let (most, idle) = (settings.max_sessions, settings.session_idle);
+        let (state, peers) = (settings.state.clone(), settings.replicas.clone());
+        let sessions = Sessions::new(service.clone(), state, peers, most, idle);
+        let unnamed = LOCAL_PRINCIPAL.into();
+        let draining = watch::Sender::new(false);
+        Self {
+            shared: Arc::new(EndpointShared {
+                service,
+                settings,
+                changes: hub,
+                sessions,
+                anonymous: unnamed,
+                draining,
+            }),
+        }
+    }
+
+    /// Answers one request. Host, origin and credentials are the caller's to check; whom it found is a [`Principal`]
+    /// among the extensions, and where the request came from is a [`PeerAddress`].
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<McpBody>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let (head, body) = request.into_parts();
+        let caller = head.extensions.get::<Principal>().cloned();
+        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0.ip());
+        let mut head = RequestHead::from(head);
+        head.client = peer;
+        self.handle_request(&mut head, body, caller).await
+    }
+
+    async fn handle_request<B>(
+        &self,
+        head: &mut RequestHead,
+        body: B,
+        caller: Option<Principal>,
+    ) -> Response<McpBody>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let unnamed = || Arc::clone(&self.shared.anonymous);
+        let principal = caller.map_or_else(unnamed, |caller| caller.id);
+        let is_old = self.shared.settings.legacy_sse_path.as_deref() == Some(head.uri.path());
+        let response = match head.method {
+            Method::POST => self.post(head, body, principal, is_old).await,
+            Method::GET if is_old => {
+                Box::pin(legacy_sse::open_stream(self, head.uri.path(), principal, head.client))
+                    .await
+            }
+            Method::GET => self.get(head, &principal).await,
+            Method::DELETE if !is_old => self.delete(head, &principal).await,
+            _ => self.method_not_allowed(is_old),
+        };
+        response::set_json_headers(response, &mut head.headers)
+    }
+
+    /// Ends every stream of notifications; calls go on to their ends.
+    pub fn drain(&self) {
+        self.shared.draining.send_replace(true);
+        self.shared.changes.drain();
+        for session in self.shared.sessions.all() {
+            session.host().end_common();
+        }
+    }
+
+    /// The hub, which works once it is needed.
+    fn changes(&self) -> &Arc<ChangeFanout> {
+        self.shared.changes.start(&self.shared.sessions);
+        &self.shared.changes
+    }
+
+    /// The processes that share the state, where there may be several.
+    pub(crate) fn replicas(&self) -> Option<&Replicas> {
+        self.shared.settings.replicas.as_ref()
+    }
+
+    /// How much a message may be.
+    pub(crate) fn wire_limits(&self) -> ScanLimits {
+        self.shared.service.profile().limits.scan
+    }
+
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.shared.sessions
+    }
+
+    /// Makes a session, if there is room for one; it has to be [kept](Self::store_session).
+    pub(crate) fn open_session(
+        &self,
+        principal: Arc<str>,
+        client: Option<IpAddr>,
+        single: bool,
+    ) -> Result<Arc<Session>, SessionError> {
+        let holder = QuotaHolder::new(&principal, client);
+        if !self.shared.sessions.has_room(&holder) {
+            return Err(SessionError::Full);
+        }
+        let (service, peers) = (self.shared.service.clone(), self.replicas().cloned());
+        let session = Session::new(service, principal, holder, single, peers);
+        session.ok_or(SessionError::NoRandomness)
+    }
+
+    /// Keeps a session from now on, if there is room for it.
+    pub(crate) async fn store_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
+        session.listen(|| self.changes());
+        self.shared.sessions.insert(Arc::clone(session)).await.map(drop)
+    }
+
+    /// Says why there is no session.
+    pub(crate) fn session_error_response(&self, refused: SessionError) -> Response<McpBody> {
+        let why = match refused {
+            SessionError::Full => {
+                let why = "too many sessions are open; end some with DELETE, or try later";
+                return response::error_response(503, why);
+            }
+            SessionError::NoRandomness => {
+                return response::error_response(
+                    500,
+                    "the system has no randomness for a session id",
+                );
+            }
+            SessionError::StateUnavailable => {
+                return response::error_response(
+                    503,
+                    "sessions cannot be kept at the moment; try later",
+                );
+            }
+            SessionError::Missing => "the header Mcp-Session-Id is missing; send initialize first",
+            SessionError::Unknown => "there is no such session; send initialize",
+        };
+        let status = if refused == SessionError::Unknown { 404 } else { 400 };
+        let rules = self.dialect().base_rules();
+        self.fault_response(None, &Fault::new(FaultKind::InvalidRequest, why), rules, status)
+    }
+
+    async fn get(&self, head: &RequestHead, principal: &Arc<str>) -> Response<McpBody> {
+        let headers = &head.headers;
+        if self.is_sessionless() {
+            return self.method_not_allowed(false);
+        }
+        if !parse_accept(joined_header(headers, ACCEPT.as_str()).as_deref()).events {
+            return response::error_response(406, "the stream is text/event-stream");
+        }
+        let session = match self.find_session(headers, principal, head.client).await {
+            Ok(session) => session,
+            Err(refused) => return self.session_error_response(refused),
+        };
+        let last =
+            headers.get(LAST_EVENT_ID_HEADER).and_then(|value| std::str::from_utf8(value).ok());
+        let last = last.and_then(EventLocation::parse);
+        if let (Some(last), Some(_)) = (last, self.replicas()) {
+            let draining = self.shared.draining.subscribe();
+            if let Some(rest) = Box::pin(session.read_from_replica(last, draining)).await {
+                return rest;
+            }
+        }
+        session.open_stream(last)
+    }
+
+    async fn delete(&self, head: &RequestHead, principal: &Arc<str>) -> Response<McpBody> {
+        if self.is_sessionless() {
+            return self.method_not_allowed(false);
+        }
+        match self.find_session(&head.headers, principal, head.client).await {
+            Ok(session) => match self.shared.sessions.end(&session).await {
+                Ok(()) => response::empty_response(204),
+                Err(error) => self.session_error_response(error.into()),
+            },
+            Err(refused) => self.session_error_response(refused),
+        }
+    }
+
+    /// The session that the request names.
+    async fn find_session(
+        &self,
+        headers: &RequestHeaders,
+        principal: &Arc<str>,
+        client: Option<IpAddr>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let id = headers.get(SESSION_ID_HEADER).ok_or(SessionError::Missing)?;
+        let id = std::str::from_utf8(id).map_err(|_| SessionError::Unknown)?;
+        let sessions = &self.shared.sessions;
+        let session = match sessions.find_local(id, principal) {
+            Some(found) => found,
+            None => Box::pin(sessions.find(id, principal, client)).await?,
+        };
+        let session = session.ok_or(SessionError::Unknown)?;
+        session.listen(|| self.changes());
+        Ok(session)
+    }
+
+    /// Writes a session down before its client hears of what changed.
+    async fn save_before_response(
+        &self,
+        session: &Session,
+        response: Response<McpBody>,
+    ) -> Response<McpBody> {
+        if self.shared.sessions.is_saved(session) {
+            return response;
+        }
+        match Box::pin(self.shared.sessions.save(session)).await {
+            Ok(()) => response,
+            Err(error) => self.session_error_response(error.into()),
+        }
+    }
+
+    /// Refuses a message in the words of the protocol.
+    fn fault_response(
+        &self,
+        fields: Option<&Fields<'_>>,
+        fault: &Fault,
+        rules: &'static Rules,
+        status: u16,
+    ) -> Response<McpBody> {
+        let service = self.shared.service.clone();
+        let unnamed = Origin::sessionless(Arc::clone(&self.shared.anonymous));
+        let conversation = MachineHost::new(service, unnamed, ResponseStream::transient());
+        conversation.refuse(fields, fault, rules);
+        let reader = conversation.attach(COMMON_STREAM, None);
+        match reader.map(|reader| conversation.first_reply_now(COMMON_STREAM, reader, true)) {
+            Some(FirstReply::Response(text, _)) => response::json_response(status, text),
+            _ => response::empty_response(status),
+        }
+    }
+
+    fn method_not_allowed(&self, is_old: bool) -> Response<McpBody> {
+        let allowed = match () {
+            () if is_old => "GET, POST",
+            () if self.is_sessionless() => "POST",
+            () => "GET, POST, DELETE",
+        };
+        let mut response = response::error_response(405, &format!("this endpoint takes {allowed}"));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+    }
+
+    fn is_sessionless(&self) -> bool {
+        self.dialect().is_sessionless()
+    }
+
+    fn dialect(&self) -> &Dialect {
+        &self.shared.service.profile().dialect
+    }
+}
+
+/// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
+fn joined_header<'a>(headers: &'a RequestHeaders, name: &'a str) -> Option<Cow<'a, [u8]>> {
+    let mut values = headers.get_all(name);
+    let first = values.next()?;
+    let Some(second) = values.next() else { return Some(Cow::Borrowed(first)) };
+    let all: Vec<_> = [first, second].into_iter().chain(values).collect();
+    Some(Cow::Owned(all.join(&b", "[..])))
+}
+
+impl<B> tower_service::Service<Request<B>> for McpEndpoint
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Send,
+{
+    type Response = Response<McpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<McpBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move { Ok(endpoint.handle(request).await) })
+    }
+}
+
+impl HttpHandler for McpEndpoint {
+    type Body = McpBody;
+
+    fn handle(
+        &self,
+        head: &mut RequestHead,
+        body: IncomingBody,
+        caller: Option<Principal>,
+    ) -> impl Future<Output = Response<McpBody>> {
+        self.handle_request(head, body, caller)
+    }
+}
+
+impl fmt::Debug for McpEndpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,314 @@
+//! A POST: whose conversation its message belongs to, and the answer.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::http::mcp_headers::{
+    METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER,
+};
+use creole_proto::http::{
+    AcceptedMedia, McpHeaders, PostKind as Belongs, check_stateless_request, classify_post,
+    is_json_content_type, parse_accept, response_status,
+};
+use creole_proto::method::Method as Mcp;
+use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+
+use crate::call::Origin;
+use crate::chain::BoxFuture;
+use crate::serve::http::mcp::endpoint::{
+    EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header,
+};
+use crate::serve::http::mcp::machine_host::MachineHost;
+use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::mcp::sessions::QuotaHolder;
+use crate::serve::http::mcp::stateless_exchange::StatelessExchange;
+use crate::serve::http::mcp::stream::ResponseStream;
+use crate::serve::http::mcp::{legacy_sse, response};
+use crate::serve::http::web::body;
+use crate::serve::http::web::handler::ErrorResponse;
+use crate::serve::http::web::request::{RequestHead, RequestHeaders};
+use crate::telemetry;
+
+/// A POST whose body was read.
+struct PostRequest<'a> {
+    headers: &'a RequestHeaders,
+    accepted: AcceptedMedia,
+    principal: Arc<str>,
+    client: Option<IpAddr>,
+    scanned: Result<Frame<'a>, ScanError>,
+}
+
+/// How far an answer has come: most are there as soon as the body is.
+///
+/// What has to wait does so in a future of its own. The one that reads the body is a part of every connection and
+/// is moved with every request, so it holds nothing that only some of them need.
+enum PostResponse<'a> {
+    Done(Response<McpBody>),
+    Later(BoxFuture<'a, Response<McpBody>>),
+}
+
+impl McpEndpoint {
+    pub(crate) async fn post<B>(
+        &self,
+        head: &RequestHead,
+        body: B,
+        principal: Arc<str>,
+        is_old: bool,
+    ) -> Response<McpBody>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let headers = &head.headers;
+        if !is_json_content_type(headers.get(CONTENT_TYPE.as_str())) {
+            return response::error_response(415, "the body must be application/json in UTF-8");
+        }
+        if !is_identity(headers) {
+            return response::unsupported_encoding();
+        }
+        let mut accepted = parse_accept(joined_header(headers, ACCEPT.as_str()).as_deref());
+        if !accepted.json && !accepted.events {
+            return response::error_response(
+                406,
+                "answers are application/json or text/event-stream",
+            );
+        }
+        accepted.events &= self.dialect().event_streams;
+        let EndpointSettings { body: limits, budget, .. } = &self.shared.settings;
+        let hold = || budget.reserve_for(QuotaHolder::new(&principal, head.client));
+        let (body, held) = match body::read_reserved(body, limits, hold).await {
+            Ok(read) => read,
+            Err(unread) => return ErrorResponse::from(unread).into_response(),
+        };
+        if self.shared.service.logs_payloads() {
+            telemetry::log_payload("received", &body);
+        }
+        let scanned = scan(&body, &self.shared.service.profile().limits.scan);
+        let post = PostRequest { headers, accepted, principal, client: head.client, scanned };
+        if is_old {
+            let scanned = post.scanned.as_ref();
+            let message = legacy_sse::handle_message(self, head, &post.principal, &body, scanned);
+            return Box::pin(message).await;
+        }
+        // Calls begin with the waker of whoever waits for their answer.
+        let mut response =
+            match poll_fn(|context| Poll::Ready(self.handle_message(&post, context))).await {
+                PostResponse::Done(response) => response,
+                PostResponse::Later(response) => response.await,
+            };
+        if !self.dialect().error_statuses && is_error_message(&response) {
+            *response.status_mut() = StatusCode::OK;
+        }
+        match held {
+            // What was asked for is needed for as long as it is answered.
+            Some(held) => response::with_reservation(response, held),
+            None => response,
+        }
+    }
+
+    fn handle_message<'a>(
+        &'a self,
+        post: &'a PostRequest<'a>,
+        context: &mut Context<'_>,
+    ) -> PostResponse<'a> {
+        let dialect = &self.shared.service.profile().dialect;
+        let header = |name| joined_header(post.headers, name);
+        let (version, method, name) =
+            (header(PROTOCOL_VERSION_HEADER), header(METHOD_HEADER), header(NAME_HEADER));
+        let head = McpHeaders {
+            protocol_version: version.as_deref(),
+            method: method.as_deref(),
+            name: name.as_deref(),
+            has_session: post.headers.contains(SESSION_ID_HEADER),
+        };
+        let Ok(frame) = &post.scanned else {
+            return PostResponse::Later(Box::pin(self.unreadable_response(post)));
+        };
+        match classify_post(frame, &head, dialect) {
+            Err(fault) => {
+                PostResponse::Done(self.fault_response(None, &fault, dialect.base_rules(), 400))
+            }
+            Ok(Belongs::Stateless) => self.handle_stateless(post, frame, &head, context),
+            Ok(Belongs::Sessionless) => self.run_stateless(post, dialect.base_rules(), context),
+            Ok(Belongs::Initialize) => PostResponse::Later(Box::pin(self.initialize_session(post))),
+            Ok(Belongs::Session)
+                if !post.headers.contains(SESSION_ID_HEADER) && expects_response(frame) =>
+            {
+                // Who has not opened a session is told so in the words of the dialect.
+                self.run_stateless(post, self.dialect().base_rules(), context)
+            }
+            Ok(Belongs::Session) => {
+                PostResponse::Later(Box::pin(self.handle_in_session(post, frame)))
+            }
+        }
+    }
+
+    /// What cannot be read is refused in the words of the session's revision, if there is a session.
+    async fn unreadable_response(&self, post: &PostRequest<'_>) -> Response<McpBody> {
+        let scanned = post.scanned.as_ref();
+        match self.find_session(post.headers, &post.principal, post.client).await {
+            Ok(session) => session.post(scanned, post.accepted.events).await,
+            Err(_) => {
+                let rules = self.dialect().base_rules();
+                let alone = |context: &mut Context<'_>| self.run_stateless(post, rules, context);
+                match poll_fn(|context| Poll::Ready(alone(context))).await {
+                    PostResponse::Done(response) => response,
+                    PostResponse::Later(response) => response.await,
+                }
+            }
+        }
+    }
+
+    /// A request that stands alone has headers that repeat what it says.
+    fn handle_stateless<'a>(
+        &self,
+        post: &PostRequest<'_>,
+        frame: &Frame<'_>,
+        head: &McpHeaders<'_>,
+        context: &mut Context<'_>,
+    ) -> PostResponse<'a> {
+        let rules = Revision::newest(Era::Stateless).rules();
+        let Frame::One(fields) = frame else {
+            return PostResponse::Done(response::empty_response(400));
+        };
+        let dialect = &self.shared.service.profile().dialect;
+        let checked = check_stateless_request(fields, head, dialect)
+            .and_then(|method| self.check_mirrored_headers(method, fields, post.headers));
+        match checked {
+            Ok(()) => self.run_stateless(post, rules, context),
+            Err(fault) => {
+                // What is missing in `_meta` is told with 400, other parameters with 200.
+                let status = match fault.kind {
+                    FaultKind::InvalidParams => 400,
+                    kind => response_status(Some(kind), rules),
+                };
+                PostResponse::Done(self.fault_response(Some(fields), &fault, rules, status))
+            }
+        }
+    }
+
+    /// Checks the headers that a tool's schema asks for.
+    fn check_mirrored_headers(
+        &self,
+        method: Option<Mcp>,
+        fields: &Fields<'_>,
+        headers: &RequestHeaders,
+    ) -> Result<(), Fault> {
+        if method != Some(Mcp::CallTool) {
+            return Ok(());
+        }
+        let tool = fields.param_members.name.and_then(unquote).unwrap_or_default();
+        let Some(mirrors) = self.shared.service.registry().mirrored_headers(&tool) else {
+            return Ok(());
+        };
+        let arguments =
+            fields.param_members.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
+        for mirror in mirrors.iter() {
+            mirror.check(arguments, joined_header(headers, &mirror.header).as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Serves a message that needs nothing but itself.
+    fn run_stateless<'a>(
+        &self,
+        post: &PostRequest<'_>,
+        rules: &'static Rules,
+        context: &mut Context<'_>,
+    ) -> PostResponse<'a> {
+        let service = self.shared.service.clone();
+        let principal = Arc::clone(&post.principal);
+        let origin = match rules.era {
+            Era::Stateless => Origin::sessionless(principal),
+            Era::Handshake => Origin::new(principal),
+        };
+        let conversation = MachineHost::new(service, origin, ResponseStream::transient());
+        let started = conversation.receive_first(post.scanned.as_ref());
+        let begun = StatelessExchange::begin(conversation, started, || self.changes(), context);
+        let Some(mut exchange) = begun else {
+            return PostResponse::Done(response::empty_response(202));
+        };
+        match exchange.ready_response(rules) {
+            Some(response) => PostResponse::Done(response),
+            None => {
+                PostResponse::Later(Box::pin(exchange.into_response(post.accepted.events, rules)))
+            }
+        }
+    }
+
+    /// Opens a session with the answer to `initialize`.
+    async fn initialize_session(&self, post: &PostRequest<'_>) -> Response<McpBody> {
+        let session = match self.open_session(Arc::clone(&post.principal), post.client, false) {
+            Ok(session) => session,
+            Err(refused) => return self.session_error_response(refused),
+        };
+        let mut response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        if session.host().is_opened() {
+            if let Err(refused) = self.store_session(&session).await {
+                return self.session_error_response(refused);
+            }
+            if let Ok(id) = HeaderValue::from_str(session.id()) {
+                response.headers_mut().insert(SESSION_HEADER, id);
+            }
+            return self.save_before_response(&session, response).await;
+        }
+        response
+    }
+
+    async fn handle_in_session(
+        &self,
+        post: &PostRequest<'_>,
+        frame: &Frame<'_>,
+    ) -> Response<McpBody> {
+        let session = match self.find_session(post.headers, &post.principal, post.client).await {
+            Ok(session) => session,
+            Err(refused) => return self.session_error_response(refused),
+        };
+        if let Frame::One(fields) = frame
+            && fields.method.is_none()
+            && (fields.result.is_some() || fields.error.is_some())
+            && !session.host().is_expected_response(fields)
+        {
+            let fault = Fault::new(FaultKind::InvalidRequest, "this answers no open question");
+            return self.fault_response(None, &fault, session.host().rules(), 400);
+        }
+        let response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        self.save_before_response(&session, response).await
+    }
+}
+
+/// Whether the body is what it seems to be, and nothing has to be unpacked.
+fn is_identity(headers: &RequestHeaders) -> bool {
+    let is_plain = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    headers
+        .get_all(CONTENT_ENCODING.as_str())
+        .all(|value| value.split(|byte| *byte == b',').all(is_plain))
+}
+
+/// Whether somebody waits for an answer to any of it.
+fn expects_response(frame: &Frame<'_>) -> bool {
+    let is_answer = |fields: &Fields<'_>| fields.result.is_some() != fields.error.is_some();
+    // What is no message at all is told so.
+    let is_request = |fields: &Fields<'_>| match fields.method {
+        Some(_) => fields.id.is_some(),
+        None => !is_answer(fields),
+    };
+    match frame {
+        Frame::One(fields) => is_request(fields),
+        Frame::Batch(all) => all.is_empty() || all.iter().any(is_request),
+    }
+}
+
+/// Whether the answer is a message that says what is wrong with another.
+fn is_error_message(response: &Response<McpBody>) -> bool {
+    response.status() == StatusCode::BAD_REQUEST && response::is_json(response)
+}

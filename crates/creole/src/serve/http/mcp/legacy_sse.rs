@@ -1,0 +1,93 @@
+//! HTTP with SSE, the transport of 2024-11-05: one stream for everything that the server says, and a second
+//! address to say something to it (2024-11-05 basic/transports, HTTP with SSE).
+//!
+//! Where several processes share a state, the address also names the process that has the stream: a message that
+//! comes to another one is handed on.
+
+mod replica;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use creole_proto::wire::{Frame, ScanError};
+use http::Response;
+
+use crate::serve::http::mcp::endpoint::McpEndpoint;
+use crate::serve::http::mcp::machine_host::COMMON_STREAM;
+use crate::serve::http::mcp::response;
+use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::mcp::session::StreamReader;
+use crate::serve::http::web::request::RequestHead;
+
+/// The part of the address that names the session.
+const PARAMETER: &str = "sessionId=";
+
+/// Opens the stream; its first event says where to send messages.
+pub(crate) async fn open_stream(
+    endpoint: &McpEndpoint,
+    path: &str,
+    principal: Arc<str>,
+    client: Option<IpAddr>,
+) -> Response<McpBody> {
+    let session = match endpoint.open_session(principal, client, true) {
+        Ok(session) => session,
+        Err(refused) => return endpoint.session_error_response(refused),
+    };
+    let Some(reader) = session.host().attach(COMMON_STREAM, None) else {
+        return response::empty_response(500);
+    };
+    if let Err(refused) = endpoint.store_session(&session).await {
+        return endpoint.session_error_response(refused);
+    }
+    let reading = StreamReader::new(&session, COMMON_STREAM, reader);
+    let opening = |home: &str| {
+        let id = session.id();
+        format!("event: endpoint\ndata: {path}?{PARAMETER}{id}{home}\n\n").into_bytes()
+    };
+    match endpoint.replicas() {
+        None => response::streaming_response(reading.with_preamble(opening(""))),
+        Some(peers) => {
+            let reading = reading.with_preamble(opening(&format!(".{}", peers.name())));
+            let limits = endpoint.wire_limits();
+            response::streaming_response(
+                replica::register_stream(peers, &session, reading, limits).await,
+            )
+        }
+    }
+}
+
+/// Takes a message; its answer goes to the stream.
+pub(crate) async fn handle_message(
+    endpoint: &McpEndpoint,
+    head: &RequestHead,
+    principal: &Arc<str>,
+    body: &Bytes,
+    scanned: Result<&Frame<'_>, &ScanError>,
+) -> Response<McpBody> {
+    let id = head
+        .uri
+        .query()
+        .and_then(|query| query.split('&').find_map(|parameter| parameter.strip_prefix(PARAMETER)));
+    let Some(id) = id else {
+        return response::error_response(
+            400,
+            "the address lacks the sessionId that the stream named",
+        );
+    };
+    let (id, home) = id.split_once('.').map_or((id, None), |(id, home)| (id, Some(home)));
+    if let (Some(peers), Some(home)) = (endpoint.replicas(), home)
+        && home != peers.name()
+    {
+        return replica::forward_message(peers, home, id, principal, body).await;
+    }
+    match endpoint.sessions().find(id, principal, head.client).await {
+        Err(refused) => endpoint.session_error_response(refused),
+        Ok(None) => unknown_session(),
+        Ok(Some(session)) => session.post(scanned, false).await,
+    }
+}
+
+fn unknown_session() -> Response<McpBody> {
+    response::error_response(404, "there is no such session")
+}

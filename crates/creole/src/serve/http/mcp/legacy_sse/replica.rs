@@ -1,0 +1,107 @@
+//! Messages that come to another process than the one that has the stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use creole_proto::wire::{ScanLimits, scan};
+use http::Response;
+
+use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};
+use crate::serve::http::mcp::legacy_sse::unknown_session;
+use crate::serve::http::mcp::response;
+use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::session::{Session, StreamReader};
+use crate::state::StateError;
+
+/// A stream that other processes find for as long as somebody reads it.
+pub(crate) struct RegisteredStream {
+    reader: StreamReader,
+    _registration: Registration,
+}
+
+impl EventSource for RegisteredStream {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Pin::new(&mut self.reader).poll_bytes(context)
+    }
+}
+
+/// Has other processes find the stream of a session.
+pub(crate) async fn register_stream(
+    peers: &Replicas,
+    session: &Arc<Session>,
+    reading: StreamReader,
+    limits: ScanLimits,
+) -> RegisteredStream {
+    let theirs = Arc::clone(session);
+    let take = move |errand| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, errand)));
+    RegisteredStream {
+        reader: reading,
+        _registration: peers.register(&target(session.id()), take).await,
+    }
+}
+
+/// Hands a message on to the process that has the stream, and answers with what that one did.
+pub(crate) async fn forward_message(
+    peers: &Replicas,
+    home: &str,
+    id: &str,
+    principal: &str,
+    body: &Bytes,
+) -> Response<McpBody> {
+    let errand = encode_message(principal, body);
+    let status = async {
+        let mut replies = peers.send(home, &target(id), errand).await?;
+        replies.next().await
+    };
+    match status.await {
+        Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
+        Ok(_) | Err(ReplicaError::Gone | ReplicaError::Unknown) => unknown_session(),
+        Err(ReplicaError::State(StateError::TooLong { max: most, .. })) => {
+            let why = format!("the stream is in another process, which takes {most} bytes at most");
+            response::error_response(413, &why)
+        }
+        Err(unreached) => {
+            tracing::warn!(%unreached, "a message for a stream of another process was refused");
+            response::error_response(
+                503,
+                "the stream is in another process that cannot be reached; try later",
+            )
+        }
+    }
+}
+
+const ACCEPTED: &[u8] = b"taken";
+
+/// Takes a message for the session, if it is from its owner.
+async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest) {
+    let ReplicaRequest { payload, responder: desk, .. } = errand;
+    let from_owner = decode_message(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
+    let taken = from_owner.filter(|_| !session.is_closed());
+    if let Some((_, message)) = taken {
+        session.mark_used();
+        let scanned = scan(message, &limits);
+        // It is taken, and the answer goes to the stream.
+        drop(session.post(scanned.as_ref(), false).await);
+    }
+    let said = if taken.is_some() { ACCEPTED } else { b"unknown" };
+    if let Err(error) = desk.send(said).await {
+        tracing::warn!(%error, "another process was not told that its message was taken");
+    }
+}
+
+/// Who says something, and what; the length of the name comes first, so that no name can be taken for another.
+fn encode_message(principal: &str, message: &[u8]) -> Bytes {
+    let length = (principal.len() as u64).to_be_bytes();
+    [&length, principal.as_bytes(), message].concat().into()
+}
+
+fn decode_message(errand: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = errand.split_first_chunk::<8>()?;
+    rest.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)
+}
+
+fn target(id: &str) -> String {
+    format!("stream/{id}")
+}

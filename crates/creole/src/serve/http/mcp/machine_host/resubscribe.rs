@@ -1,0 +1,59 @@
+//! What a session that goes on elsewhere has to have done again: its resources are watched here too.
+
+use std::sync::{Arc, Weak};
+
+use creole_proto::model::InputRequest;
+use creole_proto::operation::{Event, Operation};
+use creole_proto::server::{Call as Started, CallKey, InputResponse};
+
+use crate::call::{ClientChannel, ConnectionId};
+use crate::chain::BoxFuture;
+use crate::serve::http::mcp::machine_host::MachineHost;
+
+/// Watches again what the session's client watched. Within a tokio runtime.
+pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
+    let (uris, caller) = {
+        let inner = conversation.lock();
+        let uris: Vec<String> = inner.machine.subscribed_uris().map(str::to_owned).collect();
+        (uris, inner.machine.session_caller())
+    };
+    if uris.is_empty() {
+        return;
+    }
+    let (service, origin) = (conversation.service.clone(), conversation.origin.clone());
+    let (watching, id) = (Arc::downgrade(conversation), conversation.id());
+    tokio::spawn(async move {
+        for uri in uris {
+            let operation = Operation::Subscribe { uri: uri.clone() };
+            let started = Started { key: CallKey(0), operation, caller: caller.clone() };
+            // A server that is not there any more has nothing to tell.
+            service.start_call(started, Arc::new(DetachedChannel(id)), origin.clone()).0.await;
+            if !is_watched(&watching, &uri) {
+                service.registry().subscription_ended(&uri, id);
+            }
+        }
+    });
+}
+
+/// Whether the client still watches it: it may have left or changed its mind meanwhile.
+fn is_watched(conversation: &Weak<MachineHost>, uri: &str) -> bool {
+    let conversation = conversation.upgrade();
+    conversation.is_some_and(|it| it.lock().machine.subscribed_uris().any(|watched| watched == uri))
+}
+
+/// Nobody waits for what is done again in the name of a connection.
+struct DetachedChannel(ConnectionId);
+
+impl ClientChannel for DetachedChannel {
+    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+        Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
+    }
+
+    fn connection_id(&self) -> ConnectionId {
+        self.0
+    }
+}

@@ -1,0 +1,113 @@
+//! Calls that are cancelled before it is known what runs them.
+
+use std::sync::mpsc;
+use std::thread;
+
+use creole_proto::operation::Operation;
+use creole_proto::wire::scan;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::serve::http::mcp::machine_host::*;
+use crate::{Context as CallContext, Server, Tool};
+
+const LONG: Duration = Duration::from_secs(10);
+
+/// No arguments.
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+fn receive(conversation: &MachineHost, message: &Value) -> Vec<Call> {
+    let text = message.to_string();
+    let scanned = scan(text.as_bytes(), &conversation.service.profile().limits.scan);
+    conversation.receive(scanned.as_ref(), COMMON_STREAM)
+}
+
+fn cancel(conversation: &MachineHost) {
+    let params = json!({"requestId": 1, "reason": "changed my mind"});
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    assert!(receive(conversation, &message).is_empty());
+}
+
+/// A session in which this tool is called; the call is not begun.
+fn called(tool: Tool) -> (Arc<MachineHost>, Call) {
+    let service = Server::new("t").tool(tool).start();
+    let conversation =
+        MachineHost::new(service, Origin::new("ada".into()), ResponseStream::resumable());
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
+    for (id, method, params) in [
+        (Some(0), "initialize", params),
+        (None, "notifications/initialized", json!({})),
+        (Some(1), "tools/call", json!({"name": "t", "arguments": {}})),
+    ] {
+        let mut message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        if let Some(id) = id {
+            message["id"] = id.into();
+        }
+        let started = receive(&conversation, &message);
+        for call in started {
+            if matches!(call.operation, Operation::CallTool { .. }) {
+                return (conversation, call);
+            }
+            assert!(
+                conversation.start_call(call, &mut Context::from_waker(Waker::noop())).is_none()
+            );
+        }
+    }
+    panic!("nothing was called")
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_during_its_first_poll_learns_it() {
+    let (entered, inside) = mpsc::channel();
+    let (go_on, wait) = mpsc::channel();
+    let (learnt, heard) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let (conversation, call) = called(Tool::new("t", "Computes", {
+        move |_: Nothing, context: CallContext| {
+            entered.send(()).unwrap();
+            wait.lock().unwrap().recv().unwrap();
+            learnt.send(context.is_cancelled()).unwrap();
+            std::future::pending::<String>()
+        }
+    }));
+    let runner = Arc::clone(&conversation);
+    let begun = thread::spawn(move || {
+        runner.start_call(call, &mut Context::from_waker(Waker::noop())).is_some()
+    });
+    inside.recv_timeout(LONG).unwrap();
+    cancel(&conversation);
+    go_on.send(()).unwrap();
+    assert!(heard.recv_timeout(LONG).unwrap(), "the handler sees that the call was cancelled");
+    assert!(!begun.join().unwrap(), "nobody goes on with a call that was cancelled");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_it_begins_does_not_begin() {
+    let ran = Arc::new(Mutex::new(false));
+    let runs = Arc::clone(&ran);
+    let (conversation, call) = called(Tool::new("t", "Notes that it ran", move |_: Nothing| {
+        *runs.lock().unwrap() = true;
+        std::future::ready("done")
+    }));
+    cancel(&conversation);
+    assert!(conversation.start_call(call, &mut Context::from_waker(Waker::noop())).is_none());
+    assert!(!*ran.lock().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_named_after_its_call_was_cancelled_is_aborted() {
+    let waits = |_: Nothing| std::future::pending::<String>();
+    let (conversation, call) = called(Tool::new("t", "Waits", waits));
+    let pending = conversation.start_call(call, &mut Context::from_waker(Waker::noop())).unwrap();
+    assert!(conversation.is_call_open(pending.key));
+    let key = pending.key;
+    let task = tokio::spawn(pending.future);
+    cancel(&conversation);
+    conversation.set_task(key, task.abort_handle());
+    let ended = timeout(Duration::from_secs(1), task).await.expect("the task ends");
+    assert!(ended.unwrap_err().is_cancelled());
+}

@@ -1,0 +1,173 @@
+//! Responses: one document, a stream of events, or nothing but a status.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+
+use crate::budget::Reservation;
+use crate::serve::http::conn::http1::detach::Streaming;
+use crate::serve::http::web::request::RequestHeaders;
+
+/// The body of a response.
+pub struct McpBody(McpBodyKind);
+
+enum McpBodyKind {
+    Whole(Option<Bytes>),
+    /// One that is JSON, which its headers say once it is [complete](set_json_headers).
+    Json(Option<Bytes>),
+    Events(Pin<Box<dyn EventSource>>),
+}
+
+/// A stream of events, written as bytes.
+pub(crate) trait EventSource: Send {
+    /// The next bytes; `None` is the end.
+    fn poll_bytes(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+impl http_body::Body for McpBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &mut self.0 {
+            McpBodyKind::Whole(bytes) | McpBodyKind::Json(bytes) => Poll::Ready(bytes.take()),
+            McpBodyKind::Events(events) => events.as_mut().poll_bytes(context),
+        };
+        bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, McpBodyKind::Whole(None) | McpBodyKind::Json(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            McpBodyKind::Whole(bytes) | McpBodyKind::Json(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            McpBodyKind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for McpBody {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            McpBodyKind::Whole(_) | McpBodyKind::Json(_) => "Body::Whole",
+            McpBodyKind::Events(_) => "Body::Events",
+        })
+    }
+}
+
+impl From<Bytes> for McpBody {
+    fn from(bytes: Bytes) -> Self {
+        Self(McpBodyKind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+}
+
+/// One JSON document.
+pub(crate) fn json_response(status: u16, text: Bytes) -> Response<McpBody> {
+    let mut response = empty_response(status);
+    *response.body_mut() = McpBody(McpBodyKind::Json(Some(text)));
+    response
+}
+
+/// Whether it is one JSON document.
+pub(crate) fn is_json(response: &Response<McpBody>) -> bool {
+    matches!(response.body().0, McpBodyKind::Json(_))
+}
+
+/// Says in the headers of a JSON document what it is. They take the room of the request's.
+pub(crate) fn set_json_headers(
+    mut response: Response<McpBody>,
+    request: &mut RequestHeaders,
+) -> Response<McpBody> {
+    if !is_json(&response) {
+        return response;
+    }
+    let headers = response.headers_mut();
+    if headers.is_empty() {
+        *headers = request.take_map();
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A stream of events.
+pub(crate) fn event_response(events: impl EventSource + 'static) -> Response<McpBody> {
+    const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response = Response::new(McpBody(McpBodyKind::Events(Box::pin(events))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    response
+}
+
+/// A stream of events that goes on for as long as its client wants.
+pub(crate) fn streaming_response(source: impl EventSource + 'static) -> Response<McpBody> {
+    let mut response = event_response(source);
+    response.extensions_mut().insert(Streaming);
+    response
+}
+
+/// Nothing but a status.
+pub(crate) fn empty_response(status: u16) -> Response<McpBody> {
+    let mut response = Response::new(McpBody(McpBodyKind::Whole(None)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response
+}
+
+/// The same response, which holds this for as long as it streams.
+pub(crate) fn with_reservation(
+    response: Response<McpBody>,
+    held: Reservation,
+) -> Response<McpBody> {
+    response.map(|body| match body.0 {
+        McpBodyKind::Events(events) => {
+            McpBody(McpBodyKind::Events(Box::pin(ReservedEvents { events, _reservation: held })))
+        }
+        whole => McpBody(whole),
+    })
+}
+
+/// Events that hold memory of what they answer.
+struct ReservedEvents {
+    events: Pin<Box<dyn EventSource>>,
+    _reservation: Reservation,
+}
+
+impl EventSource for ReservedEvents {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.events.as_mut().poll_bytes(context)
+    }
+}
+
+/// Says that bodies must not be encoded (RFC 9110, 15.5.16).
+pub(crate) fn unsupported_encoding() -> Response<McpBody> {
+    let why = "the body must not be encoded; send it without Content-Encoding";
+    let mut response = error_response(415, why);
+    response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    response
+}
+
+/// A status and a sentence for whoever looks at it, as JSON.
+pub(crate) fn error_response(status: u16, why: &str) -> Response<McpBody> {
+    let text = serde_json::json!({"error": why}).to_string();
+    let mut response = json_response(status, text.into());
+    if status == 503 {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    }
+    response
+}

@@ -1,0 +1,433 @@
+//! A session of the handshake generation: its calls outlive the connections that asked for them.
+
+mod inline_calls;
+mod replica;
+
+pub(crate) use replica::EventLocation;
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::mem;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::http::{EventId, response_status};
+use creole_proto::server::Call;
+use creole_proto::wire::{Frame, ScanError, hex};
+use http::Response;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+use crate::auth::LOCAL_PRINCIPAL;
+use crate::call::Origin;
+use crate::random;
+use crate::replicas::{Registration, Replicas};
+use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
+use crate::serve::http::mcp::machine_host::{COMMON_STREAM, FirstReply, MachineHost, StreamKey};
+use crate::serve::http::mcp::response;
+use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::session::inline_calls::InlineCalls;
+use crate::serve::http::mcp::sessions::QuotaHolder;
+use crate::serve::http::mcp::stateless_exchange::{
+    CHUNK, KEEP_ALIVE, KEEP_ALIVE_COMMENT, STREAM_AFTER, push_event,
+};
+use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
+use crate::server::Service;
+
+/// A session.
+pub(crate) struct Session {
+    id: Arc<str>,
+    /// Who opened it: nobody else can use it.
+    owner: Arc<str>,
+    /// Whom it counts for.
+    holder: QuotaHolder,
+    host: Arc<MachineHost>,
+    started: Instant,
+    /// Milliseconds from the start to the last use.
+    last_used: AtomicU64,
+    /// Whether its owner came back to it.
+    was_used: AtomicBool,
+    /// Milliseconds from the start to when it was last written down.
+    last_saved: AtomicU64,
+    /// Connections that read streams.
+    readers: AtomicUsize,
+    /// Whether everything goes to one stream.
+    is_single_stream: bool,
+    closed: AtomicBool,
+    listening: OnceLock<ChangeSubscription>,
+    /// The processes that share the state, where there may be several.
+    replicas: Option<Replicas>,
+    /// Has other processes find its streams.
+    registration: Mutex<Option<Registration>>,
+}
+
+/// How a session is written down.
+#[derive(Serialize, Deserialize)]
+struct SessionRecord<'a> {
+    principal: Cow<'a, str>,
+    session: Cow<'a, str>,
+}
+
+impl Session {
+    /// A session in which nothing was said. `single` is for the transport with one stream for everything.
+    pub(crate) fn new(
+        service: Service,
+        owner: Arc<str>,
+        holder: QuotaHolder,
+        single: bool,
+        peers: Option<Replicas>,
+    ) -> Option<Arc<Self>> {
+        let common = if single { ResponseStream::endless() } else { ResponseStream::resumable() };
+        let id = new_id()?;
+        let conversation =
+            MachineHost::new(service, Origin::new(principal_for(&owner, &id)), common);
+        Some(Self::from_parts(id.into(), (owner, holder), conversation, single, peers))
+    }
+
+    /// A session that goes on as it was written down, if it is the principal's.
+    pub(crate) fn resume(
+        service: Service,
+        id: &str,
+        principal: &Arc<str>,
+        holder: QuotaHolder,
+        record: &[u8],
+        peers: Option<Replicas>,
+    ) -> Option<Arc<Self>> {
+        let record: SessionRecord<'_> = serde_json::from_slice(record).ok()?;
+        if *record.principal != **principal {
+            return None;
+        }
+        let responsible = principal_for(principal, id);
+        let conversation = MachineHost::resume(service, responsible, &record.session)?;
+        let owner = (Arc::clone(principal), holder);
+        Some(Self::from_parts(id.into(), owner, conversation, false, peers))
+    }
+
+    fn from_parts(
+        id: Arc<str>,
+        (owner, holder): (Arc<str>, QuotaHolder),
+        conversation: Arc<MachineHost>,
+        single: bool,
+        peers: Option<Replicas>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            owner,
+            holder,
+            host: conversation,
+            started: Instant::now(),
+            last_used: AtomicU64::new(0),
+            was_used: AtomicBool::new(false),
+            last_saved: AtomicU64::new(0),
+            readers: AtomicUsize::new(0),
+            is_single_stream: single,
+            closed: AtomicBool::new(false),
+            listening: OnceLock::new(),
+            replicas: peers,
+            registration: Mutex::default(),
+        })
+    }
+
+    /// What has to be kept of it, if that changed since this was last asked.
+    pub(crate) fn changed_record(&self) -> Option<Bytes> {
+        let session = self.host.changed_record().filter(|_| !self.is_single_stream)?;
+        let record = SessionRecord { principal: self.owner().into(), session: session.into() };
+        serde_json::to_vec(&record).ok().map(Bytes::from)
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Whom it counts for.
+    pub(crate) fn holder(&self) -> &QuotaHolder {
+        &self.holder
+    }
+
+    pub(crate) fn host(&self) -> &Arc<MachineHost> {
+        &self.host
+    }
+
+    /// Tells the session of changes from now on.
+    pub(crate) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<ChangeFanout>) {
+        self.listening.get_or_init(|| hub().subscribe(&self.host));
+    }
+
+    /// Whether something of it has to be kept.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.host.is_changed()
+    }
+
+    /// Its owner came back to it.
+    pub(crate) fn mark_used(&self) {
+        self.was_used.store(true, Ordering::Relaxed);
+        self.set_time(&self.last_used);
+    }
+
+    /// Whether its owner came back to it after it was opened.
+    pub(crate) fn was_used(&self) -> bool {
+        self.was_used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn unused_since(&self) -> Instant {
+        self.get_time(&self.last_used)
+    }
+
+    pub(crate) fn mark_saved(&self) {
+        self.set_time(&self.last_saved);
+    }
+
+    pub(crate) fn saved_since(&self) -> Instant {
+        self.get_time(&self.last_saved)
+    }
+
+    fn set_time(&self, clock: &AtomicU64) {
+        clock.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn get_time(&self, clock: &AtomicU64) -> Instant {
+        self.started + Duration::from_millis(clock.load(Ordering::Relaxed))
+    }
+
+    /// Whether somebody is connected or waits for an answer.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0 || self.host.is_busy()
+    }
+
+    /// Ends the session.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.host.close();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Takes a message and answers its POST.
+    pub(crate) async fn post(
+        self: &Arc<Self>,
+        scanned: Result<&Frame<'_>, &ScanError>,
+        takes_events: bool,
+    ) -> Response<McpBody> {
+        let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
+        let mut started = self.host.receive(scanned, key);
+        let mut begin =
+            |context: &mut Context<'_>| self.start_calls(mem::take(&mut started), context);
+        let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
+        if self.is_single_stream {
+            return response::empty_response(202);
+        }
+        let Some(reader) = self.host.attach(key, None) else {
+            return response::empty_response(202);
+        };
+        let first = match ahead.is_empty() {
+            true => self.host.first_reply_now(key, reader, takes_events),
+            false => Box::pin(self.first_reply(key, reader, takes_events, ahead)).await,
+        };
+        match first {
+            FirstReply::Response(text, fault) => {
+                self.host.drop_stream(key);
+                response::json_response(response_status(fault, self.host.rules()), text)
+            }
+            FirstReply::Nothing => {
+                self.host.drop_stream(key);
+                response::empty_response(202)
+            }
+            FirstReply::Events => {
+                if self.replicas.is_some() {
+                    Box::pin(self.register_streams()).await;
+                }
+                response::event_response(StreamReader::new(self, key, reader))
+            }
+        }
+    }
+
+    /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
+    pub(crate) fn open_stream(
+        self: &Arc<Self>,
+        last: Option<EventLocation<'_>>,
+    ) -> Response<McpBody> {
+        let own = self.replicas.as_ref().map(Replicas::name);
+        let last = last.filter(|last| last.replica == own).map(|last| last.event);
+        let resumed = last.and_then(|last| {
+            let reader = self.host.attach(last.stream, Some(last.event))?;
+            Some(StreamReader::resume(self, last.stream, reader))
+        });
+        let common = || self.host.attach(COMMON_STREAM, None);
+        match resumed {
+            Some(reading) => response::streaming_response(reading),
+            None => match common() {
+                Some(reader) => {
+                    response::streaming_response(StreamReader::new(self, COMMON_STREAM, reader))
+                }
+                None => response::empty_response(404),
+            },
+        }
+    }
+
+    /// Begins calls; gives back those that have to wait.
+    fn start_calls(&self, started: Vec<Call>, context: &mut Context<'_>) -> InlineCalls {
+        let mut waiting = Vec::new();
+        for call in started {
+            waiting.extend(self.host.start_call(call, context));
+        }
+        InlineCalls::new(&self.host, waiting)
+    }
+
+    /// What comes first; after a while it is a stream, if the client takes one.
+    async fn first_reply(
+        &self,
+        key: StreamKey,
+        reader: ReaderId,
+        takes_events: bool,
+        mut ahead: InlineCalls,
+    ) -> FirstReply {
+        let conversation = &self.host;
+        let patience = Instant::now() + STREAM_AFTER;
+        // Tasks also see to the time that their calls may take.
+        let alone = conversation.deadline().map_or(patience, |deadline| deadline.min(patience));
+        let soon = poll_fn(|context| {
+            ahead.poll_calls(key, context);
+            conversation.poll_first_reply(key, reader, takes_events, context)
+        });
+        if let Ok(first) = timeout_at(alone, soon).await {
+            return first;
+        }
+        drop(ahead);
+        let ready =
+            poll_fn(|context| conversation.poll_first_reply(key, reader, takes_events, context));
+        match takes_events {
+            true => timeout_at(patience, ready).await.unwrap_or(FirstReply::Events),
+            false => ready.await,
+        }
+    }
+}
+
+/// A connection that reads a stream. When it ends, the stream goes on.
+pub(crate) struct StreamReader {
+    session: Arc<Session>,
+    key: StreamKey,
+    reader: ReaderId,
+    timer: Pin<Box<Sleep>>,
+    /// What is said before anything else.
+    preamble: Vec<u8>,
+    is_over: bool,
+}
+
+impl StreamReader {
+    /// Reads a stream from its beginning; it opens with an empty event where the revision wants that.
+    pub(crate) fn new(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
+        let mut reading = Self::resume(session, key, reader);
+        if session.host.rules().primed_streams && !session.is_single_stream {
+            let id = session.event_id(EventId { stream: key, event: 0 });
+            push_event(&mut reading.preamble, Some(&id), b"");
+        }
+        reading
+    }
+
+    /// Goes on with a stream.
+    fn resume(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
+        session.readers.fetch_add(1, Ordering::Relaxed);
+        Self {
+            session: Arc::clone(session),
+            key,
+            reader,
+            timer: Box::pin(sleep_until(Instant::now() + KEEP_ALIVE)),
+            preamble: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Says something before anything else.
+    pub(crate) fn with_preamble(mut self, opening: Vec<u8>) -> Self {
+        self.preamble = opening;
+        self
+    }
+
+    fn push(&self, bytes: &mut Vec<u8>, number: u64, text: &[u8]) {
+        match self.session.is_single_stream {
+            true => {
+                bytes.extend_from_slice(b"event: message\n");
+                push_event(bytes, None, text);
+            }
+            false => {
+                let id = self.session.event_id(EventId { stream: self.key, event: number });
+                push_event(bytes, Some(&id), text);
+            }
+        }
+    }
+}
+
+impl EventSource for StreamReader {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let mut bytes = mem::take(&mut self.preamble);
+        while bytes.len() < CHUNK {
+            match self.session.host.poll_next(self.key, self.reader, context) {
+                Poll::Ready(NextEvent::Event(number, event)) => {
+                    self.push(&mut bytes, number, &event.text);
+                }
+                Poll::Ready(NextEvent::Released(retry)) => {
+                    if let Some(retry) = retry {
+                        bytes.extend_from_slice(
+                            format!("retry: {}\n\n", retry.as_millis()).as_bytes(),
+                        );
+                    }
+                    self.is_over = true;
+                    break;
+                }
+                Poll::Ready(NextEvent::Over) => {
+                    self.is_over = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        if bytes.is_empty() && !self.is_over {
+            if self.timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            bytes.extend_from_slice(KEEP_ALIVE_COMMENT);
+        }
+        self.timer.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        // The new time has to be watched as well.
+        _ = self.timer.as_mut().poll(context);
+        Poll::Ready((!bytes.is_empty()).then(|| bytes.into()))
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        self.session.readers.fetch_sub(1, Ordering::Relaxed);
+        self.session.mark_used();
+        if self.session.is_single_stream {
+            self.session.close();
+        }
+    }
+}
+
+/// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
+/// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
+fn principal_for(owner: &str, id: &str) -> Arc<str> {
+    match owner == LOCAL_PRINCIPAL {
+        true => format!("session:{id}").into(),
+        false => owner.into(),
+    }
+}
+
+/// 144 bits that nobody can guess, in visible ASCII; `None` when the system has no randomness.
+fn new_id() -> Option<String> {
+    random::random_bytes::<18>().ok().map(|bytes| hex(&bytes))
+}

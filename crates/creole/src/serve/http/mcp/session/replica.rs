@@ -1,0 +1,209 @@
+//! Streams of a session that are in another process than the one that is asked for them: the one that has the stream
+//! reads it, and the one that was asked passes on what it reads.
+//!
+//! The id of an event names the process that has it, so nothing has to be written down before somebody asks.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use creole_proto::http::EventId;
+use http::Response;
+use tokio::sync::watch;
+
+use crate::chain::BoxFuture;
+use crate::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, ReplicaResponses, Replicas};
+use crate::serve::http::mcp::response;
+use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::session::{Session, StreamReader};
+
+/// What is said first if there is such a stream; if there is none, nothing is.
+const STREAM_FOUND: &[u8] = b"found";
+
+/// The event that a client saw last, and the process that has its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventLocation<'a> {
+    pub(crate) event: EventId,
+    pub(crate) replica: Option<&'a str>,
+}
+
+impl<'a> EventLocation<'a> {
+    /// Reads what [`Session::event_id`] wrote.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let (event, home) = match text.split_once('.') {
+            Some((event, home)) => (event, Some(home)),
+            None => (text, None),
+        };
+        Some(Self { event: EventId::parse(event)?, replica: home })
+    }
+}
+
+impl Session {
+    /// The id of an event, by which any process finds it.
+    pub(crate) fn event_id(&self, event: EventId) -> String {
+        match &self.replicas {
+            Some(peers) => format!("{event}.{}", peers.name()),
+            None => event.to_string(),
+        }
+    }
+
+    /// Has other processes find the streams of this session here. Not before one of a call is read: what belongs to no
+    /// call is told by each process, and saying that this one is there costs a write every other second.
+    pub(crate) async fn register_streams(self: &Arc<Self>) {
+        let Some(peers) = self.replicas.as_ref().filter(|_| !self.is_single_stream) else { return };
+        let mut shown = self.registration.lock().await;
+        if shown.is_none() {
+            let session = Arc::downgrade(self);
+            let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
+            *shown = Some(peers.register(&target(&self.id), take).await);
+        }
+    }
+
+    /// Is not found any more once there is nothing to be found.
+    pub(crate) fn unregister_if_empty(&self) {
+        if self.replicas.is_some()
+            && let Ok(mut shown) = self.registration.try_lock()
+            && shown.is_some()
+            && !self.host.has_streams()
+        {
+            *shown = None;
+        }
+    }
+
+    /// The rest of a stream that another process has, if it does; until this process is asked to end.
+    pub(crate) async fn read_from_replica(
+        &self,
+        place: EventLocation<'_>,
+        draining: watch::Receiver<bool>,
+    ) -> Option<Response<McpBody>> {
+        let peers = self.replicas.as_ref()?;
+        let home = place.replica.filter(|home| *home != peers.name())?;
+        match request_stream(peers, home, self, place.event).await {
+            Ok(replies) => {
+                Some(response::streaming_response(RelayedStream::new(replies, draining)))
+            }
+            Err(unreached) => {
+                tracing::debug!(%unreached, "a stream of another process is lost");
+                None
+            }
+        }
+    }
+}
+
+async fn request_stream(
+    peers: &Replicas,
+    home: &str,
+    session: &Session,
+    event: EventId,
+) -> Result<ReplicaResponses, ReplicaError> {
+    let errand = format!("{event} {}", session.owner()).into();
+    let mut replies = peers.send(home, &target(&session.id), errand).await?;
+    match replies.next().await? {
+        said if said == STREAM_FOUND => Ok(replies),
+        _ => Err(ReplicaError::Unknown),
+    }
+}
+
+/// What comes of a stream that another process reads.
+struct RelayedStream {
+    next: BoxFuture<'static, Option<(Bytes, ReplicaResponses)>>,
+    draining: watch::Receiver<bool>,
+}
+
+impl RelayedStream {
+    fn new(replies: ReplicaResponses, draining: watch::Receiver<bool>) -> Self {
+        Self { next: next_event(replies, draining.clone()), draining }
+    }
+}
+
+/// What is said next; nothing at the end, whatever it is. The client may ask again then.
+fn next_event(
+    mut replies: ReplicaResponses,
+    mut draining: watch::Receiver<bool>,
+) -> BoxFuture<'static, Option<(Bytes, ReplicaResponses)>> {
+    Box::pin(async move {
+        let said = tokio::select! {
+            said = replies.next() => said.ok()?,
+            _ = draining.wait_for(|draining| *draining) => return None,
+        };
+        (!said.is_empty()).then_some((said, replies))
+    })
+}
+
+impl EventSource for RelayedStream {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let said = ready!(self.next.as_mut().poll(context));
+        let Some((bytes, replies)) = said else {
+            self.next = Box::pin(std::future::ready(None));
+            return Poll::Ready(None);
+        };
+        self.next = next_event(replies, self.draining.clone());
+        Poll::Ready(Some(bytes))
+    }
+}
+
+/// Reads a stream for a client of another process, if the session is its own.
+async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
+    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
+    let reading = session.upgrade().and_then(|session| open_reader(&session, &payload));
+    let passed = async {
+        match reading {
+            Some(reading) => relay_stream(reading, &desk).await,
+            None => desk.send(&[]).await,
+        }
+    };
+    tokio::select! {
+        passed = passed => {
+            if let Err(error) = passed {
+                tracing::warn!(%error, "a stream is not passed on to another process");
+            }
+        }
+        () = sender.disconnected() => {}
+    }
+}
+
+fn open_reader(session: &Arc<Session>, errand: &[u8]) -> Option<StreamReader> {
+    let (event, principal) = std::str::from_utf8(errand).ok()?.split_once(' ')?;
+    let event = EventId::parse(event)?;
+    if session.owner() != principal || session.is_closed() {
+        return None;
+    }
+    session.mark_used();
+    let reader = session.host.attach(event.stream, Some(event.event))?;
+    Some(StreamReader::resume(session, event.stream, reader))
+}
+
+async fn relay_stream(
+    mut reading: StreamReader,
+    desk: &ReplicaResponder,
+) -> Result<(), crate::state::StateError> {
+    desk.send(STREAM_FOUND).await?;
+    while let Some(bytes) = poll_fn(|context| Pin::new(&mut reading).poll_bytes(context)).await {
+        desk.send(&bytes).await?;
+    }
+    desk.send(&[]).await
+}
+
+fn target(id: &str) -> String {
+    format!("events/{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_may_name_its_process() {
+        let event = EventId { stream: 7, event: 12 };
+        assert_eq!(EventLocation::parse("7-12"), Some(EventLocation { event, replica: None }));
+        assert_eq!(
+            EventLocation::parse("7-12.ab"),
+            Some(EventLocation { event, replica: Some("ab") })
+        );
+        for other in ["", ".", "7.ab", "7-12ab", ".7-12"] {
+            assert_eq!(EventLocation::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The sessions of an endpoint: found by their ids, bounded in number, shared out among callers, forgotten when nobody
+//! uses them.
+
+mod table;
+
+pub(crate) use table::QuotaHolder;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::replicas::Replicas;
+use crate::serve::http::mcp::endpoint::SessionError;
+use crate::serve::http::mcp::session::Session;
+use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
+use crate::server::Service;
+use crate::state::{State, StateError};
+
+/// How often sessions are looked through, at most.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often they are looked through for room, at most: whoever is refused must not cost that each time.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// No id of ours is longer.
+const MAX_ID_BYTES: usize = 64;
+
+/// The sessions of an endpoint.
+pub(crate) struct Sessions {
+    service: Service,
+    state: State,
+    /// The processes that share it, where there may be several.
+    replicas: Option<Replicas>,
+    idle: Duration,
+    table: RwLock<SessionTable>,
+    /// When they were last looked through for room.
+    last_search: Mutex<Option<Instant>>,
+    /// Told when there is a first one.
+    first_session: Arc<Notify>,
+}
+
+impl Sessions {
+    pub(crate) fn new(
+        service: Service,
+        state: State,
+        peers: Option<Replicas>,
+        most: usize,
+        idle: Duration,
+    ) -> Arc<Self> {
+        let (table, searched) = (RwLock::new(SessionTable::new(most)), Mutex::default());
+        Arc::new(Self {
+            service,
+            state,
+            replicas: peers,
+            idle,
+            table,
+            last_search: searched,
+            first_session: Arc::default(),
+        })
+    }
+
+    /// Resolves its waiters when there is a first session.
+    pub(crate) fn first_session(&self) -> Arc<Notify> {
+        Arc::clone(&self.first_session)
+    }
+
+    /// Whether there may be room for one more of this holder, now that those are gone that nobody used for too long.
+    pub(crate) fn has_room(&self, holder: &QuotaHolder) -> bool {
+        if self.read().is_full() {
+            self.expire_if_due();
+        }
+        self.write().may_have_room(holder)
+    }
+
+    /// Forgets what is over, unless that was just done.
+    fn expire_if_due(&self) {
+        let now = Instant::now();
+        let mut searched = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched.is_none_or(|last| last + SEARCH_INTERVAL <= now) {
+            *searched = Some(now);
+            drop(searched);
+            self.expire();
+        }
+    }
+
+    /// Adds a session, if need be in the place of another. Gives back the one of this id that was there first.
+    pub(crate) async fn insert(&self, session: Arc<Session>) -> Result<Arc<Session>, SessionError> {
+        let inserted = self.write().insert(session);
+        let (session, gone) = inserted.map_err(|SessionsFull| SessionError::Full)?;
+        self.first_session.notify_one();
+        if let Some(gone) = gone {
+            self.evict(&gone).await;
+        }
+        Ok(session)
+    }
+
+    /// Ends a session that had to make room.
+    async fn evict(&self, gone: &Session) {
+        tracing::debug!(target: "creole::http", "a session made room for another");
+        gone.close();
+        if self.replicas.is_some() {
+            // It may be in use in another process, and what was written down of it ends by its own age.
+            return;
+        }
+        if let Err(error) = self.state.remove(&state_key(gone.id())).await {
+            tracing::warn!(%error, "a session that made room is still written down");
+        }
+    }
+
+    /// The session of that id that belongs to the principal: somebody else's is none. One that another
+    /// process opened goes on here.
+    pub(crate) async fn find(
+        &self,
+        id: &str,
+        principal: &Arc<str>,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Arc<Session>>, SessionError> {
+        if let Some(found) = self.find_local(id, principal) {
+            return Ok(found);
+        }
+        if id.len() > MAX_ID_BYTES {
+            return Ok(None);
+        }
+        let Some(entry) = self.state.get(&state_key(id)).await? else { return Ok(None) };
+        let (service, peers) = (self.service.clone(), self.replicas.clone());
+        let holder = QuotaHolder::new(principal, client);
+        let resumed = Session::resume(service, id, principal, holder, &entry.value, peers);
+        let Some(resumed) = resumed else { return Ok(None) };
+        if !self.has_room(resumed.holder()) {
+            return Err(SessionError::Full);
+        }
+        resumed.mark_used();
+        self.insert(resumed).await.map(Some)
+    }
+
+    /// The session of that id, if this process has it: theirs, or none for the principal.
+    pub(crate) fn find_local(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
+        let session = self.read().get(id).cloned()?;
+        if session.owner() != principal || session.is_closed() {
+            return Some(None);
+        }
+        session.mark_used();
+        Some(Some(session))
+    }
+
+    /// Whether there is nothing to write down.
+    pub(crate) fn is_saved(&self, session: &Session) -> bool {
+        let is_recent = session.saved_since() + self.idle / 4 > Instant::now();
+        is_recent && !session.is_changed()
+    }
+
+    /// Writes down what has to be kept of a session, and that it is in use.
+    pub(crate) async fn save(&self, session: &Session) -> Result<(), StateError> {
+        if let Some(record) = session.changed_record() {
+            self.state.put(&state_key(session.id()), record, Some(self.idle)).await?;
+            session.mark_saved();
+        } else if session.saved_since() + self.idle / 4 <= Instant::now() {
+            self.state.touch(&state_key(session.id()), Some(self.idle)).await?;
+            session.mark_saved();
+        }
+        Ok(())
+    }
+
+    /// Ends a session for good.
+    pub(crate) async fn end(&self, session: &Session) -> Result<(), StateError> {
+        self.write().remove(session.id());
+        session.close();
+        self.state.remove(&state_key(session.id())).await.map(drop)
+    }
+
+    /// Forgets the sessions that were not used for too long; tells when to look again, if ever.
+    pub(crate) fn expire(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let is_over = |session: &Session| {
+            let is_unused = || !session.is_busy() && session.unused_since() + self.idle <= now;
+            session.is_closed() || is_unused()
+        };
+        let over: Vec<_> = self.read().all().filter(|session| is_over(session)).cloned().collect();
+        for session in over {
+            // What was written down of it ends by its own age: somebody else may be using it.
+            self.write().remove(session.id());
+            session.close();
+        }
+        // Whoever is idle is not to keep for longer what others forget with their next request.
+        self.read().all().for_each(|session| session.host().forget_streams());
+        if self.replicas.is_some() {
+            self.read().all().for_each(|session| session.unregister_if_empty());
+        }
+        let pause = SWEEP_INTERVAL.min(self.idle).max(Duration::from_millis(10));
+        (!self.read().is_empty()).then(|| now + pause)
+    }
+
+    /// Every session there is.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        self.read().all().cloned().collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, SessionTable> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, SessionTable> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn state_key(id: &str) -> String {
+    format!("session/{id}")
+}

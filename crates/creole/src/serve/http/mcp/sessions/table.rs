@@ -1,0 +1,200 @@
+//! The sessions that are open, and how many each caller has of them.
+//!
+//! Whoever opens sessions may have as many as there is room for. Once there is no room, it is made: at the expense of
+//! the caller that has the most, sessions that were never used first. So nobody can keep all others out.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::auth::{LOCAL_PRINCIPAL, network_prefix};
+use crate::serve::http::mcp::session::Session;
+
+/// How long a session may be unused from its beginning before somebody else may take its place, who has as many.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// How many ids of sessions that are gone or in use a queue may hold beyond those that it is for.
+const MAX_STALE: usize = 64;
+
+/// Whom a session counts for: its principal, or where callers are not asked who they are, the network it was opened from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum QuotaHolder {
+    Principal(Arc<str>),
+    Network([u8; 16]),
+}
+
+impl QuotaHolder {
+    /// Whom a session of this principal counts for that is opened from this address.
+    pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
+        match **principal == *LOCAL_PRINCIPAL {
+            true => Self::Network(network_prefix(client)),
+            false => Self::Principal(Arc::clone(principal)),
+        }
+    }
+}
+
+/// There is no room for another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionsFull;
+
+/// A session that is in the table, and one that had to go for it.
+pub(crate) type InsertedSession = (Arc<Session>, Option<Arc<Session>>);
+
+/// The sessions that are open.
+pub(crate) struct SessionTable {
+    max: usize,
+    sessions: HashMap<Arc<str>, Arc<Session>>,
+    shares: HashMap<QuotaHolder, HolderSessions>,
+    /// The sessions that were not used when this was last looked through, the oldest first.
+    unused: UnusedQueue,
+}
+
+/// What one caller has.
+#[derive(Default)]
+struct HolderSessions {
+    count: usize,
+    unused: UnusedQueue,
+}
+
+/// Ids of sessions in the order in which these were opened; some are of sessions that were used or ended since.
+#[derive(Default)]
+struct UnusedQueue(VecDeque<Arc<str>>);
+
+impl SessionTable {
+    /// A table for at most so many sessions.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            max: most,
+            sessions: HashMap::new(),
+            shares: HashMap::new(),
+            unused: UnusedQueue::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Arc<Session>> {
+        self.sessions.get(id)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.values()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.sessions.len() >= self.max
+    }
+
+    /// Adds a session, unless one of this id is there already: the first one counts. Gives back the one that is there,
+    /// and one that had to go for it: that has to be closed.
+    pub(crate) fn insert(
+        &mut self,
+        session: Arc<Session>,
+    ) -> Result<InsertedSession, SessionsFull> {
+        if let Some(first) = self.get(session.id()) {
+            return Ok((Arc::clone(first), None));
+        }
+        let gone = self.make_room(session.holder())?;
+        let share = self.shares.entry(session.holder().clone()).or_default();
+        share.count += 1;
+        if !session.was_used() {
+            share.unused.push(session.id(), share.count, &self.sessions);
+            self.unused.push(session.id(), self.sessions.len(), &self.sessions);
+        }
+        self.sessions.insert(Arc::clone(session.id()), Arc::clone(&session));
+        Ok((session, gone))
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
+        let session = self.sessions.remove(id)?;
+        if let Some(share) = self.shares.get_mut(session.holder()) {
+            share.count -= 1;
+            if share.count == 0 {
+                self.shares.remove(session.holder());
+            }
+        }
+        Some(session)
+    }
+
+    /// Whether there would be room for a session of this holder. May say so in vain.
+    pub(crate) fn may_have_room(&mut self, holder: &QuotaHolder) -> bool {
+        !self.is_full()
+            || self.find_larger_holder(holder).is_some()
+            || self.find_abandoned(holder).is_some()
+    }
+
+    /// Ends a session for one of this holder, if there is no room otherwise.
+    fn make_room(&mut self, holder: &QuotaHolder) -> Result<Option<Arc<Session>>, SessionsFull> {
+        if !self.is_full() {
+            return Ok(None);
+        }
+        let victim = match self.find_larger_holder(holder) {
+            Some(heaviest) => self.least_used(&heaviest),
+            None => self.find_abandoned(holder),
+        };
+        let gone = victim.and_then(|id| self.remove(&id));
+        gone.map(Some).ok_or(SessionsFull)
+    }
+
+    /// The holder of the most sessions, if it still has no fewer after one of them went to this holder.
+    fn find_larger_holder(&self, holder: &QuotaHolder) -> Option<QuotaHolder> {
+        let own = self.shares.get(holder).map_or(0, |share| share.count);
+        let (heaviest, share) = self.shares.iter().max_by_key(|(_, share)| share.count)?;
+        (share.count >= own + 2).then(|| heaviest.clone())
+    }
+
+    /// The session of this holder that is missed least: one that was never used, or else the one that nobody used for
+    /// longest, busy ones last.
+    fn least_used(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
+        let share = self.shares.get_mut(holder)?;
+        if let Some(oldest) = share.unused.oldest(&self.sessions) {
+            return Some(Arc::clone(oldest.id()));
+        }
+        let theirs = self.sessions.values().filter(|session| session.holder() == holder);
+        let least = theirs.min_by_key(|session| (session.is_busy(), session.unused_since()))?;
+        Some(Arc::clone(least.id()))
+    }
+
+    /// The oldest session that was never used although there was time enough: one of this holder, or else of anybody.
+    fn find_abandoned(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
+        let own = self.shares.get_mut(holder).and_then(|share| share.unused.oldest(&self.sessions));
+        let is_old = |session: &&Arc<Session>| session.unused_since() + GRACE <= Instant::now();
+        let oldest = own.filter(is_old);
+        let oldest = oldest.or_else(|| self.unused.oldest(&self.sessions).filter(is_old));
+        oldest.map(|session| Arc::clone(session.id()))
+    }
+}
+
+/// Sessions by their ids.
+type SessionsById = HashMap<Arc<str>, Arc<Session>>;
+
+impl UnusedQueue {
+    /// Adds one to what holds ids for so many sessions at most.
+    fn push(&mut self, id: &Arc<str>, count: usize, known: &SessionsById) {
+        if self.0.len() > 2 * count + MAX_STALE {
+            self.0.retain(|id| find_unused(id, known).is_some());
+        }
+        self.0.push_back(Arc::clone(id));
+    }
+
+    /// The oldest one that was never used.
+    fn oldest<'a>(&mut self, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
+        while let Some(id) = self.0.front() {
+            if let Some(session) = find_unused(id, known) {
+                return Some(session);
+            }
+            self.0.pop_front();
+        }
+        None
+    }
+}
+
+/// The session, if it is open, nobody is connected to it and nobody used it.
+fn find_unused<'a>(id: &str, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
+    known.get(id).filter(|session| !session.was_used())
+}

@@ -1,0 +1,222 @@
+//! A request that stands alone: its calls run for as long as somebody waits for the response.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::http::response_status;
+use creole_proto::operation::Operation;
+use creole_proto::revision::Rules;
+use creole_proto::server::Call;
+use http::Response;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
+use crate::serve::http::mcp::machine_host::{
+    COMMON_STREAM, FirstReply, MachineHost, UnfinishedCall,
+};
+use crate::serve::http::mcp::response;
+use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
+
+/// How long a call may be silent before its response becomes a stream, which can be kept alive.
+pub(crate) const STREAM_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a silent stream says that it is there.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The bytes that one chunk of a stream has at most, but for its last event.
+pub(crate) const CHUNK: usize = 64 * 1024;
+
+/// A comment, which clients ignore.
+pub(crate) const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
+
+/// A request that stands alone, with the calls that it started.
+pub(crate) struct StatelessExchange {
+    host: Arc<MachineHost>,
+    reader: ReaderId,
+    pending: Vec<UnfinishedCall>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// When the stream says that it is there.
+    keep_alive_at: Instant,
+    subscription: Option<ChangeSubscription>,
+    /// Whether the calls were polled in this task and nobody was woken since.
+    is_just_polled: bool,
+    is_over: bool,
+}
+
+impl StatelessExchange {
+    /// Begins the calls that a message started.
+    pub(crate) fn begin<'a>(
+        conversation: Arc<MachineHost>,
+        started: Vec<Call>,
+        hub: impl FnOnce() -> &'a Arc<ChangeFanout>,
+        context: &mut Context<'_>,
+    ) -> Option<Self> {
+        // Registered before it listens, so that no change in between is missed.
+        let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
+        let listening = listens.then(|| hub().subscribe(&conversation));
+        // Room of its own, and no more than that: calls that are done are not to keep theirs.
+        let mut pending = Vec::with_capacity(started.len());
+        for call in started {
+            pending.extend(conversation.start_call(call, context));
+        }
+        let reader = conversation.attach(COMMON_STREAM, None)?;
+        let sign = conversation.started() + STREAM_AFTER;
+        let (timer, is_driven, over) = (None, true, false);
+        Some(Self {
+            host: conversation,
+            reader,
+            pending,
+            timer,
+            keep_alive_at: sign,
+            subscription: listening,
+            is_just_polled: is_driven,
+            is_over: over,
+        })
+    }
+
+    /// The answer, if it is there already and nothing comes before it.
+    pub(crate) fn ready_response(&mut self, rules: &'static Rules) -> Option<Response<McpBody>> {
+        match self.host.first_reply_now(COMMON_STREAM, self.reader, true) {
+            FirstReply::Response(text, fault) => {
+                Some(response::json_response(response_status(fault, rules), text))
+            }
+            FirstReply::Events | FirstReply::Nothing => None,
+        }
+    }
+
+    /// Answers the request.
+    pub(crate) async fn into_response(
+        mut self,
+        takes_events: bool,
+        rules: &'static Rules,
+    ) -> Response<McpBody> {
+        match poll_fn(|context| self.poll_first_reply(takes_events, context)).await {
+            FirstReply::Response(text, fault) => {
+                response::json_response(response_status(fault, rules), text)
+            }
+            FirstReply::Nothing => response::empty_response(202),
+            FirstReply::Events => {
+                self.keep_alive_at = Instant::now() + KEEP_ALIVE;
+                match self.subscription {
+                    Some(_) => response::streaming_response(self),
+                    None => response::event_response(self),
+                }
+            }
+        }
+    }
+
+    fn poll_first_reply(
+        &mut self,
+        takes_events: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<FirstReply> {
+        self.poll_calls(context);
+        let first = self.host.poll_first_reply(COMMON_STREAM, self.reader, takes_events, context);
+        if let Poll::Ready(FirstReply::Nothing) = first
+            && !self.pending.is_empty()
+        {
+            return Poll::Pending;
+        }
+        if first.is_pending() && self.pending.is_empty() {
+            // Nothing runs, and nothing was said: a notification.
+            return Poll::Ready(FirstReply::Nothing);
+        }
+        match first.is_pending() && self.poll_timer(takes_events, context).is_ready() {
+            true => Poll::Ready(FirstReply::Events),
+            false => first,
+        }
+    }
+
+    /// Lets the calls go on, unless they were just begun.
+    fn poll_calls(&mut self, context: &mut Context<'_>) {
+        if std::mem::take(&mut self.is_just_polled) {
+            return;
+        }
+        self.host.poll_calls(&mut self.pending, COMMON_STREAM, context);
+    }
+
+    /// Whether it is time for a sign of life, where the client takes them; ends calls whose time is over on the way.
+    fn poll_timer(&mut self, takes_signs: bool, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let deadline = self.host.deadline();
+            let sign = takes_signs.then_some(self.keep_alive_at);
+            let Some(next) = deadline.into_iter().chain(sign).min() else { return Poll::Pending };
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(next)));
+            if timer.deadline() != next {
+                timer.as_mut().reset(next);
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                self.host.tick();
+                let conversation = &self.host;
+                self.pending.retain(|call| conversation.is_call_open(call.key));
+                context.waker().wake_by_ref();
+            }
+            if takes_signs && self.keep_alive_at <= now {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl EventSource for StatelessExchange {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        this.poll_calls(context);
+        let mut bytes = Vec::new();
+        while bytes.len() < CHUNK {
+            match this.host.poll_next(COMMON_STREAM, this.reader, context) {
+                Poll::Ready(NextEvent::Event(_, event)) => {
+                    push_event(&mut bytes, None, &event.text)
+                }
+                Poll::Ready(_) => {
+                    this.is_over = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        if !bytes.is_empty() {
+            this.keep_alive_at = Instant::now() + KEEP_ALIVE;
+            return Poll::Ready(Some(bytes.into()));
+        }
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        this.poll_timer(true, context).map(|()| {
+            this.keep_alive_at = Instant::now() + KEEP_ALIVE;
+            Some(Bytes::from_static(KEEP_ALIVE_COMMENT))
+        })
+    }
+}
+
+impl Drop for StatelessExchange {
+    /// The end of the response is the end of its calls (2026-07-28 basic/transports/streamable-http,
+    /// cancellation).
+    fn drop(&mut self) {
+        self.host.cancel_calls();
+    }
+}
+
+/// Writes one event; the text is on one line.
+pub(crate) fn push_event(out: &mut Vec<u8>, id: Option<&str>, text: &[u8]) {
+    if let Some(id) = id {
+        out.extend_from_slice(b"id: ");
+        out.extend_from_slice(id.as_bytes());
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,302 @@
+//! Messages that wait for one response, in order, and may be asked for again.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use creole_proto::server::FrameRole;
+use tokio::time::Instant;
+
+/// Bytes that may wait for a slow client before its calls are made to wait, and that are kept for one that
+/// comes back.
+const HIGH_WATER: usize = 256 * 1024;
+
+/// Events that are kept for a client that comes back.
+const MAX_KEPT_EVENTS: usize = 1024;
+
+/// A message, and what it is to the request that it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamEvent {
+    pub(crate) role: FrameRole,
+    pub(crate) text: Bytes,
+}
+
+/// What a reader finds.
+#[derive(Debug)]
+pub(crate) enum NextEvent {
+    /// An event, with its number.
+    Event(u64, StreamEvent),
+    /// Nothing more will come.
+    Over,
+    /// The reader shall come back after this time, or another one has come.
+    Released(Option<Duration>),
+}
+
+/// Who reads a stream: the last one that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReaderId(u64);
+
+/// Messages that wait for one response.
+#[derive(Debug)]
+pub(crate) struct ResponseStream {
+    /// Whether events that were read are kept, so that they can be asked for again.
+    is_resumable: bool,
+    /// Whether an answer is the end.
+    ends_with_response: bool,
+    events: VecDeque<StreamEvent>,
+    /// The number of the first event here; numbers begin at 1.
+    first: u64,
+    /// The number of the event that is read next.
+    cursor: u64,
+    /// The size of what was not read.
+    unread: usize,
+    /// Whether nothing more comes.
+    is_over: bool,
+    /// Since when, where that matters.
+    over_since: Option<Instant>,
+    release: Option<Duration>,
+    reader: u64,
+    waker: Option<Waker>,
+}
+
+impl ResponseStream {
+    /// A stream whose events are forgotten when they are read.
+    pub(crate) fn transient() -> Self {
+        Self {
+            is_resumable: false,
+            ends_with_response: true,
+            events: VecDeque::new(),
+            first: 1,
+            cursor: 1,
+            unread: 0,
+            is_over: false,
+            over_since: None,
+            release: None,
+            reader: 0,
+            waker: None,
+        }
+    }
+
+    /// A stream whose events are kept for a while.
+    pub(crate) fn resumable() -> Self {
+        Self { is_resumable: true, ..Self::transient() }
+    }
+
+    /// A stream for everything, which no answer ends.
+    pub(crate) fn endless() -> Self {
+        Self { ends_with_response: false, ..Self::transient() }
+    }
+
+    /// Adds an event.
+    pub(crate) fn push(&mut self, event: StreamEvent) {
+        if self.is_over {
+            return;
+        }
+        self.unread += event.text.len();
+        let is_last = self.ends_with_response && matches!(event.role, FrameRole::Response(_));
+        self.events.push_back(event);
+        self.trim();
+        match is_last {
+            true => self.end(),
+            false => self.wake(),
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+        if self.is_resumable {
+            self.over_since.get_or_insert_with(Instant::now);
+        }
+        self.wake();
+    }
+
+    /// Since when nothing more comes to a stream that is kept.
+    pub(crate) fn over_since(&self) -> Option<Instant> {
+        self.over_since
+    }
+
+    /// Sends the reader away for a while, if what is written can be asked for again.
+    pub(crate) fn release(&mut self, retry: Duration) {
+        if self.is_resumable && !self.is_over {
+            self.release = Some(retry);
+            self.wake();
+        }
+    }
+
+    /// Whether more may be written before the client has read what there is.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unread < HIGH_WATER || self.is_over
+    }
+
+    /// Makes somebody the reader, from the event after `last` on; whoever read before is sent away.
+    pub(crate) fn attach(&mut self, last: Option<u64>) -> ReaderId {
+        self.wake();
+        self.reader += 1;
+        self.release = None;
+        if let Some(last) = last {
+            self.cursor = last.saturating_add(1).clamp(self.first, self.next_number());
+            let read = (self.cursor - self.first) as usize;
+            self.unread = self.events.iter().skip(read).map(|event| event.text.len()).sum();
+        }
+        ReaderId(self.reader)
+    }
+
+    /// The next event for this reader.
+    pub(crate) fn poll(&mut self, reader: ReaderId, context: &Context<'_>) -> Poll<NextEvent> {
+        if reader.0 != self.reader {
+            return Poll::Ready(NextEvent::Released(None));
+        }
+        if let Some(event) = self.take_next() {
+            return Poll::Ready(NextEvent::Event(self.cursor - 1, event));
+        }
+        if self.is_over {
+            return Poll::Ready(NextEvent::Over);
+        }
+        if let Some(retry) = self.release.take() {
+            self.reader += 1;
+            return Poll::Ready(NextEvent::Released(Some(retry)));
+        }
+        self.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// The role of the next event, if there is one.
+    pub(crate) fn peek(&self) -> Option<FrameRole> {
+        self.events.get((self.cursor - self.first) as usize).map(|event| event.role)
+    }
+
+    /// Whether somebody is to be sent away.
+    pub(crate) fn is_releasing(&self) -> bool {
+        self.release.is_some()
+    }
+
+    /// The size of all that is held.
+    pub(crate) fn size(&self) -> usize {
+        self.events.iter().map(|event| event.text.len()).sum()
+    }
+
+    fn take_next(&mut self) -> Option<StreamEvent> {
+        let event = match self.is_resumable {
+            true => self.events.get((self.cursor - self.first) as usize)?.clone(),
+            false => {
+                self.first += 1;
+                self.events.pop_front().or_else(|| {
+                    self.first -= 1;
+                    None
+                })?
+            }
+        };
+        self.cursor += 1;
+        self.unread -= event.text.len();
+        Some(event)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// Forgets the oldest events beyond the limits: nobody reads them, or they were read.
+    fn trim(&mut self) {
+        if !self.is_resumable {
+            return;
+        }
+        let mut size = self.size();
+        while self.events.len() > MAX_KEPT_EVENTS || size > 2 * HIGH_WATER && self.events.len() > 1
+        {
+            let Some(event) = self.events.pop_front() else { return };
+            size -= event.text.len();
+            self.first += 1;
+            if self.cursor < self.first {
+                self.cursor = self.first;
+                self.unread -= event.text.len();
+            }
+        }
+    }
+
+    /// Wakes this one no more until it looks again, which it is about to do.
+    pub(crate) fn clear_waker(&mut self, waker: &Waker) {
+        self.waker.take_if(|own| own.will_wake(waker));
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aside(text: &'static str) -> StreamEvent {
+        StreamEvent { role: FrameRole::Intermediate, text: Bytes::from_static(text.as_bytes()) }
+    }
+
+    fn answer(text: &'static str) -> StreamEvent {
+        StreamEvent { role: FrameRole::Response(None), text: Bytes::from_static(text.as_bytes()) }
+    }
+
+    fn read(stream: &mut ResponseStream, reader: ReaderId) -> Vec<String> {
+        let mut found = Vec::new();
+        loop {
+            match stream.poll(reader, &Context::from_waker(Waker::noop())) {
+                Poll::Ready(NextEvent::Event(number, event)) => {
+                    found.push(format!("{number}:{}", String::from_utf8_lossy(&event.text)));
+                }
+                Poll::Ready(NextEvent::Over) => found.push("over".into()),
+                Poll::Ready(NextEvent::Released(_)) => found.push("released".into()),
+                Poll::Pending => found.push("pending".into()),
+            }
+            if found.last().is_some_and(|last| !last.contains(':')) {
+                return found;
+            }
+        }
+    }
+
+    #[test]
+    fn events_come_in_order_and_the_answer_is_the_last() {
+        let mut stream = ResponseStream::transient();
+        let reader = stream.attach(None);
+        stream.push(aside("a"));
+        assert_eq!(read(&mut stream, reader), ["1:a", "pending"]);
+        stream.push(answer("b"));
+        stream.push(aside("late"));
+        assert_eq!(read(&mut stream, reader), ["2:b", "over"]);
+        assert_eq!(stream.size(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_comes_back_gets_what_it_missed_and_the_old_one_is_sent_away() {
+        let mut stream = ResponseStream::resumable();
+        let first = stream.attach(None);
+        ["a", "b", "c"].into_iter().for_each(|text| stream.push(aside(text)));
+        assert_eq!(read(&mut stream, first), ["1:a", "2:b", "3:c", "pending"]);
+        let second = stream.attach(Some(1));
+        assert_eq!(read(&mut stream, first), ["released"]);
+        assert_eq!(read(&mut stream, second), ["2:b", "3:c", "pending"]);
+        stream.release(Duration::from_millis(5));
+        assert_eq!(read(&mut stream, second), ["released"]);
+        stream.push(answer("d"));
+        let third = stream.attach(Some(99));
+        assert_eq!(read(&mut stream, third), ["over"]);
+        let fourth = stream.attach(Some(3));
+        assert_eq!(read(&mut stream, fourth), ["4:d", "over"]);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_bounded() {
+        let mut stream = ResponseStream::resumable();
+        for _ in 0..5000 {
+            stream.push(aside("0123456789"));
+        }
+        assert!(stream.events.len() <= MAX_KEPT_EVENTS && stream.unread == stream.size());
+        let big = Bytes::from(vec![b'x'; HIGH_WATER]);
+        for _ in 0..10 {
+            stream.push(StreamEvent { role: FrameRole::Intermediate, text: big.clone() });
+        }
+        assert!(stream.size() <= 2 * HIGH_WATER && !stream.has_room());
+    }
+}

@@ -1,0 +1,109 @@
+//! A server that ends lets calls finish, and loses none that it has taken.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::serve::http::tests::support::{PATIENCE, one, post, start, status, to_end, with};
+use crate::serve::http::{DrainStage, HttpLimits};
+
+#[tokio::test]
+async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
+    let server = start(HttpLimits::default()).await;
+    let mut running = server.connect().await;
+    running.write_all(with("X-Do: wait\r\n", "call").as_bytes()).await.unwrap();
+    let mut probe = server.connect().await;
+    let ready = b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    probe.write_all(ready).await.unwrap();
+    assert_eq!(status(&one(&mut probe).await), 200);
+    while server.echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.drain.begin();
+    probe.write_all(ready).await.unwrap();
+    let answer = to_end(&mut probe).await;
+    assert_eq!(status(&answer), 503, "{answer}");
+    assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
+    let refused = async {
+        while TcpStream::connect(server.address).await.is_ok() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, refused).await.expect("the listener closes");
+    assert!(!server.ended.is_finished());
+    server.echo.release.notify_one();
+    let answer = to_end(&mut running).await;
+    assert_eq!(status(&answer), 200, "{answer}");
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+    assert_eq!(server.drain.stage(), DrainStage::Ended);
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_up_the_end() {
+    let server = start(HttpLimits::default()).await;
+    let mut used = server.connect().await;
+    used.write_all(post("x").as_bytes()).await.unwrap();
+    assert_eq!(status(&one(&mut used).await), 200);
+    let mut unused = server.connect().await;
+    server.drain.begin();
+    assert_eq!(to_end(&mut used).await, "");
+    assert_eq!(to_end(&mut unused).await, "");
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn calls_that_take_too_long_are_cut() {
+    let limits = HttpLimits { drain_timeout: Duration::from_millis(300), ..HttpLimits::default() };
+    let server = start(limits).await;
+    let mut running = server.connect().await;
+    running.write_all(with("X-Do: wait\r\n", "call").as_bytes()).await.unwrap();
+    while server.echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.drain.begin();
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+    assert_eq!(to_end(&mut running).await, "");
+}
+
+#[tokio::test]
+async fn a_second_request_to_end_ends_at_once() {
+    let server = start(HttpLimits::default()).await;
+    let mut running = server.connect().await;
+    running.write_all(with("X-Do: stream\r\n", "call").as_bytes()).await.unwrap();
+    while server.echo.seen().is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_under_load() {
+    let server = start(HttpLimits::default()).await;
+    let clients: Vec<_> = (0..20).map(|_| tokio::spawn(hammer(server.address))).collect();
+    while server.echo.seen().len() < 200 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.drain.begin();
+    let mut answered = 0;
+    for client in clients {
+        answered += timeout(PATIENCE, client).await.unwrap().unwrap();
+    }
+    timeout(PATIENCE, server.ended).await.unwrap().unwrap();
+    assert_eq!(server.echo.seen().len(), answered, "every call that was taken was answered");
+}
+
+/// Calls on one connection until the server says that it closes; each call must be answered.
+async fn hammer(address: std::net::SocketAddr) -> usize {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    for count in 1.. {
+        stream.write_all(post("call").as_bytes()).await.unwrap();
+        let answer = one(&mut stream).await;
+        assert_eq!(status(&answer), 200, "{answer}");
+        if answer.to_ascii_lowercase().contains("connection: close") {
+            return count;
+        }
+    }
+    unreachable!("the server closes")
+}

@@ -1,0 +1,13 @@
+//! The listener from outside: bytes over loopback sockets go in, answers are read back.
+
+mod bodies;
+mod draining;
+mod encrypted;
+mod fast_path_equivalence;
+mod framing;
+mod guards;
+mod half_closed;
+mod multiplexed;
+mod streaming;
+pub(crate) mod support;
+mod waiting;

@@ -1,0 +1,300 @@
+//! A server with a trivial endpoint, and a client that sends bytes as they are written.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{Method, Response, StatusCode};
+use http_body::{Body, Frame};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::auth::Principal;
+use crate::budget::Budget;
+use crate::serve::http::conn::http1::detach::Streaming;
+use crate::serve::http::web::body;
+use crate::serve::http::web::body::BodyLimits;
+use crate::serve::http::web::tls::Certificates;
+use crate::serve::http::{
+    Admission, Authenticate, Drain, ErrorResponse, HttpHandler, HttpLimits, IncomingBody, Listener,
+    OriginGuard, PeerAddress, RequestHead, Route, Router,
+};
+
+/// Long enough for any machine; reached only by tests that fail.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Gives the body back. The header `x-do` asks for something else.
+#[derive(Clone, Default)]
+pub(crate) struct Echo {
+    /// The bodies of the requests that arrived, or their method where they have none.
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+    /// What requests that wait are waiting for.
+    pub(crate) release: Arc<Notify>,
+    /// Told when a request that waits is given up.
+    pub(crate) gone: Arc<Notify>,
+    pub(crate) limits: BodyLimits,
+    pub(crate) budget: Budget,
+    /// Where the parts of answers that last come from.
+    pub(crate) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
+}
+
+impl HttpHandler for Echo {
+    type Body = PieceBody;
+
+    async fn handle(
+        &self,
+        head: &mut RequestHead,
+        body: IncomingBody,
+        _: Option<Principal>,
+    ) -> Response<PieceBody> {
+        let todo = head.headers.get("x-do").map(|value| String::from_utf8(value.to_vec()).unwrap());
+        let hold = || self.budget.reserve_for(());
+        let (bytes, _held) = match body::read_reserved(body, &self.limits, hold).await {
+            Ok(read) => read,
+            Err(unread) => return ErrorResponse::from(unread).into_response(),
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let note = if text.is_empty() { head.method.to_string() } else { text };
+        self.seen.lock().unwrap().push(note);
+        match todo.as_deref() {
+            Some("wait") => {
+                let mut waiting = AbandonSignal(Some(Arc::clone(&self.gone)));
+                self.release.notified().await;
+                waiting.0 = None;
+            }
+            Some("panic") => panic!("on purpose"),
+            Some("stream") => return Response::new(endless()),
+            Some("last") => return lasting(self.last()),
+            Some("last and stream") => return lasting(endless()),
+            Some("large") => return Response::new(Bytes::from(vec![b'x'; 8 << 20]).into()),
+            _ => {}
+        }
+        Response::new(bytes.into())
+    }
+}
+
+/// Tells that a request was given up, unless it was answered.
+struct AbandonSignal(Option<Arc<Notify>>);
+
+impl Drop for AbandonSignal {
+    fn drop(&mut self) {
+        if let Some(gone) = self.0.take() {
+            gone.notify_one();
+        }
+    }
+}
+
+impl Echo {
+    pub(crate) fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The parts of an answer that a test gives.
+    fn last(&self) -> PieceBody {
+        let (sender, parts) = mpsc::channel(1);
+        self.lasting.lock().unwrap().push(sender);
+        PieceBody(parts)
+    }
+
+    /// Waits for an answer that lasts; gives what its parts are sent by.
+    pub(crate) async fn begun(&self) -> mpsc::Sender<Bytes> {
+        let begun = async {
+            loop {
+                if let Some(sender) = self.lasting.lock().unwrap().pop() {
+                    return sender;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, begun).await.expect("a request")
+    }
+}
+
+fn lasting(body: PieceBody) -> Response<PieceBody> {
+    let mut response = Response::new(body);
+    let events = http::HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, events);
+    response.extensions_mut().insert(Streaming);
+    response
+}
+
+/// A body in parts.
+pub(crate) struct PieceBody(mpsc::Receiver<Bytes>);
+
+impl From<Bytes> for PieceBody {
+    fn from(bytes: Bytes) -> Self {
+        let (sender, parts) = mpsc::channel(1);
+        if !bytes.is_empty() {
+            sender.try_send(bytes).unwrap();
+        }
+        Self(parts)
+    }
+}
+
+/// Kilobytes without end.
+fn endless() -> PieceBody {
+    let (sender, parts) = mpsc::channel(1);
+    tokio::spawn(
+        async move { while sender.send(Bytes::from_static(&[b'.'; 1024])).await.is_ok() {} },
+    );
+    PieceBody(parts)
+}
+
+impl Body for PieceBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_closed() && self.0.is_empty()
+    }
+}
+
+/// Lets `Authorization: yes` pass.
+struct Yes;
+
+impl Authenticate for Yes {
+    fn admit<'a>(&'a self, head: &'a mut RequestHead, _: PeerAddress) -> Admission<'a> {
+        Admission::Later(Box::pin(async move {
+            match head.headers.get(AUTHORIZATION.as_str()) {
+                Some(b"yes") => Ok(Principal::local()),
+                _ => Err(ErrorResponse::new(StatusCode::UNAUTHORIZED, "say yes")),
+            }
+        }))
+    }
+}
+
+/// A server that runs.
+pub(crate) struct TestHttpServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) echo: Echo,
+    pub(crate) drain: Drain,
+    pub(crate) ended: JoinHandle<()>,
+}
+
+pub(crate) async fn start(limits: HttpLimits) -> TestHttpServer {
+    start_with(limits, Echo::default(), None).await
+}
+
+pub(crate) async fn start_with(
+    limits: HttpLimits,
+    echo: Echo,
+    certificates: Option<Arc<Certificates>>,
+) -> TestHttpServer {
+    let mut listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
+    if let Some(certificates) = certificates {
+        listener = listener.tls(certificates);
+    }
+    let address = listener.address().unwrap();
+    let drain = Drain::new();
+    let methods = [Method::POST, Method::GET];
+    let router = Router::new(OriginGuard::loopback(), drain.clone())
+        .route(Route::new("/mcp", &methods, echo.clone()))
+        .route(Route::new("/other", &methods, echo.clone()).authenticate(Arc::new(Yes)));
+    let ended = tokio::spawn(listener.serve(router));
+    TestHttpServer { address, echo, drain, ended }
+}
+
+impl TestHttpServer {
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and reads until the server closes.
+    pub(crate) async fn exchange(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.unwrap();
+        to_end(&mut stream).await
+    }
+
+    /// Sends bytes and reads one answer, with a body that has a length.
+    pub(crate) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.unwrap();
+        one(&mut stream).await
+    }
+
+    /// Ends the server.
+    pub(crate) async fn stop(self) {
+        self.drain.begin();
+        self.drain.end();
+        timeout(PATIENCE, self.ended).await.expect("the server ends").unwrap();
+    }
+}
+
+/// Reads until the server closes, and fails if it does not.
+pub(crate) async fn to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A connection that is cut also is closed.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until this was read.
+pub(crate) async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !bytes.ends_with(end.as_bytes()) {
+            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "{end:?} comes");
+        }
+    };
+    timeout(PATIENCE, read).await.expect("it comes");
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads one answer, when no other one follows.
+pub(crate) async fn one(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while !is_complete(&bytes) {
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, read).await.expect("the server answers");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn is_complete(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let body = &bytes[end + 4..];
+    if head.contains("transfer-encoding: chunked") {
+        return body.ends_with(b"0\r\n\r\n");
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.map_or(0, |text| text.parse().unwrap())
+}
+
+/// A request with a body to the usual path.
+pub(crate) fn post(body: &str) -> String {
+    with("", body)
+}
+
+/// The same, with further headers.
+pub(crate) fn with(headers: &str, body: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The number in the first line of an answer.
+pub(crate) fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,13 @@
+//! The HTTP server around the endpoint: listener, router, authentication, limits and TLS.
+
+pub(crate) mod authenticate;
+pub mod body;
+pub(crate) mod connection_slots;
+pub(crate) mod cors;
+pub(crate) mod drain;
+pub(crate) mod handler;
+pub(crate) mod limits;
+pub(crate) mod listener;
+pub(crate) mod request;
+pub(crate) mod router;
+pub mod tls;

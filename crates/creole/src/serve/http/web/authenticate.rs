@@ -1,0 +1,40 @@
+//! Asks callers who they are before anything of their request is read.
+
+use http::header::AUTHORIZATION;
+
+use crate::auth::{AuthDecision, Authenticator, Principal};
+use crate::serve::http::web::handler::{Admission, Authenticate, ErrorResponse, PeerAddress};
+use crate::serve::http::web::request::RequestHead;
+
+impl Authenticate for Authenticator {
+    fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
+        let address = Some(peer.0.ip());
+        let proof = head.headers.get_unique(AUTHORIZATION.as_str());
+        match self.try_authenticate(proof.as_ref(), address) {
+            Some(verdict) => Admission::Now(check_decision(head, verdict)),
+            None => Admission::Later(Box::pin(async move {
+                let verdict = self.authenticate(proof.as_ref(), address).await;
+                check_decision(head, verdict)
+            })),
+        }
+    }
+}
+
+fn check_decision(
+    head: &mut RequestHead,
+    verdict: AuthDecision,
+) -> Result<Principal, ErrorResponse> {
+    match verdict {
+        AuthDecision::Granted(principal) => {
+            // Nobody behind this needs the secret.
+            head.headers.remove(AUTHORIZATION.as_str());
+            Ok(principal)
+        }
+        AuthDecision::Refused(challenge) => {
+            let headers = challenge.headers.iter();
+            let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
+            let (status, text) = (challenge.status, challenge.body.to_owned());
+            Err(ErrorResponse { status, headers: headers.collect(), text })
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Reads the body of a request: bounded in size, in time, and in how slowly it may come.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
+use http_body::Body;
+use tokio::time::{Instant, timeout_at};
+
+use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
+use crate::serve::http::web::handler::ErrorResponse;
+
+/// How large a body may be, and how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// The largest body, in bytes.
+    pub size: usize,
+    /// How long it may take in all.
+    pub total: Duration,
+    /// How long it may be slower than `rate`.
+    pub grace: Duration,
+    /// How many bytes must have come per second, on average.
+    pub rate: u32,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self {
+            size: 1024 * 1024,
+            total: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+            rate: 1024,
+        }
+    }
+}
+
+/// Why a body was not read to its end. The connection cannot be used for another request then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// It is larger than that many bytes.
+    TooLarge(usize),
+    /// It came too slowly.
+    TooSlow,
+    /// It ended early, or its chunks are none.
+    Broken,
+    /// Other bodies take the memory that there is for them.
+    BudgetExhausted,
+}
+
+impl BodyError {
+    /// The status that says so.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+            Self::BudgetExhausted => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(most) => write!(formatter, "the body is larger than {most} bytes"),
+            Self::TooSlow => formatter.write_str("the body came too slowly"),
+            Self::Broken => {
+                formatter.write_str("the body ended early or is not framed as it should")
+            }
+            Self::BudgetExhausted => {
+                formatter.write_str("other bodies take the memory that there is; try again later")
+            }
+        }
+    }
+}
+
+impl From<BodyError> for ErrorResponse {
+    fn from(unread: BodyError) -> Self {
+        let refusal = Self::new(unread.status(), unread.to_string()).close_connection();
+        match unread {
+            BodyError::BudgetExhausted => {
+                refusal.header(RETRY_AFTER, HeaderValue::from_static("5"))
+            }
+            _ => refusal,
+        }
+    }
+}
+
+/// Reads a body to its end.
+///
+/// A body whose declared length is too large is not read at all. One that comes in one piece is not copied.
+///
+/// # Errors
+/// Why it was not read to its end.
+pub async fn read_body<B>(body: B, limits: &BodyLimits) -> Result<Bytes, BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let hold = || Budget::of_process().reserve_for(());
+    read_reserved(body, limits, hold).await.map(|(bytes, _)| bytes)
+}
+
+/// The same within a budget: gives what is held of it by a body that is not small.
+pub(crate) async fn read_reserved<B>(
+    mut body: B,
+    limits: &BodyLimits,
+    hold: impl FnOnce() -> Reservation,
+) -> Result<(Bytes, Option<Reservation>), BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    if body.size_hint().lower() > limits.size as u64 {
+        return Err(BodyError::TooLarge(limits.size));
+    }
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
+    let mut room = BufferReservation::new(hold);
+    let mut start = None;
+    let mut first = Bytes::new();
+    let mut whole = Vec::new();
+    loop {
+        let received = first.len() + whole.len();
+        let Some(piece) = next_data(&mut body, &mut start, received, limits).await? else { break };
+        if piece.len() > limits.size - received {
+            return Err(BodyError::TooLarge(limits.size));
+        }
+        if received == 0 {
+            room.grow_to(piece.len()).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
+            first = piece;
+            continue;
+        }
+        let needed = received + piece.len();
+        if whole.capacity() < needed {
+            // Room is made for what came, never for what was only announced.
+            let capacity = needed.max((received * 2).min(announced));
+            room.grow_to(capacity).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
+            whole.reserve_exact(capacity - whole.len());
+        }
+        whole.extend_from_slice(&std::mem::take(&mut first));
+        whole.extend_from_slice(&piece);
+    }
+    Ok((if whole.is_empty() { first } else { whole.into() }, room.into_reservation()))
+}
+
+/// The next piece of data; nothing at the end.
+async fn next_data<B>(
+    body: &mut B,
+    start: &mut Option<Instant>,
+    received: usize,
+    limits: &BodyLimits,
+) -> Result<Option<Bytes>, BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    loop {
+        if body.is_end_stream() {
+            return Ok(None);
+        }
+        // Most bodies come with their heads, and what is there needs no clock.
+        let there = poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await;
+        let frame = match there {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let start = *start.get_or_insert_with(Instant::now);
+                let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+                let frame = timeout_at(start + limits.allowed_time(received), frame);
+                // Who waits does so on the heap: this future is a part of every connection.
+                Box::pin(frame).await.map_err(|_| BodyError::TooSlow)?
+            }
+        };
+        match frame.transpose().map_err(|_| BodyError::Broken)? {
+            None => return Ok(None),
+            // Trailers mean nothing here.
+            Some(frame) => match frame.into_data() {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => return Ok(Some(piece)),
+                Err(_) => {}
+            },
+        }
+    }
+}
+
+impl BodyLimits {
+    /// How long after the start something more must have come.
+    fn allowed_time(&self, received: usize) -> Duration {
+        let earned = received as u64 * 1000 / u64::from(self.rate.max(1));
+        Duration::from_millis(earned).max(self.grace).min(self.total)
+    }
+}

@@ -1,0 +1,149 @@
+//! How many connections there may be, and how many of them one address may have.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::auth::network_prefix;
+use crate::serve::http::web::limits::HttpLimits;
+
+/// The places for connections.
+pub(crate) struct ConnectionSlots {
+    permits: Arc<Semaphore>,
+    addresses: Arc<AddressCounts>,
+}
+
+/// How many connections each address has.
+struct AddressCounts {
+    max_per_address: usize,
+    counts: Mutex<HashMap<[u8; 16], usize>>,
+}
+
+/// A place for a connection; it is free again when this is dropped.
+pub(crate) struct ConnectionSlot {
+    _permit: OwnedSemaphorePermit,
+    /// The address that it counts for.
+    counted: Option<(Arc<AddressCounts>, [u8; 16])>,
+}
+
+impl ConnectionSlots {
+    pub(crate) fn new(limits: &HttpLimits) -> Self {
+        let (most, counts) = (limits.connections_per_address, Mutex::default());
+        let addresses = Arc::new(AddressCounts { max_per_address: most, counts });
+        Self { permits: Arc::new(Semaphore::new(limits.connections)), addresses }
+    }
+
+    /// Waits for a place.
+    pub(crate) async fn wait(&self) -> Option<ConnectionSlot> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        Some(permit.into())
+    }
+
+    /// A place, if there is one.
+    pub(crate) fn try_free(&self) -> Option<ConnectionSlot> {
+        Arc::clone(&self.permits).try_acquire_owned().ok().map(ConnectionSlot::from)
+    }
+
+    /// The same place for a connection from this address; nothing if the address has all that it may have. `is_shared` is
+    /// an address of many clients, such as a proxy's. That of this machine is one too: proxies often run beside a server.
+    pub(crate) fn for_address(
+        &self,
+        mut place: ConnectionSlot,
+        address: IpAddr,
+        is_shared: bool,
+    ) -> Option<ConnectionSlot> {
+        if is_shared || address.to_canonical().is_loopback() {
+            return Some(place);
+        }
+        let network = network_prefix(Some(address));
+        let mut counts = self.addresses.lock();
+        let count = counts.entry(network).or_default();
+        if *count >= self.addresses.max_per_address {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        place.counted = Some((Arc::clone(&self.addresses), network));
+        Some(place)
+    }
+}
+
+impl AddressCounts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], usize>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<OwnedSemaphorePermit> for ConnectionSlot {
+    fn from(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: permit, counted: None }
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let Some((addresses, network)) = self.counted.take() else { return };
+        let mut counts = addresses.lock();
+        if let Some(count) = counts.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&network);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(connections: usize, connections_per_address: usize) -> ConnectionSlots {
+        ConnectionSlots::new(&HttpLimits {
+            connections,
+            connections_per_address,
+            ..HttpLimits::default()
+        })
+    }
+
+    fn taken(places: &ConnectionSlots, address: &str, is_shared: bool) -> Option<ConnectionSlot> {
+        places.for_address(places.try_free()?, address.parse().unwrap(), is_shared)
+    }
+
+    #[test]
+    fn one_address_does_not_get_all_places() {
+        let places = places(4, 2);
+        let first = taken(&places, "192.0.2.1", false).unwrap();
+        let _second = taken(&places, "::ffff:192.0.2.1", false).unwrap();
+        assert!(taken(&places, "192.0.2.1", false).is_none());
+        let _other = taken(&places, "192.0.2.2", false).unwrap();
+        drop(first);
+        let _again = taken(&places, "192.0.2.1", false).unwrap();
+        assert!(taken(&places, "192.0.2.1", false).is_none(), "what was refused took no place");
+        let _last = taken(&places, "192.0.2.3", false).unwrap();
+        assert!(places.try_free().is_none());
+    }
+
+    #[test]
+    fn of_ipv6_a_network_counts() {
+        let places = places(4, 1);
+        let _first = taken(&places, "2001:db8::1", false).unwrap();
+        assert!(taken(&places, "2001:db8::2", false).is_none());
+        assert!(taken(&places, "2001:db8:0:1::1", false).is_some());
+    }
+
+    #[test]
+    fn addresses_of_many_clients_may_have_all_places() {
+        let places = places(4, 1);
+        let all: Vec<_> =
+            [("10.0.0.1", true), ("10.0.0.1", true), ("127.0.0.1", false), ("::1", false)]
+                .into_iter()
+                .map(|(address, is_shared)| taken(&places, address, is_shared).unwrap())
+                .collect();
+        assert!(places.try_free().is_none());
+        drop(all);
+        assert!(places.addresses.lock().is_empty() && places.try_free().is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! What pages of allowed origins are told, so that browsers let them read the answers.
+//!
+//! The origin is always named and never `*`, and credentials of the browser are never asked for: callers
+//! prove themselves by a header that a page has to add on purpose.
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use crate::serve::http::web::request::RequestHeaders;
+
+/// What pages may send.
+const ALLOWED_HEADERS: &[&str] = &[
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+/// Headers of this kind carry arguments, under names that tools choose.
+const ALLOWED_HEADER_PREFIX: &str = "mcp-param-";
+/// What pages may read.
+const EXPOSED_HEADERS: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+/// How long browsers may remember it, in seconds.
+const MAX_AGE_SECONDS: &str = "600";
+
+/// Whether a request asks what pages may do.
+pub(crate) fn is_preflight(method: &Method, headers: &RequestHeaders) -> bool {
+    method == Method::OPTIONS && headers.contains(ACCESS_CONTROL_REQUEST_METHOD.as_str())
+}
+
+/// What a page of this origin may do.
+pub(crate) fn preflight<B: From<Bytes>>(
+    origin: &HeaderValue,
+    asked: &RequestHeaders,
+    methods: &HeaderValue,
+) -> Response<B> {
+    let mut response = Response::new(B::from(Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods.clone());
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_SECONDS));
+    if let Some(allowed) = allowed_headers(asked) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
+    allow(origin, headers);
+    response
+}
+
+/// Lets a page of this origin read the answer.
+pub(crate) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+}
+
+/// Those of the headers that were asked for which a page may send.
+fn allowed_headers(asked: &RequestHeaders) -> Option<HeaderValue> {
+    let asked = std::str::from_utf8(asked.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
+    let known = |name: &&str| {
+        let begins =
+            |start: &str| name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+        ALLOWED_HEADERS.iter().any(|sent| name.eq_ignore_ascii_case(sent))
+            || begins(ALLOWED_HEADER_PREFIX)
+    };
+    let allowed: Vec<&str> = asked.split(',').map(str::trim).filter(known).collect();
+    HeaderValue::try_from(allowed.join(", ")).ok()
+}

@@ -1,0 +1,254 @@
+//! The head of a request, as those see it who answer it.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::{fmt, slice};
+
+use bytes::Bytes;
+use http::header::ValueIter;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Uri, Version};
+
+/// The room for headers that a connection keeps: that of most requests.
+const DEFAULT_HEADERS: usize = 32;
+
+/// The head of a request.
+#[derive(Debug, Default)]
+pub struct RequestHead {
+    /// What is to be done.
+    pub method: Method,
+    /// What it is to be done with.
+    pub uri: Uri,
+    /// The version of HTTP that its client speaks.
+    pub version: Version,
+    /// What else is said about it.
+    pub headers: RequestHeaders,
+    /// The address of its client, as far as it is known: behind a proxy that is trusted, the one that this tells.
+    pub client: Option<IpAddr>,
+}
+
+impl From<Parts> for RequestHead {
+    fn from(Parts { method, uri, version, headers, .. }: Parts) -> Self {
+        Self { method, uri, version, headers: headers.into(), client: None }
+    }
+}
+
+/// The headers of a request: as they were written, where only a few of them are ever looked at, or as others have read
+/// them.
+#[derive(Default)]
+pub struct RequestHeaders {
+    /// Those that others have read. Otherwise room for those of the response.
+    map: HeaderMap,
+    raw: Option<RawHeaders>,
+}
+
+/// Headers as they were written.
+#[derive(Default)]
+pub(crate) struct RawHeaders {
+    text: Bytes,
+    fields: Vec<HeaderSpan>,
+}
+
+/// Where a name and its value are in the text.
+struct HeaderSpan {
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+impl From<HeaderMap> for RequestHeaders {
+    fn from(map: HeaderMap) -> Self {
+        Self { map, raw: None }
+    }
+}
+
+impl RequestHeaders {
+    /// The values of a header, whose name is given in lower case.
+    pub fn get_all<'a>(&'a self, name: &'a str) -> HeaderValues<'a> {
+        HeaderValues(match &self.raw {
+            Some(lines) => HeaderValueSource::Lines(name, &lines.text, lines.fields.iter()),
+            None => HeaderValueSource::Map(self.map.get_all(name).iter()),
+        })
+    }
+
+    /// The first value of a header, whose name is given in lower case.
+    pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
+        self.get_all(name).next()
+    }
+
+    /// The value of a header that was sent once. Of two, nobody could tell which one another program on the way has
+    /// checked, so they are as good as none.
+    pub fn get_unique(&self, name: &str) -> Option<HeaderValue> {
+        let mut all = self.get_all(name);
+        match (all.next(), all.next()) {
+            (Some(only), None) => HeaderValue::from_bytes(only).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether there is such a header.
+    pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// How many headers there are; one that was sent several times counts as often.
+    pub fn count(&self) -> usize {
+        self.raw.as_ref().map_or(self.map.len(), |lines| lines.fields.len())
+    }
+
+    /// Forgets a header.
+    pub fn remove(&mut self, name: &str) {
+        match &mut self.raw {
+            Some(RawHeaders { text, fields }) => {
+                fields.retain(|field| !field.is_named(name, text));
+            }
+            None => _ = self.map.remove(name),
+        }
+    }
+
+    /// Takes others in place of all of them: what is added to those that are given back.
+    pub(crate) fn set_raw(&mut self, text: Bytes) -> &mut RawHeaders {
+        let lines = self.raw.get_or_insert_default();
+        lines.fields.clear();
+        lines.text = text;
+        lines
+    }
+
+    /// Room for the headers of the response: that of the request's, which nobody needs any more. hyper reads the next head
+    /// into what it wrote the last one from, so most connections make room for headers once.
+    pub(crate) fn take_map(&mut self) -> HeaderMap {
+        let mut room = std::mem::take(&mut self.map);
+        room.clear();
+        if room.capacity() <= DEFAULT_HEADERS { room } else { HeaderMap::new() }
+    }
+
+    /// Forgets all of them, and keeps room for the headers of the next response.
+    pub(crate) fn clear_keeping(&mut self, room: HeaderMap) {
+        self.map = room;
+        self.set_raw(Bytes::new());
+    }
+}
+
+/// Tells no more than how many there are: some are secrets.
+impl fmt::Debug for RequestHeaders {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Headers").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+impl RawHeaders {
+    /// Adds a header, both parts of which are in the text.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+        let [name, value] = [name, value].map(|part| {
+            let start = part.as_ptr() as usize - self.text.as_ptr() as usize;
+            start..start + part.len()
+        });
+        self.fields.push(HeaderSpan { name, value });
+    }
+}
+
+/// The values of a header.
+pub struct HeaderValues<'a>(HeaderValueSource<'a>);
+
+enum HeaderValueSource<'a> {
+    Lines(&'a str, &'a [u8], slice::Iter<'a, HeaderSpan>),
+    Map(ValueIter<'a, HeaderValue>),
+}
+
+impl fmt::Debug for HeaderValues<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Values")
+    }
+}
+
+impl<'a> Iterator for HeaderValues<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match &mut self.0 {
+            HeaderValueSource::Lines(name, text, fields) => {
+                let field = fields.find(|field| field.is_named(name, text))?;
+                Some(&text[field.value.clone()])
+            }
+            HeaderValueSource::Map(values) => values.next().map(HeaderValue::as_bytes),
+        }
+    }
+}
+
+impl HeaderSpan {
+    fn is_named(&self, name: &str, text: &[u8]) -> bool {
+        if self.name.len() != name.len() {
+            return false;
+        }
+        let (written, name) = (&text[self.name.clone()], name.as_bytes());
+        // Most write names in lower case.
+        written == name || written.eq_ignore_ascii_case(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+
+    const WRITTEN: [(&str, &str); 4] =
+        [("Host", "localhost"), ("ACCEPT", "a"), ("accept", "b"), ("Authorization", "Bearer a")];
+
+    /// The same headers, as they were written and as others have read them.
+    fn both() -> [RequestHeaders; 2] {
+        let text: String =
+            WRITTEN.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let text = Bytes::from(text);
+        let mut lines = RequestHeaders::default();
+        let written = lines.set_raw(text.clone());
+        let mut at = 0;
+        for (name, value) in WRITTEN {
+            let middle = at + name.len();
+            written.add(&text[at..middle], &text[middle + 2..middle + 2 + value.len()]);
+            at = middle + 2 + value.len() + 2;
+        }
+        let mut map = HeaderMap::new();
+        for (name, value) in WRITTEN {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, HeaderValue::from_static(value));
+        }
+        [lines, map.into()]
+    }
+
+    #[test]
+    fn headers_are_found_however_their_names_are_written() {
+        for headers in both() {
+            assert_eq!(headers.count(), 4);
+            assert_eq!(headers.get("host"), Some(&b"localhost"[..]));
+            assert_eq!(headers.get_all("accept").collect::<Vec<_>>(), [b"a", b"b"]);
+            assert!(headers.contains("authorization") && !headers.contains("origin"));
+            assert_eq!(headers.get_all("origin").next(), None);
+        }
+    }
+
+    #[test]
+    fn two_are_as_good_as_none_where_there_may_be_one() {
+        for headers in both() {
+            assert_eq!(headers.get_unique("authorization").unwrap(), "Bearer a");
+            assert_eq!(headers.get_unique("accept"), None);
+            assert_eq!(headers.get_unique("origin"), None);
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_told() {
+        for headers in both() {
+            assert_eq!(format!("{headers:?}"), "Headers { count: 4, .. }");
+        }
+    }
+
+    #[test]
+    fn what_is_removed_is_gone_and_the_others_stay() {
+        for mut headers in both() {
+            headers.remove("accept");
+            assert_eq!((headers.count(), headers.get("accept")), (2, None));
+            assert!(headers.contains("host") && headers.contains("authorization"));
+            headers.clear_keeping(HeaderMap::new());
+            assert_eq!((headers.count(), headers.get("host")), (0, None));
+        }
+    }
+}

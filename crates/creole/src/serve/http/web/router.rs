@@ -1,0 +1,286 @@
+//! The way of a request to what answers it: host, origin, path, method, caller, in this order on every path.
+//!
+//! The order is part of the contract: who may not speak to the server learns nothing about its paths, and
+//! nobody's body is read before the caller is known.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION, FORWARDED, HOST, ORIGIN};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+
+use crate::serve::http::conn::http1::wake_batching::InFlightCounter;
+use crate::serve::http::conn::incoming::IncomingBody;
+use crate::serve::http::conn::outgoing::OutgoingBody;
+use crate::serve::http::web::cors;
+use crate::serve::http::web::drain::{Drain, DrainStage};
+use crate::serve::http::web::handler::{
+    Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress,
+};
+use crate::serve::http::web::limits::{MAX_HEADERS, MAX_TARGET_BYTES};
+use crate::serve::http::web::request::RequestHead;
+use creole_proto::http::forwarded::TrustedProxies;
+use creole_proto::http::origin_guard;
+use creole_proto::http::origin_guard::OriginGuard;
+
+/// Says that the process runs.
+const HEALTH: &str = "/health";
+/// Says whether new requests are welcome.
+const READY: &str = "/ready";
+
+/// What most proxies write instead of `Forwarded`.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Paths, and what guards them.
+pub struct Router<A> {
+    guard: OriginGuard,
+    routes: Vec<Route<A>>,
+    drain: Drain,
+    in_flight: InFlightCounter,
+    proxies: TrustedProxies,
+}
+
+/// One path and what answers it.
+pub struct Route<A> {
+    path: String,
+    handler: A,
+    methods: Vec<Method>,
+    allow: HeaderValue,
+    authenticate: Option<Arc<dyn Authenticate>>,
+}
+
+impl<A: HttpHandler> Route<A> {
+    /// A path that these methods are allowed on. The path is compared byte by byte, because a path that can
+    /// be written in two ways can also be guarded in only one of them.
+    pub fn new(path: impl Into<String>, methods: &[Method], answer: A) -> Self {
+        let allow = allow_header(methods);
+        Self {
+            path: path.into(),
+            handler: answer,
+            methods: methods.to_vec(),
+            allow,
+            authenticate: None,
+        }
+    }
+
+    /// The same path, behind a gate.
+    pub fn authenticate(mut self, gate: Arc<dyn Authenticate>) -> Self {
+        self.authenticate = Some(gate);
+        self
+    }
+}
+
+impl<A: HttpHandler> Router<A> {
+    /// A router without paths but those that tell how the process is.
+    pub fn new(guard: OriginGuard, drain: Drain) -> Self {
+        let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
+        Self { guard, routes: Vec::new(), drain, in_flight: together, proxies }
+    }
+
+    /// The same router, behind proxies that are believed when they tell the address of a client.
+    pub fn proxies(mut self, proxies: TrustedProxies) -> Self {
+        self.proxies = proxies;
+        self
+    }
+
+    /// The same router, with one more path.
+    ///
+    /// # Panics
+    /// When there is something on that path already.
+    pub fn route(mut self, route: Route<A>) -> Self {
+        let taken = [HEALTH, READY].contains(&route.path.as_str())
+            || self.routes.iter().any(|other| other.path == route.path);
+        assert!(!taken, "the path `{}` is taken", route.path);
+        self.routes.push(route);
+        self
+    }
+
+    /// The switch that ends the server.
+    pub(crate) fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    /// The requests that are being answered.
+    pub(crate) fn in_flight(&self) -> &InFlightCounter {
+        &self.in_flight
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(
+        &self,
+        head: &mut RequestHead,
+        body: IncomingBody,
+        peer: PeerAddress,
+    ) -> Response<OutgoingBody<A::Body>> {
+        let version = head.version;
+        let peer = self.client_address(head, peer);
+        head.client = Some(peer.0.ip());
+        let origin = match self.check_guard(head) {
+            Ok(origin) => origin,
+            Err(refusal) => return self.finish_response(refusal.into_response(), None, version),
+        };
+        let response = match self.find_route(head) {
+            RouteMatch::Health => status_response(head, StatusCode::OK, "healthy"),
+            RouteMatch::Ready if self.drain.stage() == DrainStage::Serving => {
+                status_response(head, StatusCode::OK, "ready")
+            }
+            RouteMatch::Ready => status_response(head, StatusCode::SERVICE_UNAVAILABLE, "ending"),
+            RouteMatch::NotFound => {
+                ErrorResponse::new(StatusCode::NOT_FOUND, "there is nothing on this path")
+                    .into_response()
+            }
+            RouteMatch::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
+        };
+        self.finish_response(response, origin, version)
+    }
+
+    /// The checks that hold for every path; gives the origin back if there is one.
+    fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
+        let RequestHead { headers, uri, version, .. } = head;
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        if target > MAX_TARGET_BYTES {
+            let said = format!("the request's target is longer than {MAX_TARGET_BYTES} bytes");
+            return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, said).close_connection());
+        }
+        if headers.count() > MAX_HEADERS {
+            let said = format!("the request has more than {MAX_HEADERS} headers");
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(ErrorResponse::new(status, said).close_connection());
+        }
+        let forbidden = |refusal: origin_guard::OriginGuardError| {
+            ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
+        };
+        let named = uri.authority().map(http::uri::Authority::as_str);
+        let hosts = headers.get_all(HOST.as_str());
+        let header_needed = *version < Version::HTTP_2;
+        let port = self.guard.check_host(named, hosts, header_needed).map_err(forbidden)?;
+        let origins = headers.get_all(ORIGIN.as_str());
+        let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
+        let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
+        Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
+    }
+
+    /// Whether this is the address of a trusted proxy.
+    pub(crate) fn is_trusted_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.contains(address)
+    }
+
+    /// Where a request comes from: its connection, or what a trusted proxy tells of it.
+    fn client_address(&self, head: &RequestHead, peer: PeerAddress) -> PeerAddress {
+        let address = peer.0.ip();
+        if !self.proxies.contains(address) {
+            return peer;
+        }
+        let all = |name| head.headers.get_all(name);
+        let client =
+            self.proxies.client_address(address, all(FORWARDED.as_str()), all(FORWARDED_FOR));
+        if client == address { peer } else { PeerAddress(SocketAddr::new(client, 0)) }
+    }
+
+    fn find_route(&self, head: &RequestHead) -> RouteMatch<'_, A> {
+        match head.uri.path() {
+            HEALTH => RouteMatch::Health,
+            READY => RouteMatch::Ready,
+            path => {
+                let route = self.routes.iter().find(|route| route.path == path);
+                route.map_or(RouteMatch::NotFound, RouteMatch::Route)
+            }
+        }
+    }
+
+    /// What is added to every answer.
+    fn finish_response(
+        &self,
+        mut response: Response<OutgoingBody<A::Body>>,
+        origin: Option<HeaderValue>,
+        version: Version,
+    ) -> Response<OutgoingBody<A::Body>> {
+        let headers = response.headers_mut();
+        if let Some(origin) = &origin {
+            cors::allow(origin, headers);
+        }
+        if version >= Version::HTTP_2 {
+            headers.remove(CONNECTION);
+        } else if self.drain.stage() != DrainStage::Serving {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+enum RouteMatch<'a, A> {
+    Health,
+    Ready,
+    NotFound,
+    Route(&'a Route<A>),
+}
+
+impl<A: HttpHandler> Route<A> {
+    async fn serve(
+        &self,
+        head: &mut RequestHead,
+        body: IncomingBody,
+        origin: Option<&HeaderValue>,
+        peer: PeerAddress,
+    ) -> Response<OutgoingBody<A::Body>> {
+        if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
+            return cors::preflight(origin, &head.headers, &self.allow);
+        }
+        let caller = match self.admit(head, peer) {
+            Err(refusal) => Err(refusal),
+            Ok(None) => Ok(None),
+            Ok(Some(Admission::Now(decided))) => decided.map(Some),
+            Ok(Some(Admission::Later(decided))) => decided.await.map(Some),
+        };
+        match caller {
+            Ok(caller) => {
+                self.handler.handle(head, body, caller).await.map(OutgoingBody::from_stream)
+            }
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    /// The checks of this path; nothing where there is no gate.
+    fn admit<'a>(
+        &'a self,
+        head: &'a mut RequestHead,
+        peer: PeerAddress,
+    ) -> Result<Option<Admission<'a>>, ErrorResponse> {
+        if !self.methods.contains(&head.method) {
+            return Err(method_not_allowed(&head.method, &self.allow));
+        }
+        let Some(gate) = &self.authenticate else { return Ok(None) };
+        if head.headers.get_all(AUTHORIZATION.as_str()).nth(1).is_some() {
+            // Which of them counts would be a matter of taste.
+            let said = "the request has more than one `Authorization` header; send one";
+            return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, said));
+        }
+        Ok(Some(gate.admit(head, peer)))
+    }
+}
+
+/// How the process is, for those who ask by a method that only asks.
+fn status_response<B: From<bytes::Bytes>>(
+    head: &RequestHead,
+    status: StatusCode,
+    said: &str,
+) -> Response<B> {
+    let methods = [Method::GET, Method::HEAD];
+    let refusal = if methods.contains(&head.method) {
+        ErrorResponse::new(status, said)
+    } else {
+        method_not_allowed(&head.method, &allow_header(&methods))
+    };
+    refusal.into_response()
+}
+
+fn method_not_allowed(method: &Method, allow: &HeaderValue) -> ErrorResponse {
+    let known = allow.to_str().unwrap_or_default();
+    let said = format!("`{method}` is not allowed on this path; allowed: {known}");
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, said).header(ALLOW, allow.clone())
+}
+
+fn allow_header(methods: &[Method]) -> HeaderValue {
+    let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static(""))
+}

@@ -1,0 +1,188 @@
+//! TLS: a certificate and its key from files, read again when they change.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, fs, io};
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// How often the files are looked at, at most.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// What is spoken inside, the preferred first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// A certificate and its key, as they stand in their files.
+pub struct Certificates {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: Mutex<LoadedCertificates>,
+}
+
+struct LoadedCertificates {
+    config: Arc<ServerConfig>,
+    /// How the files looked when they were last read.
+    stamp: FileStamps,
+    /// When they were last looked at.
+    last_check: Instant,
+}
+
+/// Why a certificate cannot be used; its text names the file.
+#[derive(Debug)]
+pub struct CertificateError(String);
+
+impl Certificates {
+    /// Reads both files, in the PEM form: the certificate with those that vouch for it behind it, and the key.
+    ///
+    /// # Errors
+    /// When a file cannot be read, holds something else, or the key is of another certificate.
+    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
+        let stamp = FileStamps::of(certificate, key);
+        let config = load_config(certificate, key)?;
+        let current = LoadedCertificates { config, stamp, last_check: Instant::now() };
+        Ok(Arc::new(Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            current: Mutex::new(current),
+        }))
+    }
+
+    /// Reads the files again if they changed; tells whether they did.
+    ///
+    /// # Errors
+    /// When they cannot be used. Then what was read before stays in use.
+    pub fn reload(&self) -> Result<bool, CertificateError> {
+        let stamp = FileStamps::of(&self.certificate, &self.key);
+        {
+            let mut current = self.current();
+            current.last_check = Instant::now();
+            if current.stamp == stamp {
+                return Ok(false);
+            }
+            // Also where the files turn out to be bad: they are read again when they change again.
+            current.stamp = stamp;
+        }
+        let config = load_config(&self.certificate, &self.key)?;
+        self.current().config = config;
+        tracing::info!(target: "creole::http", "the certificate was read again");
+        Ok(true)
+    }
+
+    /// Shakes hands, with what stands in the files now.
+    pub(crate) async fn accept<T>(self: &Arc<Self>, stream: T) -> io::Result<TlsStream<T>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.is_check_due() {
+            let certificates = Arc::clone(self);
+            let reloaded = tokio::task::spawn_blocking(move || certificates.reload()).await;
+            if let Ok(Err(error)) = reloaded {
+                tracing::error!(target: "creole::http", %error, "the old certificate stays in use");
+            }
+        }
+        let config = Arc::clone(&self.current().config);
+        TlsAcceptor::from(config).accept(stream).await
+    }
+
+    /// Whether the last look is long enough ago; then this one is it.
+    fn is_check_due(&self) -> bool {
+        let mut current = self.current();
+        let due = current.last_check.elapsed() >= CHECK_INTERVAL;
+        if due {
+            current.last_check = Instant::now();
+        }
+        due
+    }
+
+    fn current(&self) -> MutexGuard<'_, LoadedCertificates> {
+        // Every change is one assignment, so a panic leaves nothing half-done.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Certificates").field("certificate", &self.certificate).finish()
+    }
+}
+
+/// How two files look from outside; other bytes in them make another stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileStamps([Option<(SystemTime, u64, u64)>; 2]);
+
+impl FileStamps {
+    fn of(certificate: &Path, key: &Path) -> Self {
+        Self([certificate, key].map(|path| {
+            let seen = fs::metadata(path).ok()?;
+            Some((seen.modified().ok()?, seen.len(), identity(&seen)))
+        }))
+    }
+}
+
+/// A file that took the place of another has another number, even within one tick of the clock.
+#[cfg(unix)]
+fn identity(seen: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(seen)
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> u64 {
+    0
+}
+
+fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+    let wrong = |path: &Path, what: &str| CertificateError(format!("{}: {what}", path.display()));
+    let text = read_limited(certificate)?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(certificate, &format!("not a certificate in PEM form: {error}")))?;
+    if chain.is_empty() {
+        return Err(wrong(
+            certificate,
+            "there is no certificate in it; it begins with `-----BEGIN CERTIFICATE-----`",
+        ));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&read_limited(key)?).map_err(|_| {
+        wrong(key, "there is no private key in it; it begins with `-----BEGIN PRIVATE KEY-----`")
+    })?;
+    let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| CertificateError(format!("TLS cannot be used: {error}")))?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| {
+            wrong(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
+        })?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    Ok(Arc::new(config))
+}
+
+fn read_limited(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let unreadable = |error: io::Error| CertificateError(format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .map_err(unreadable)?
+        .take(MAX_FILE_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    Ok(bytes)
+}
+
+impl std::error::Error for CertificateError {}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}

@@ -1,0 +1,64 @@
+//! Transports: each only reads, writes and notices the end.
+
+mod blocking;
+mod memory;
+mod pollable;
+mod stdin;
+pub mod stdio;
+
+pub use memory::{MemoryConnection, MemorySink, MemorySource, memory_pair};
+pub(crate) use stdin::Stdin;
+
+use std::future::Future;
+use std::io;
+
+/// Bytes from a client.
+pub trait ByteSource: Send {
+    /// Appends at most `most` bytes to the buffer and tells how many; none means the end. Cancel-safe.
+    fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> impl Future<Output = io::Result<usize>> + Send;
+}
+
+/// Bytes to a client.
+pub trait ByteSink: Send + Sync {
+    /// Writes what is taken at once and tells how much; `None` when the client is not ready.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>>;
+
+    /// Resolves when another try makes sense, be it because the client is gone. Cancel-safe.
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Resolves when everything that was taken is where the client can read it.
+    fn flush(&self) -> impl Future<Output = io::Result<()>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Resolves when the client no longer reads. Cancel-safe.
+    fn closed(&self) -> impl Future<Output = ()> + Send;
+}
+
+impl ByteSource for stdio::Input {
+    async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+        Self::read(self, buffer, most).await
+    }
+}
+
+impl ByteSink for stdio::Output {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        Self::try_write(self, bytes)
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        Self::writable(self).await
+    }
+
+    async fn flush(&self) -> io::Result<()> {
+        Self::flush(self).await
+    }
+
+    async fn closed(&self) {
+        Self::closed(self).await;
+    }
+}
