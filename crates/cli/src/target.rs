@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use creole::client::Address;
-use creole::client::http::HttpAddress;
+use creole::client::transport::http::HttpAddress;
 use creole::process::Program;
 use creole_gateway::ConfigSource;
 use creole_gateway::plan::upstream::CaCertificates;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "this is the output of the example")]
 
-use creole::client::http::HttpAddress;
+use creole::client::transport::http::HttpAddress;
 use creole::client::{Address, ClientBuilder};
 use creole::process::Program;
 use creole::proto::model::ListKind;

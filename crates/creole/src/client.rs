@@ -4,7 +4,7 @@
 //! dropping one cancels it. What a server should not have said is counted and never reaches a caller.
 //!
 //! ```no_run
-//! use creole::client::http::HttpAddress;
+//! use crate::client::transport::http::HttpAddress;
 //! use creole::client::{Address, Client};
 //! use creole::proto::fault::Fault;
 //! use serde_json::json;
@@ -25,8 +25,6 @@ mod connector;
 pub mod credentials;
 mod dispatcher;
 mod era;
-pub mod http;
-mod lines;
 mod mcp_client;
 mod negotiation;
 mod pending_call;
@@ -35,15 +33,15 @@ mod protocol_violations;
 mod reconnecting;
 mod tasks;
 pub mod tls;
-mod transport;
+pub mod transport;
 
+pub use crate::client::transport::lines::{ChildServer, LineServer};
 pub use connection::{
     CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, PriorMessages,
     ServerNotification,
 };
 pub use connector::{Address, ClientOffer, Connector, may_be_wrong_era};
 pub use era::{DetectedEra, EraCache, EraSupport};
-pub use lines::{ChildServer, LineServer};
 pub use mcp_client::{Client, ClientBuilder};
 pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};
 pub use transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};

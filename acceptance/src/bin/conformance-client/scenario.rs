@@ -2,7 +2,7 @@
 
 use std::env;
 
-use creole::client::http::HttpAddress;
+use creole::client::transport::http::HttpAddress;
 use creole::client::{Address, Client, ClientBuilder};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, OnInputRequest, OnLog};
 use super::era::{DetectedEra, EraCache, EraSupport};
-use super::http::{HttpAddress, HttpServer, LegacySseServer, status_of};
-use super::lines::ChildServer;
 use super::negotiation::{EraOrder, NegotiationTerms};
 use super::transport::Transport;
 use super::{era, negotiation, probe};
+use crate::client::transport::http::{HttpAddress, HttpServer, LegacySseServer, status_of};
+use crate::client::transport::lines::ChildServer;
 use crate::process::Program;
 
 /// Codes that are about the request and not about what is asked, also where the revision gives them no meaning.

@@ -15,7 +15,7 @@ use creole_proto::revision::{Era, Revision, Rules};
 use self::era_negotiation::{EraNegotiation, NegotiationOutcome};
 use super::connection::{Connection, ConnectionSetup};
 use super::connector::ClientOffer;
-use super::lines::ChildServer;
+use crate::client::transport::lines::ChildServer;
 use crate::process::Program;
 
 /// How long a process may be silent about `server/discover` before it is offered a handshake too: some servers

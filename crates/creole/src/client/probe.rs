@@ -9,7 +9,7 @@ use creole_proto::revision::{Era, Revision, Rules};
 use std::sync::Arc;
 
 use super::era::DetectedEra;
-use super::http::{HttpAddress, ProbeResponse as HeardOverHttp};
+use crate::client::transport::http::{HttpAddress, ProbeResponse as HeardOverHttp};
 
 /// The longest answer that is looked at.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;

@@ -16,7 +16,7 @@ pub use tokio_rustls::client::TlsStream as Encrypted;
 
 /// Whose certificates are trusted.
 #[derive(Clone, Copy)]
-pub(super) enum TrustedRoots<'a> {
+pub(crate) enum TrustedRoots<'a> {
     /// Nobody's: there is no TLS.
     Plain,
     /// Those of the system.
@@ -117,7 +117,7 @@ impl ServerCertVerifier for NoVerification {
 }
 
 /// How connections are encrypted.
-pub(super) fn client_config(trust: TrustedRoots<'_>) -> Result<ClientConfig, String> {
+pub(crate) fn client_config(trust: TrustedRoots<'_>) -> Result<ClientConfig, String> {
     match trust {
         TrustedRoots::System => system_roots_config(),
         TrustedRoots::These(certificates) => custom_roots_config(certificates),

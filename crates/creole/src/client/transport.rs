@@ -1,5 +1,8 @@
 //! What a transport is to a connection: it carries frames away and brings messages in.
 
+pub mod http;
+pub(crate) mod lines;
+
 use std::fmt;
 use std::sync::{Arc, Weak};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::client::http::HttpAddress;
+use creole::client::transport::http::HttpAddress;
 use creole::client::{
     Address, Client, ClientBuilder, ClientOffer, Connector, DetectedEra, EraSupport,
 };

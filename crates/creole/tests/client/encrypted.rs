@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{fs, io};
 
-use creole::client::http::{HttpAddress, HttpServer};
+use creole::client::transport::http::{HttpAddress, HttpServer};
 use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
 use creole::serve::http::web::tls::Certificates;

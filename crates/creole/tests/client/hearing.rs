@@ -1,7 +1,7 @@
 //! Whether what belongs to no call can be heard from a server over HTTP.
 
 use creole::client::Connection;
-use creole::client::http::{HttpAddress, HttpServer};
+use creole::client::transport::http::{HttpAddress, HttpServer};
 use creole::proto::revision::Era;
 use tokio::time::timeout;
 

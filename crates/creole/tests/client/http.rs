@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use creole::client::http::{HttpAddress, HttpServer};
+use creole::client::transport::http::{HttpAddress, HttpServer};
 use creole::client::{CallEvent, CallStep, Connection, ServerNotification};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::FaultKind;

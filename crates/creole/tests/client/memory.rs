@@ -1,7 +1,7 @@
 //! What servers answer takes memory of a budget, and a call whose answer does not fit fails at once.
 
 use creole::budget::Budget;
-use creole::client::http::{HttpAddress, HttpServer};
+use creole::client::transport::http::{HttpAddress, HttpServer};
 use creole::client::{Connection, LineServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;

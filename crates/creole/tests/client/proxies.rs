@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use ::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
-use creole::client::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
-use creole::client::http::{HttpAddress, HttpServer, Proxies};
+use creole::client::transport::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
+use creole::client::transport::http::{HttpAddress, HttpServer, Proxies};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
 use creole::serve::http::{HttpLimits, Listener};

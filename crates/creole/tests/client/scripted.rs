@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use creole::client::http::{HttpAddress, HttpServer, LegacySseServer};
+use creole::client::transport::http::{HttpAddress, HttpServer, LegacySseServer};
 use creole::client::{CallEvent, Connection};
 use creole::proto::fault::FaultKind;
 use creole::proto::operation::Event;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use creole::client::http::ResumedServer;
+use creole::client::transport::http::ResumedServer;
 use creole::client::{
     Address, ClientOffer, Connection, ConnectionSetup, Connector as Client, DetectedEra,
     may_be_wrong_era,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use creole::client::Address;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
-use creole::client::http::HttpAddress;
+use creole::client::transport::http::HttpAddress;
 use creole::process::Program;
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use creole::call::Call;
 use creole::client::Address;
-use creole::client::http::ResumedServer;
+use creole::client::transport::http::ResumedServer;
 use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;

@@ -55,7 +55,7 @@ fn build(
     api: &Api,
     name: &str,
     values: &Map<String, Value>,
-) -> Result<(creole::client::http::fetch::FetchRequest, Vec<Secret>), String> {
+) -> Result<(creole::client::transport::http::fetch::FetchRequest, Vec<Secret>), String> {
     let terms = &api.options;
     let common =
         ServiceContext { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connection::{Connection, ConnectionSetup, PriorMessages};
-use super::super::lines::ChildServer;
 use super::super::probe::unsupported_fault;
 use super::{NegotiatedConnection, NegotiationTerms};
+use crate::client::transport::lines::ChildServer;
 use crate::process::{Child, ChildInput, ChildOutput, Program};
 
 /// The longest answer that is looked at, and the most that is kept of what else is said.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::http::fetch::{FetchError, FetchRequest, Fetcher};
+use creole::client::transport::http::fetch::{FetchError, FetchRequest, Fetcher};
 use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
 use http::Response;

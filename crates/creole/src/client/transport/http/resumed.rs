@@ -13,8 +13,10 @@ use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CallStream, HttpAddress, HttpSession, HttpSessionState, exchange};
 use crate::chain::BoxFuture;
+use crate::client::transport::http::{
+    CallStream, HttpAddress, HttpSession, HttpSessionState, exchange,
+};
 use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
 /// A conversation in which one call of another process goes on, and nothing else can be asked.

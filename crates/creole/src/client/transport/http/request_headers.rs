@@ -6,19 +6,19 @@ use creole_proto::http::mcp_headers::{
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 
-use super::request::HeaderList;
+use crate::client::transport::http::conn::request::HeaderList;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// The names of headers that the protocol has.
-pub(super) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
-pub(super) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VERSION_HEADER);
-pub(super) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
+pub(crate) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
+pub(crate) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VERSION_HEADER);
+pub(crate) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
 
 /// What every POST has.
-pub(super) fn post_headers() -> HeaderList {
+pub(crate) fn post_headers() -> HeaderList {
     let mut head = HeaderList::new();
     head.set(CONTENT_TYPE, JSON);
     head.set(ACCEPT, JSON_OR_EVENTS);
@@ -26,7 +26,7 @@ pub(super) fn post_headers() -> HeaderList {
 }
 
 /// What a request has that only listens.
-pub(super) fn listen_headers() -> HeaderList {
+pub(crate) fn listen_headers() -> HeaderList {
     let mut head = HeaderList::new();
     head.set(ACCEPT, EVENTS);
     head

@@ -8,8 +8,8 @@ use http::{HeaderValue, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::sleep;
 
-use super::super::request::{HeaderList, RequestTemplate};
-use super::*;
+use crate::client::transport::http::conn::http1::*;
+use crate::client::transport::http::conn::request::{HeaderList, RequestTemplate};
 
 fn request(body: impl Into<Bytes>) -> HttpRequest {
     let mut headers = HeaderList::new();

@@ -10,14 +10,17 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use super::body_reader::TrustedRoots;
-use super::pool::{ConnectionPool, ResponseParts};
-use super::proxy::Proxies;
-use super::request::{ForwardProxy, HeaderList, HttpRequest, RequestTemplate};
-use super::{body_reader, fault};
 use crate::budget::{Budget, Reservation};
 use crate::client::credentials;
 use crate::client::credentials::{Credentials, TokenCache};
+use crate::client::transport::http::conn::body_reader;
+use crate::client::transport::http::conn::body_reader::TrustedRoots;
+use crate::client::transport::http::conn::pool::{ConnectionPool, ResponseParts};
+use crate::client::transport::http::conn::proxy::Proxies;
+use crate::client::transport::http::conn::request::{
+    ForwardProxy, HeaderList, HttpRequest, RequestTemplate,
+};
+use crate::client::transport::http::fault;
 use crate::process::unavailable_fault;
 
 /// The longest message that is read, unless said otherwise.
@@ -149,7 +152,7 @@ impl HttpAddress {
     }
 
     /// Whether requests have a header that may be a credential.
-    pub(super) fn has_credentials(&self) -> bool {
+    pub(crate) fn has_credentials(&self) -> bool {
         self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
     }
 
@@ -168,7 +171,7 @@ impl HttpAddress {
     }
 
     /// Says for whom memory is held that an answer takes.
-    pub(super) fn reserve_memory(&self) -> impl FnOnce() -> Reservation + Send + use<> {
+    pub(crate) fn reserve_memory(&self) -> impl FnOnce() -> Reservation + Send + use<> {
         let (budget, name) = (self.budget.clone(), Arc::clone(&self.name));
         move || budget.reserve_for(&*name)
     }
@@ -180,7 +183,7 @@ impl HttpAddress {
         self
     }
 
-    pub(super) fn has_streams(&self) -> bool {
+    pub(crate) fn has_streams(&self) -> bool {
         self.has_streams
     }
 
@@ -189,19 +192,19 @@ impl HttpAddress {
         &self.name
     }
 
-    pub(super) fn max_message_bytes(&self) -> usize {
+    pub(crate) fn max_message_bytes(&self) -> usize {
         self.max_message_bytes
     }
 
     /// The same server at another place of the same origin; nothing if it is another origin: credentials must
     /// not be taken elsewhere.
-    pub(super) fn at_reference(&self, reference: &str) -> Option<Self> {
+    pub(crate) fn at_reference(&self, reference: &str) -> Option<Self> {
         let url = resolve(&self.url, reference)?;
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
     /// How requests with these headers begin; those of the target go before them.
-    pub(super) fn request_template(
+    pub(crate) fn request_template(
         &self,
         method: Method,
         mut headers: HeaderList,
@@ -221,12 +224,12 @@ impl HttpAddress {
     }
 
     /// A request with these headers.
-    pub(super) fn request(&self, method: Method, headers: HeaderList, body: Bytes) -> HttpRequest {
+    pub(crate) fn request(&self, method: Method, headers: HeaderList, body: Bytes) -> HttpRequest {
         self.request_template(method, headers).request(Vec::new(), body)
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send_request(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
+    pub(crate) async fn send_request(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
         match &self.token_cache {
             None => self.send_once(request).await,
             // On the heap, so that the future of a call stays small.
@@ -260,7 +263,7 @@ impl HttpAddress {
     }
 
     /// Sends a request whose answer comes soon or not at all.
-    pub(super) async fn send_short(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
+    pub(crate) async fn send_short(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
         let fetching =
             self.token_cache.as_ref().map_or(Duration::ZERO, |_| credentials::FETCH_TIMEOUT);
         match tokio::time::timeout(SHORT_TIMEOUT + fetching, self.send_request(request)).await {
@@ -278,7 +281,7 @@ fn is_harmless(name: &str) -> bool {
 }
 
 /// What a reference stands for beside `base`, if that is of the same origin.
-pub(super) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+pub(crate) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let whole = match reference {
         _ if reference.starts_with("//") => format!("{}:{reference}", base.scheme_str()?),
         _ if reference.starts_with('/') => return with_path(base, reference),

@@ -16,15 +16,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::address::resolve;
-use super::address_filter::{FilteredResolver, NotPublic};
-use super::body_reader;
-use super::body_reader::{BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots};
-use super::fault::describe_failure;
-use super::proxy::Proxies;
-use super::proxy_connector::ProxyConnector;
-use super::response::ResponseBody;
 use crate::budget::Budget;
+use crate::client::transport::http::address::resolve;
+use crate::client::transport::http::conn::address_filter::{FilteredResolver, NotPublic};
+use crate::client::transport::http::conn::body_reader;
+use crate::client::transport::http::conn::body_reader::{
+    BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots,
+};
+use crate::client::transport::http::conn::proxy::Proxies;
+use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
+use crate::client::transport::http::conn::response::ResponseBody;
+use crate::client::transport::http::fault::describe_failure;
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 5;

@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, timeout};
 
-use super::address::HttpAddress;
-use super::body_reader::{EventError, EventStream};
-use super::response::ResponseKind;
-use super::{fault, request_headers};
 use crate::chain::BoxFuture;
+use crate::client::transport::http::address::HttpAddress;
+use crate::client::transport::http::conn::body_reader::{EventError, EventStream};
+use crate::client::transport::http::conn::response::ResponseKind;
+use crate::client::transport::http::{fault, request_headers};
 use crate::client::transport::{Exchange, Inbox, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 

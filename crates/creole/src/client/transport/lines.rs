@@ -14,9 +14,9 @@ use creole_proto::http::request_headers::HeaderField;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::transport::{Exchange, Inbox, LARGE_MESSAGE, Transport, TransportHandle};
 use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
 use crate::chain::BoxFuture;
+use crate::client::transport::{Exchange, Inbox, LARGE_MESSAGE, Transport, TransportHandle};
 use crate::process::{
     Child, ChildInput, ChildOutput, Exit, Program, StderrTail, unavailable_fault,
 };
@@ -100,7 +100,7 @@ impl ChildServer {
     }
 
     /// A program that runs, and of which this was read already.
-    pub(super) fn from_running(
+    pub(crate) fn from_running(
         name: &str,
         child: Child,
         stdin: ChildInput,

@@ -1,28 +1,21 @@
 //! Servers that are reached over HTTP: each message is a POST, and each call has a stream of its own.
 
 mod address;
-mod address_filter;
-mod body_reader;
+pub(crate) mod conn;
 mod exchange;
 mod fault;
 pub mod fetch;
-mod http1;
 mod legacy_sse;
 mod listen;
-mod pool;
 mod probe;
-mod proxy;
-mod proxy_connector;
-mod request;
 mod request_headers;
-mod response;
 mod resumed;
 
+pub use crate::client::transport::http::conn::proxy::Proxies;
 pub use address::HttpAddress;
-pub(super) use fault::status_of;
+pub(crate) use fault::status_of;
 pub use legacy_sse::LegacySseServer;
-pub(super) use probe::ProbeResponse;
-pub use proxy::Proxies;
+pub(crate) use probe::ProbeResponse;
 pub use resumed::ResumedServer;
 
 use std::collections::BTreeMap;
@@ -37,11 +30,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
-use self::request::{HeaderList, HttpRequest, RequestTemplate};
-use self::request_headers::{SESSION_NAME, VERSION_NAME};
-use self::response::ResponseBody;
-use super::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 use crate::chain::BoxFuture;
+use crate::client::transport::http::conn::request::{HeaderList, HttpRequest, RequestTemplate};
+use crate::client::transport::http::conn::response::ResponseBody;
+use crate::client::transport::http::request_headers::{SESSION_NAME, VERSION_NAME};
+use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
 /// A server that speaks Streamable HTTP.
 #[derive(Clone, Debug)]

@@ -7,14 +7,14 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use super::address::HttpAddress;
-use super::pool::SendError;
-use super::proxy_connector::ProxyFailure;
-use super::response::ResponseHead;
+use crate::client::transport::http::address::HttpAddress;
+use crate::client::transport::http::conn::pool::SendError;
+use crate::client::transport::http::conn::proxy_connector::ProxyFailure;
+use crate::client::transport::http::conn::response::ResponseHead;
 use crate::process::unavailable_fault;
 
 /// The server could not be reached, or the connection broke before it answered.
-pub(super) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
+pub(crate) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
     match error {
         SendError::Connect(error) => connect_fault(name, &**error, true),
         SendError::Lost(error) => connect_fault(name, &**error, false),
@@ -22,13 +22,13 @@ pub(super) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
 }
 
 /// The same for an error of any kind, while connecting or afterwards.
-pub(super) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
+pub(crate) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
     let (what, reason) = describe_failure(error, is_connect);
     unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
 /// What somebody did who could not be reached, and the word for it.
-pub(super) fn describe_failure(
+pub(crate) fn describe_failure(
     error: &(dyn Error + 'static),
     is_connect: bool,
 ) -> (String, &'static str) {
@@ -106,7 +106,7 @@ const CREDENTIALS: &str =
     "`headers`, `token_file` or `token_command` of this upstream, or `--header`";
 
 /// The server answered with a status that is no answer.
-pub(super) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
+pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     let (name, status) = (target.name(), head.status.as_u16());
     let (what, reason) = match status {
         401 if target.has_credentials() => ("refused these credentials", "unauthorized"),
@@ -140,29 +140,29 @@ pub(crate) fn status_of(fault: &Fault) -> Option<u16> {
 }
 
 /// The stream of a call broke off before its answer; whether the call was carried out is not known.
-pub(super) fn stream_lost(name: &str) -> Fault {
+pub(crate) fn stream_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` broke off before it answered"), "stream_lost")
 }
 
 /// The same, and the server cannot even be connected to.
-pub(super) fn stream_gone(name: &str) -> Fault {
+pub(crate) fn stream_gone(name: &str) -> Fault {
     let detail = format!("`{name}` broke off before it answered, and cannot be reached any more");
     unavailable_fault(name, detail, "stream_lost")
 }
 
 /// The server does not know our session any more. It has not looked at the request.
-pub(super) fn session_lost(name: &str) -> Fault {
+pub(crate) fn session_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` has forgotten the session"), "session_lost")
 }
 
 /// The answer needs more memory than there is for answers now.
-pub(super) fn no_memory_fault(name: &str) -> Fault {
+pub(crate) fn no_memory_fault(name: &str) -> Fault {
     let detail = format!("there is no memory left for what `{name}` answers; try again later");
     unavailable_fault(name, detail, "no_memory")
 }
 
 /// The server answered with something that holds no answer.
-pub(super) fn no_response_fault(name: &str, what: &str) -> Fault {
+pub(crate) fn no_response_fault(name: &str, what: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` answered with {what}"), "no_answer")
 }
 

@@ -7,11 +7,12 @@ use creole_proto::revision::Rules;
 use http::Method;
 use tokio::time::{Duration, timeout};
 
-use super::address::HttpAddress;
-use super::body_reader::EventStream;
-use super::request_headers::post_headers;
-use super::response::ResponseKind;
-use super::{body_reader, fault};
+use crate::client::transport::http::address::HttpAddress;
+use crate::client::transport::http::conn::body_reader;
+use crate::client::transport::http::conn::body_reader::EventStream;
+use crate::client::transport::http::conn::response::ResponseKind;
+use crate::client::transport::http::fault;
+use crate::client::transport::http::request_headers::post_headers;
 
 /// How long the body of the answer may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);

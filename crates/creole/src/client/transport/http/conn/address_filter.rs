@@ -13,14 +13,14 @@ use tower_service::Service;
 
 /// Looks names up, and keeps what may be connected to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FilteredResolver {
+pub(crate) struct FilteredResolver {
     /// Whether addresses that are not public may be connected to as well.
-    pub(super) allows_private: bool,
+    pub(crate) allows_private: bool,
 }
 
 /// A name that leads to no public address.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NotPublic;
+pub(crate) struct NotPublic;
 
 impl fmt::Display for NotPublic {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use tokio::time::{Instant, sleep};
 
-use super::exchange::StreamPosition;
-use super::request_headers::LAST_EVENT_NAME;
-use super::response::ResponseKind;
-use super::{HttpSession, exchange};
+use crate::client::transport::http::conn::response::ResponseKind;
+use crate::client::transport::http::exchange::StreamPosition;
+use crate::client::transport::http::request_headers::LAST_EVENT_NAME;
+use crate::client::transport::http::{HttpSession, exchange};
 
 /// How often in a row nothing may come before the stream is given up.
 const MAX_EMPTY_STREAMS: u32 = 5;
@@ -23,7 +23,7 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 const MIN_USEFUL_STREAM: Duration = Duration::from_secs(20);
 
 /// Listens for as long as the server offers it, and has the connection know whether it does.
-pub(super) async fn listen(link: Weak<HttpSession>) {
+pub(crate) async fn listen(link: Weak<HttpSession>) {
     let (mut place, mut in_vain, mut worked) = (StreamPosition::default(), 0, false);
     while in_vain < MAX_EMPTY_STREAMS {
         let Some(inner) = link.upgrade() else { return };

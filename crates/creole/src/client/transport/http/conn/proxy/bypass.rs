@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// Hosts that are connected to directly.
 #[derive(Debug, Default)]
-pub(super) struct Bypass {
+pub(crate) struct Bypass {
     is_everything: bool,
     /// Each without a dot at its ends, in small letters.
     domains: Vec<String>,
@@ -21,7 +21,7 @@ struct Network {
 impl Bypass {
     /// Reads a list of names, addresses and networks, with commas or spaces between them. A name also stands for
     /// those below it, with a dot before it or without; `*` stands for all.
-    pub(super) fn parse(list: &str) -> Self {
+    pub(crate) fn parse(list: &str) -> Self {
         let mut bypass = Self::default();
         for entry in list.split([',', ' ', '\t']).filter(|entry| !entry.is_empty()) {
             if entry == "*" {
@@ -37,7 +37,7 @@ impl Bypass {
     }
 
     /// Whether a host is among them. An address in brackets is one of IPv6.
-    pub(super) fn contains(&self, host: &str) -> bool {
+    pub(crate) fn contains(&self, host: &str) -> bool {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if self.is_everything {
             return true;

@@ -10,23 +10,23 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-use super::http1::Http1Connection;
-use super::pool::ConnectionPool;
+use crate::client::transport::http::conn::http1::Http1Connection;
+use crate::client::transport::http::conn::pool::ConnectionPool;
 
 /// What the head of an answer says that matters here.
 #[derive(Clone, Debug)]
-pub(super) struct ResponseHead {
-    pub(super) status: StatusCode,
-    pub(super) kind: ResponseKind,
+pub(crate) struct ResponseHead {
+    pub(crate) status: StatusCode,
+    pub(crate) kind: ResponseKind,
     /// The session that it names.
-    pub(super) session: Option<HeaderValue>,
+    pub(crate) session: Option<HeaderValue>,
     /// How many seconds to wait. A date instead of a number is not worth a calendar.
-    pub(super) retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u64>,
 }
 
 /// What the body of an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseKind {
+pub(crate) enum ResponseKind {
     Json,
     Events,
     Other,
@@ -34,7 +34,7 @@ pub(super) enum ResponseKind {
 
 impl ResponseHead {
     /// What these headers say; of those that are there twice the first counts.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         status: StatusCode,
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Self {
@@ -55,7 +55,7 @@ impl ResponseHead {
     }
 
     /// The same for headers that lie in a map.
-    pub(super) fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
         Self::new(status, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
     }
 }
@@ -75,7 +75,7 @@ impl ResponseKind {
 }
 
 /// The body of an answer. Read to its end it gives its connection back; dropped before, it closes that.
-pub(super) enum ResponseBody {
+pub(crate) enum ResponseBody {
     /// One that has its connection for itself, as long as it is read.
     Http1(Option<Box<Http1Connection>>, Weak<ConnectionPool>),
     /// One of several on a connection.
@@ -84,7 +84,7 @@ pub(super) enum ResponseBody {
 
 impl ResponseBody {
     /// The body of an answer whose head was read.
-    pub(super) fn http1(connection: Box<Http1Connection>, pool: Weak<ConnectionPool>) -> Self {
+    pub(crate) fn http1(connection: Box<Http1Connection>, pool: Weak<ConnectionPool>) -> Self {
         let mut body = Self::Http1(Some(connection), pool);
         body.return_connection();
         body
@@ -101,7 +101,7 @@ impl ResponseBody {
     }
 
     /// How long the rest of it is, if that is known.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Http1(None, _) => Some(0),
             Self::Http1(Some(connection), _) => connection.length(),
@@ -113,7 +113,7 @@ impl ResponseBody {
     ///
     /// # Errors
     /// When it broke off.
-    pub(super) fn poll_append(
+    pub(crate) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
         into: &mut Vec<u8>,

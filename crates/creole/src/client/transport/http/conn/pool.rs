@@ -13,10 +13,12 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::sleep;
 use tower_service::Service;
 
-use super::body_reader::{IDLE_TIMEOUT, KEEP_ALIVE, RequestPayload, ServerConnector};
-use super::http1::Http1Connection;
-use super::request::HttpRequest;
-use super::response::{ResponseBody, ResponseHead};
+use crate::client::transport::http::conn::body_reader::{
+    IDLE_TIMEOUT, KEEP_ALIVE, RequestPayload, ServerConnector,
+};
+use crate::client::transport::http::conn::http1::Http1Connection;
+use crate::client::transport::http::conn::request::HttpRequest;
+use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead};
 
 /// The most connections that are kept.
 const MAX_IDLE: usize = 256;
@@ -26,7 +28,7 @@ const MAX_IDLE: usize = 256;
 const IDLE_ROUNDS: u32 = 4;
 
 /// The connections to one origin.
-pub(super) struct ConnectionPool {
+pub(crate) struct ConnectionPool {
     connector: ServerConnector,
     origin: Uri,
     connections: Mutex<Connections>,
@@ -45,7 +47,7 @@ struct Connections {
 }
 
 /// Why there is no answer.
-pub(super) enum SendError {
+pub(crate) enum SendError {
     /// There is no connection.
     Connect(Box<dyn Error + Send + Sync>),
     /// There was one.
@@ -53,18 +55,18 @@ pub(super) enum SendError {
 }
 
 /// What the head of an answer says, and its body.
-pub(super) type ResponseParts = (ResponseHead, ResponseBody);
+pub(crate) type ResponseParts = (ResponseHead, ResponseBody);
 
 impl ConnectionPool {
     /// An empty pool. The origin has a scheme and a host.
-    pub(super) fn new(connector: ServerConnector, origin: Uri) -> Arc<Self> {
+    pub(crate) fn new(connector: ServerConnector, origin: Uri) -> Arc<Self> {
         let connections = Mutex::default();
         Arc::new_cyclic(|own| Self { connector, origin, connections, weak_self: own.clone() })
     }
 
     /// Sends a request and waits for the head of its answer. It is sent once: only one of which nothing was sent is
     /// tried again, on another connection.
-    pub(super) async fn send(&self, request: &HttpRequest) -> Result<ResponseParts, SendError> {
+    pub(crate) async fn send(&self, request: &HttpRequest) -> Result<ResponseParts, SendError> {
         loop {
             let multiplexed = self.lock().multiplexed.clone().filter(|sender| sender.is_ready());
             let sent = match multiplexed {
@@ -157,7 +159,7 @@ impl ConnectionPool {
     }
 
     /// Keeps a connection whose answer was read.
-    pub(super) fn put_back(&self, mut connection: Box<Http1Connection>) {
+    pub(crate) fn put_back(&self, mut connection: Box<Http1Connection>) {
         let mut connections = self.lock();
         if connections.idle.len() >= MAX_IDLE {
             return;

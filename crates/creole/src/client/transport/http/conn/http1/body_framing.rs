@@ -7,7 +7,7 @@ const MAX_OVERHEAD: u32 = 16 * 1024;
 
 /// The rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyFraming {
+pub(crate) enum BodyFraming {
     /// As many bytes.
     Length(u64),
     /// Pieces, each with its size before it.
@@ -18,7 +18,7 @@ pub(super) enum BodyFraming {
 
 /// A body in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChunkedBody {
+pub(crate) struct ChunkedBody {
     state: ChunkState,
     /// How much may still stand around the pieces.
     overhead_left: u32,
@@ -58,16 +58,16 @@ enum ChunkState {
 
 impl BodyFraming {
     /// Nothing more.
-    pub(super) const EMPTY: Self = Self::Length(0);
+    pub(crate) const EMPTY: Self = Self::Length(0);
 
     /// A body in pieces, none of which came.
-    pub(super) const CHUNKED: Self = Self::Chunks(ChunkedBody {
+    pub(crate) const CHUNKED: Self = Self::Chunks(ChunkedBody {
         state: ChunkState::Size { size: 0, digits: 0 },
         overhead_left: MAX_OVERHEAD,
     });
 
     /// Whether all of it came.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Length(length) => *length == 0,
             Self::Chunks(chunks) => chunks.state == ChunkState::Finished,
@@ -76,7 +76,7 @@ impl BodyFraming {
     }
 
     /// How much is to come, where that is known.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Length(length) => Some(*length),
             _ => None,
@@ -85,7 +85,7 @@ impl BodyFraming {
 
     /// Takes what came, and puts what belongs to the body down. Tells how much of it was taken: all, unless the body
     /// is over before.
-    pub(super) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
+    pub(crate) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Length(length) => {
                 let count = min_len(came, *length);

@@ -10,20 +10,20 @@ use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
-use super::body_reader::RequestPayload;
+use crate::client::transport::http::conn::body_reader::RequestPayload;
 
 /// Headers in the order in which they are written, each once. They are a few, so looking at each is faster than a map.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
+pub(crate) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
 
 impl HeaderList {
     /// No headers, with room for those that most requests have.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(8))
     }
 
     /// Sets a header, which takes the place of one with that name.
-    pub(super) fn set(&mut self, name: HeaderName, value: HeaderValue) {
+    pub(crate) fn set(&mut self, name: HeaderName, value: HeaderValue) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = value,
             None => self.0.push((name, value)),
@@ -36,22 +36,22 @@ impl HeaderList {
     }
 
     /// Each of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
         self.0.iter()
     }
 }
 
 /// What a proxy is told that forwards requests.
 #[derive(Debug)]
-pub(super) struct ForwardProxy {
+pub(crate) struct ForwardProxy {
     /// The scheme and the host of the server.
-    pub(super) origin: String,
+    pub(crate) origin: String,
     /// What is shown to the proxy, which passes the request on without it.
-    pub(super) authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
 }
 
 /// How requests of one kind begin, written once for all of them.
-pub(super) struct RequestTemplate {
+pub(crate) struct RequestTemplate {
     method: Method,
     path: PathAndQuery,
     headers: HeaderList,
@@ -62,7 +62,7 @@ pub(super) struct RequestTemplate {
 impl RequestTemplate {
     /// Requests with these headers, of which the host is always that of the target. One that a proxy forwards names
     /// the server in its first line as well (RFC 9112, section 3.2.2).
-    pub(super) fn new(
+    pub(crate) fn new(
         method: Method,
         path: PathAndQuery,
         mut headers: HeaderList,
@@ -85,7 +85,7 @@ impl RequestTemplate {
     }
 
     /// A request that begins like this.
-    pub(super) fn request(
+    pub(crate) fn request(
         self: &Arc<Self>,
         repeated: Vec<HeaderField>,
         body: Bytes,
@@ -96,29 +96,29 @@ impl RequestTemplate {
 
 /// A request.
 #[derive(Clone)]
-pub(super) struct HttpRequest {
+pub(crate) struct HttpRequest {
     template: Arc<RequestTemplate>,
     /// What is shown, where the start says nothing of it.
     authorization: Option<HeaderValue>,
     /// What the protocol repeats in headers.
     mirrored: Vec<HeaderField>,
     /// All of it, or nothing.
-    pub(super) body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl HttpRequest {
     /// The same request, which shows this.
-    pub(super) fn with_authorization(&self, authorization: &HeaderValue) -> Self {
+    pub(crate) fn with_authorization(&self, authorization: &HeaderValue) -> Self {
         Self { authorization: Some(authorization.clone()), ..self.clone() }
     }
 
     /// Where it goes.
-    pub(super) fn path(&self) -> &PathAndQuery {
+    pub(crate) fn path(&self) -> &PathAndQuery {
         &self.template.path
     }
 
     /// Whether it has this header.
-    pub(super) fn has(&self, name: &HeaderName) -> bool {
+    pub(crate) fn has(&self, name: &HeaderName) -> bool {
         self.template.headers.has(name)
     }
 
@@ -130,7 +130,7 @@ impl HttpRequest {
     }
 
     /// Writes its head as HTTP/1.1 has it, up to the empty line.
-    pub(super) fn write_head(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn write_head(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.template.text);
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| bytes.extend_from_slice(part));
         if let Some(shown) = &self.authorization {
@@ -147,7 +147,7 @@ impl HttpRequest {
     }
 
     /// The same as HTTP/2 has it, where the target names the host.
-    pub(super) fn to_http2(&self, target: Uri) -> http::Request<RequestPayload> {
+    pub(crate) fn to_http2(&self, target: Uri) -> http::Request<RequestPayload> {
         let mut request = http::Request::new(RequestPayload::new(self.body.clone()));
         *request.method_mut() = self.template.method.clone();
         *request.uri_mut() = target;

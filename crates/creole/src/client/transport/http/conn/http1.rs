@@ -14,10 +14,10 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::body_framing::BodyFraming;
-use super::proxy_connector::HopStream;
-use super::request::HttpRequest;
-use super::response::ResponseHead;
+use crate::client::transport::http::conn::http1::body_framing::BodyFraming;
+use crate::client::transport::http::conn::proxy_connector::HopStream;
+use crate::client::transport::http::conn::request::HttpRequest;
+use crate::client::transport::http::conn::response::ResponseHead;
 
 /// How much is read at once, at first and while much comes.
 const MIN_READ: usize = 8 * 1024;
@@ -30,10 +30,10 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const SMALL_BODY: usize = 64 * 1024;
 
 /// What bytes travel on, encrypted or not.
-pub(super) type ClientStream = MaybeHttpsStream<HopStream>;
+pub(crate) type ClientStream = MaybeHttpsStream<HopStream>;
 
 /// Says that nothing more comes, where the end of a stream could be somebody else's doing.
-pub(super) trait CloseNotify {
+pub(crate) trait CloseNotify {
     /// Says it, unless that would have to wait.
     fn send_close_notify(&mut self) {}
 }
@@ -50,7 +50,7 @@ impl CloseNotify for TokioIo<ClientStream> {
 }
 
 /// A connection that carries one request at a time.
-pub(super) struct Http1Connection<S: CloseNotify = TokioIo<ClientStream>> {
+pub(crate) struct Http1Connection<S: CloseNotify = TokioIo<ClientStream>> {
     stream: S,
     /// What was read, between two places; the rest is room.
     buffer: Vec<u8>,
@@ -97,7 +97,7 @@ impl RequestWriter {
 
 impl Http1Connection {
     /// A new connection.
-    pub(super) fn new(stream: ClientStream) -> Box<Self> {
+    pub(crate) fn new(stream: ClientStream) -> Box<Self> {
         Self::from_stream(TokioIo::new(stream))
     }
 }
@@ -122,19 +122,19 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
     }
 
     /// Whether another request may follow: the last one was written and its answer read to the end.
-    pub(super) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         let is_read = self.framing.is_finished() && self.start == self.end;
         is_read && self.outgoing.is_written() && !self.is_last
     }
 
     /// Whether nothing has come while nobody waited for anything, such as its end.
-    pub(super) fn is_still_open(&mut self) -> bool {
+    pub(crate) fn is_still_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_fill(&mut context).is_pending()
     }
 
     /// Gives back the room that much took.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.buffer.truncate(MIN_READ);
         self.buffer.shrink_to_fit();
         (self.start, self.end) = (0, 0);
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
     ///
     /// # Errors
     /// With the reason, and whether anything of the request was sent.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &mut self,
         request: &HttpRequest,
     ) -> Result<ResponseHead, (io::Error, bool)> {
@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
     }
 
     /// Puts more of the body down; tells whether there was more.
-    pub(super) fn poll_append(
+    pub(crate) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
         into: &mut Vec<u8>,
@@ -178,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
     }
 
     /// How much of the body is to come, if that is known.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub(crate) fn length(&self) -> Option<u64> {
         self.framing.length()
     }
 

@@ -11,12 +11,13 @@ use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::body_reader::{BodyReadError, EventError, EventStream};
-use super::request::HttpRequest;
-use super::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
-use super::response::{ResponseBody, ResponseHead, ResponseKind};
-use super::{HttpSession, body_reader, fault};
 use crate::client::transport::LARGE_MESSAGE;
+use crate::client::transport::http::conn::body_reader;
+use crate::client::transport::http::conn::body_reader::{BodyReadError, EventError, EventStream};
+use crate::client::transport::http::conn::request::HttpRequest;
+use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead, ResponseKind};
+use crate::client::transport::http::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
+use crate::client::transport::http::{HttpSession, fault};
 
 /// How often a stream that broke off is taken up again.
 const MAX_RESUMES: u32 = 5;
@@ -33,10 +34,10 @@ const MAX_RETRY: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Order among notifications: what to wait for, and whom to tell.
-pub(super) type NotificationOrder = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
+pub(crate) type NotificationOrder = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
 
 /// Makes a call and brings in its answer, or sees to it that somebody does if that is a stream.
-pub(super) async fn run_call(
+pub(crate) async fn run_call(
     inner: Arc<HttpSession>,
     call: CallKey,
     request: HttpRequest,
@@ -51,7 +52,7 @@ pub(super) async fn run_call(
 }
 
 /// Tells something that has no answer.
-pub(super) async fn send_notification(
+pub(crate) async fn send_notification(
     inner: Arc<HttpSession>,
     request: HttpRequest,
     order: NotificationOrder,
@@ -145,7 +146,7 @@ async fn receive_document(
 }
 
 /// Takes a stream of events, also where it has to be taken up again.
-pub(super) async fn follow_stream(
+pub(crate) async fn follow_stream(
     inner: Arc<HttpSession>,
     call: CallKey,
     body: ResponseBody,
@@ -170,7 +171,7 @@ pub(super) async fn follow_stream(
 }
 
 /// Goes on with a call that another process made, after the last event that it saw.
-pub(super) async fn resume_call(
+pub(crate) async fn resume_call(
     inner: Arc<HttpSession>,
     call: CallKey,
     last: &str,
@@ -226,11 +227,11 @@ async fn resume_stream(
 }
 
 /// Where a stream can be taken up again.
-pub(super) struct StreamPosition {
-    pub(super) last_event_id: Option<HeaderValue>,
-    pub(super) retry: Duration,
+pub(crate) struct StreamPosition {
+    pub(crate) last_event_id: Option<HeaderValue>,
+    pub(crate) retry: Duration,
     /// Whether anything came.
-    pub(super) has_progress: bool,
+    pub(crate) has_progress: bool,
 }
 
 impl Default for StreamPosition {
@@ -247,7 +248,7 @@ impl StreamPosition {
 }
 
 /// Brings in the messages of a stream until it ends.
-pub(super) async fn receive_events(
+pub(crate) async fn receive_events(
     inner: &Arc<HttpSession>,
     call: Option<CallKey>,
     body: ResponseBody,
@@ -299,7 +300,7 @@ impl HttpSession {
     }
 
     /// The server forgot our session.
-    pub(super) fn on_session_lost(&self) {
+    pub(crate) fn on_session_lost(&self) {
         if self.lock().session.take().is_some() {
             self.inbox.on_session_lost(fault::session_lost(self.target.name()));
         }

@@ -6,19 +6,19 @@ use std::mem::MaybeUninit;
 use http::StatusCode;
 use httparse::{Header, ParserConfig, Status};
 
-use super::BodyFraming;
-use crate::client::http::response::ResponseHead;
+use crate::client::transport::http::conn::http1::BodyFraming;
+use crate::client::transport::http::conn::response::ResponseHead;
 
 /// The most headers that an answer may have.
 const MAX_HEADERS: usize = 100;
 
 /// What the head of an answer says.
 #[derive(Debug)]
-pub(super) struct ParsedHead {
-    pub(super) head: ResponseHead,
-    pub(super) framing: BodyFraming,
+pub(crate) struct ParsedHead {
+    pub(crate) head: ResponseHead,
+    pub(crate) framing: BodyFraming,
     /// Whether no other request can follow on its connection.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 /// What the headers say about the way the answer is sent.
@@ -34,7 +34,7 @@ struct FramingHeaders {
 ///
 /// # Errors
 /// When it is none, or says two things about where its body ends.
-pub(super) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>> {
+pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>> {
     let mut skipped = 0;
     loop {
         let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];

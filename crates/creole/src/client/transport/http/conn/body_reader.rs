@@ -13,34 +13,34 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::GaiResolver;
 
-use super::proxy::Proxies;
-use super::proxy_connector::ProxyConnector;
-use super::response::ResponseBody;
 use crate::budget::{BudgetExhausted, BufferReservation, Reservation};
-pub(super) use crate::client::tls::{TrustedRoots, client_config};
+pub(crate) use crate::client::tls::{TrustedRoots, client_config};
 use crate::client::transport::LARGE_MESSAGE;
+use crate::client::transport::http::conn::proxy::Proxies;
+use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
+use crate::client::transport::http::conn::response::ResponseBody;
 
 /// How long it may take to connect.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection on which nothing comes is asked whether it is alive after this long.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How often it is asked again, and how many times before it counts as dead.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TRIES: u32 = 4;
 
 /// How long nothing of what was sent may be acknowledged, also of those questions, before a connection is dead.
-pub(super) const DEAD_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const DEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a connection that nobody uses is kept.
-pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What makes connections to a server, directly or through a proxy.
-pub(super) type ServerConnector = HttpsConnector<ProxyConnector<HttpConnector>>;
+pub(crate) type ServerConnector = HttpsConnector<ProxyConnector<HttpConnector>>;
 
 /// What makes connections.
-pub(super) fn connector(
+pub(crate) fn connector(
     trust: TrustedRoots<'_>,
     proxies: Proxies,
 ) -> Result<ServerConnector, String> {
@@ -61,7 +61,7 @@ pub(super) fn connector(
 }
 
 /// Connections that are not encrypted, to addresses that this finds.
-pub(super) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
+pub(crate) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -70,10 +70,10 @@ pub(super) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
 }
 
 /// The body of a request: all of it at once, or nothing.
-pub(super) struct RequestPayload(Option<Bytes>);
+pub(crate) struct RequestPayload(Option<Bytes>);
 
 impl RequestPayload {
-    pub(super) fn new(bytes: Bytes) -> Self {
+    pub(crate) fn new(bytes: Bytes) -> Self {
         Self(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 }
@@ -100,7 +100,7 @@ impl http_body::Body for RequestPayload {
 
 /// Why a body could not be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyReadError {
+pub(crate) enum BodyReadError {
     TooLong,
     Broken,
     /// Other bodies take the memory that there is for them.
@@ -115,14 +115,14 @@ impl From<BudgetExhausted> for BodyReadError {
 
 /// A whole body, which holds its part of the memory for bodies for as long as it is there.
 #[derive(Debug, Default)]
-pub(super) struct ResponseDocument {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct ResponseDocument {
+    pub(crate) bytes: Vec<u8>,
     reservation: Option<Reservation>,
 }
 
 impl ResponseDocument {
     /// Its bytes, for somebody who keeps them.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         drop(self.reservation);
         self.bytes
     }
@@ -132,7 +132,7 @@ impl ResponseDocument {
 const SPARE: usize = 512;
 
 /// Reads a whole body. What it holds of the memory for bodies, once it is not small, is of `hold`.
-pub(super) async fn read_document(
+pub(crate) async fn read_document(
     mut body: ResponseBody,
     longest: usize,
     hold: impl FnOnce() -> Reservation,
@@ -161,7 +161,7 @@ async fn read_more(body: &mut ResponseBody, into: &mut Vec<u8>) -> Result<bool, 
 
 /// Why an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventError {
+pub(crate) enum EventError {
     /// It is too long, or no text.
     Unreadable,
     /// Other bodies take the memory that there is for them. Nothing more comes.
@@ -172,7 +172,7 @@ pub(super) enum EventError {
 type ReserveMemory = Box<dyn FnOnce() -> Reservation + Send>;
 
 /// A body that is a stream of events.
-pub(super) struct EventStream {
+pub(crate) struct EventStream {
     body: ResponseBody,
     reservation: BufferReservation<ReserveMemory>,
     decoder: SseDecoder,
@@ -185,7 +185,7 @@ pub(super) struct EventStream {
 
 impl EventStream {
     /// The events in a body. What they hold of the memory for bodies, once they are not small, is of `hold`.
-    pub(super) fn new(
+    pub(crate) fn new(
         body: ResponseBody,
         longest: usize,
         hold: impl FnOnce() -> Reservation + Send + 'static,
@@ -203,7 +203,7 @@ impl EventStream {
     }
 
     /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Result<SseEvent, EventError>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<SseEvent, EventError>> {
         loop {
             let mut rest = &self.chunk[self.taken..];
             let event = self.decoder.next(&mut rest);

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 
-use self::bypass::Bypass;
+use crate::client::transport::http::conn::proxy::bypass::Bypass;
 
 /// Which proxies requests go through. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +24,11 @@ struct ProxyRules {
 
 /// A proxy, and what is shown to it.
 #[derive(Clone, PartialEq)]
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     /// Its scheme, host and port.
-    pub(super) url: Uri,
+    pub(crate) url: Uri,
     /// The value of `Proxy-Authorization`. Only the proxy gets it.
-    pub(super) authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
 }
 
 impl Proxies {
@@ -74,7 +74,7 @@ impl Proxies {
     ///
     /// # Errors
     /// With what is wrong with the proxy that is named: going there directly would not be what was asked for.
-    pub(super) fn proxy_for(&self, url: &Uri) -> Result<Option<&Proxy>, &str> {
+    pub(crate) fn proxy_for(&self, url: &Uri) -> Result<Option<&Proxy>, &str> {
         let proxy = match url.scheme_str() {
             Some("https") => self.0.https.as_ref(),
             _ => self.0.http.as_ref(),
@@ -110,7 +110,7 @@ impl Proxy {
     }
 
     /// Where it is, for messages.
-    pub(super) fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 }

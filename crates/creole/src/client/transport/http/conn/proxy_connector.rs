@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::body_reader::{TrustedRoots, client_config};
-use super::fault::describe_failure;
-use super::proxy::{Proxies, Proxy};
+use crate::client::transport::http::conn::body_reader::{TrustedRoots, client_config};
+use crate::client::transport::http::conn::proxy::{Proxies, Proxy};
+use crate::client::transport::http::fault::describe_failure;
 
 /// How long a proxy may take to connect to a server.
 const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -37,7 +37,7 @@ type ProxyStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Makes connections. Names of servers are looked up by `direct`; where a proxy is on the way it looks them up.
 #[derive(Clone)]
-pub(super) struct ProxyConnector<C> {
+pub(crate) struct ProxyConnector<C> {
     direct: C,
     /// Connects to proxies, wherever they are: their names are of whoever runs this program.
     to_proxy: HttpConnector<GaiResolver>,
@@ -45,7 +45,7 @@ pub(super) struct ProxyConnector<C> {
 }
 
 impl<C> ProxyConnector<C> {
-    pub(super) fn new(direct: C, to_proxy: HttpConnector<GaiResolver>, proxies: Proxies) -> Self {
+    pub(crate) fn new(direct: C, to_proxy: HttpConnector<GaiResolver>, proxies: Proxies) -> Self {
         Self { direct, to_proxy, proxies }
     }
 }
@@ -185,7 +185,7 @@ async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io:
 
 /// What went wrong with a proxy.
 #[derive(Debug)]
-pub(super) struct ProxyFailure(String);
+pub(crate) struct ProxyFailure(String);
 
 impl fmt::Display for ProxyFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,7 +196,7 @@ impl fmt::Display for ProxyFailure {
 impl Error for ProxyFailure {}
 
 /// A connection to a server, or to a proxy that forwards requests to it.
-pub(super) struct HopStream {
+pub(crate) struct HopStream {
     stream: ProxyStream,
     /// Whether a proxy reads the requests, which then name the server as well.
     is_forwarded: bool,

@@ -1,0 +1,10 @@
+//! Connections to one HTTP server: how they are made, kept and used.
+
+pub(crate) mod address_filter;
+pub(crate) mod body_reader;
+pub(crate) mod http1;
+pub(crate) mod pool;
+pub(crate) mod proxy;
+pub(crate) mod proxy_connector;
+pub(crate) mod request;
+pub(crate) mod response;
