@@ -5,58 +5,21 @@
 //! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
 //! by [`creole::input`], which then calls again.
 
-mod active_calls;
-mod affinity;
-mod caller_session;
-#[cfg(test)]
-mod cancel_tests;
-mod connector;
-mod declined_input;
-mod detect_dialect;
-#[cfg(test)]
-mod era_change_tests;
-mod excluded_items;
+pub(crate) mod connections;
 mod forward;
-#[cfg(test)]
-mod input_response_tests;
-mod list_age;
-mod list_failures;
-mod list_fetch;
-mod list_sync;
-#[cfg(test)]
-mod list_tests;
 mod lists;
-#[cfg(test)]
-mod many_parked_calls_tests;
-mod naming;
-mod notifications;
 mod park;
-mod pool;
-mod relay;
-mod request_state;
-mod retry_policy;
-#[cfg(test)]
-mod roots_tests;
-mod session_input;
-mod session_subscriptions;
-#[cfg(test)]
-mod session_tests;
 mod settings_from_plan;
-#[cfg(test)]
-mod slow_upstream_tests;
 mod startup;
 mod status;
-mod subscriptions;
-mod takeover;
-mod tasks;
-mod unsubscribe_queue;
-mod upstream_request;
+#[cfg(test)]
+mod tests;
 
-pub use affinity::Affinity;
-pub use connector::RevisionChoice;
+pub use crate::upstream::connections::affinity::Affinity;
+pub use crate::upstream::connections::connector::RevisionChoice;
+pub use crate::upstream::connections::detect_dialect::detect_dialect;
+pub use crate::upstream::lists::naming::{NameError, Naming};
 pub use creole::client::Address;
-pub use detect_dialect::detect_dialect;
-pub use naming::{NameError, Naming};
 pub use settings_from_plan::preset_address;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
@@ -80,19 +43,19 @@ use tokio::time::Instant;
 
 use crate::chain::Chain;
 use crate::plan::upstream::UpstreamPlan;
-use connector::UpstreamConnector;
-use excluded_items::ExcludedItems;
-use list_age::ListAges;
-use list_failures::ListFailures;
-use list_fetch::ToolIndex;
-use list_sync::StartupStatus;
+use crate::upstream::connections::connector::UpstreamConnector;
+use crate::upstream::connections::pool::UpstreamPool;
+use crate::upstream::lists::excluded_items::ExcludedItems;
+use crate::upstream::lists::list_age::ListAges;
+use crate::upstream::lists::list_failures::ListFailures;
+use crate::upstream::lists::list_fetch::ToolIndex;
+use crate::upstream::lists::list_sync::StartupStatus;
+use crate::upstream::lists::session_subscriptions::SessionSubscriptions;
+use crate::upstream::lists::subscriptions::ResourceSubscriptions;
+use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
 use lists::UpstreamLists;
 use park::ParkedCalls;
-use pool::UpstreamPool;
-use session_subscriptions::SessionSubscriptions;
 use status::StatusRecord;
-use subscriptions::ResourceSubscriptions;
-use unsubscribe_queue::UnsubscribeQueue;
 
 /// How long a resource is still watched after the last who did: many come back at once.
 const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
@@ -283,7 +246,7 @@ impl Upstream {
             is_single: is_alone,
             settings,
         });
-        tokio::spawn(list_sync::run_list_sync(Arc::downgrade(&upstream)));
+        tokio::spawn(crate::upstream::lists::list_sync::run_list_sync(Arc::downgrade(&upstream)));
         upstream
     }
 

@@ -1,5 +1,13 @@
 //! A call on its way to the server behind: passed on, followed to its end, and told in the caller's words.
 
+pub(crate) mod active_calls;
+pub(crate) mod declined_input;
+pub(crate) mod relay;
+pub(crate) mod retry_policy;
+pub(crate) mod session_input;
+pub(crate) mod tasks;
+pub(crate) mod upstream_request;
+
 use std::sync::Arc;
 
 use creole::call::{Call, Context};
@@ -11,15 +19,15 @@ use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, InputRequestStyle, TaskModel};
 use creole::proto::wire::Raw;
 
-use super::active_calls::ActiveCalls;
-use super::list_fetch::ToolIndex;
 use super::park::{PreparedCall, ResumeOutcome};
-use super::pool::{SessionKey, UpstreamLease};
-use super::request_state::{ParkedState, RequestState};
-use super::{
-    Affinity, Upstream, affinity, internal_fault, park, relay, request_state, tasks,
-    upstream_request,
-};
+use super::{Affinity, Upstream, internal_fault, park};
+use crate::upstream::connections::affinity;
+use crate::upstream::connections::pool::{SessionKey, UpstreamLease};
+use crate::upstream::forward::active_calls::ActiveCalls;
+use crate::upstream::forward::{relay, tasks, upstream_request};
+use crate::upstream::lists::list_fetch::ToolIndex;
+use crate::upstream::park::request_state;
+use crate::upstream::park::request_state::{ParkedState, RequestState};
 
 impl Upstream {
     /// Answers a call. What is rare waits on the heap: a future of less than a kilobyte is one that the allocator has

@@ -3,6 +3,18 @@
 //! A session list that is the same as the shared one is only noted, not stored. Definitions that are the same as shared
 //! ones are shared by reference.
 
+pub(crate) mod caller_session;
+pub(crate) mod excluded_items;
+pub(crate) mod list_age;
+pub(crate) mod list_failures;
+pub(crate) mod list_fetch;
+pub(crate) mod list_sync;
+pub(crate) mod naming;
+pub(crate) mod notifications;
+pub(crate) mod session_subscriptions;
+pub(crate) mod subscriptions;
+pub(crate) mod unsubscribe_queue;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,9 +23,9 @@ use creole::SessionList;
 use creole::proto::model::{CacheHints, Definition, ListKind};
 use tokio::time::Instant;
 
-use super::list_age::{MIN_FETCH_INTERVAL, digest};
-use super::list_fetch::{item_key, newest_json};
-use super::pool::SessionKey;
+use crate::upstream::connections::pool::SessionKey;
+use crate::upstream::lists::list_age::{MIN_FETCH_INTERVAL, digest};
+use crate::upstream::lists::list_fetch::{item_key, newest_json};
 
 /// The most sessions of one upstream whose lists are known.
 const MAX_SESSIONS: usize = 256;
@@ -281,8 +293,8 @@ fn share_definitions(
 
 #[cfg(test)]
 mod tests {
-    use super::super::pool::{DeclaredInputs, SessionOwner};
     use super::*;
+    use crate::upstream::connections::pool::{DeclaredInputs, SessionOwner};
 
     fn tool(name: &str, description: &str) -> Arc<Definition> {
         let text = format!(

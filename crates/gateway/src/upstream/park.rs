@@ -8,7 +8,9 @@
 mod checkpoint;
 mod parked_call;
 mod replica;
+pub(crate) mod request_state;
 mod slots;
+pub(crate) mod takeover;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -27,8 +29,8 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::pool::UpstreamLease;
-use super::request_state::{AnsweredInput, ParkedState, RequestState};
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
 use parked_call::ParkedCall;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 

@@ -7,8 +7,9 @@ use creole::call::Context;
 use creole::proto::fault::{Fault, FaultKind};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::list_sync::StartupStatus;
-use super::{Affinity, Upstream, upstream_request};
+use super::{Affinity, Upstream};
+use crate::upstream::forward::upstream_request;
+use crate::upstream::lists::list_sync::StartupStatus;
 
 impl Upstream {
     /// Whether the server was reached.

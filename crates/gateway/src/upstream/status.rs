@@ -8,8 +8,8 @@ use creole::proto::fault::Fault;
 use creole::proto::model::{ExcludedItem, ListKind};
 
 use super::Upstream;
-use super::list_fetch::LISTS;
-use super::list_sync::StartupStatus;
+use crate::upstream::lists::list_fetch::LISTS;
+use crate::upstream::lists::list_sync::StartupStatus;
 
 /// The state of one upstream at one moment.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::super::request_state::{ParkedState, input_request_digest};
 use super::parked_call::check_response;
 use super::{ParkSlotGuard, ParkedCalls};
+use crate::upstream::park::request_state::{ParkedState, input_request_digest};
 
 /// How much longer than the call itself what is written down of it is kept.
 const RETENTION_MARGIN: Duration = Duration::from_secs(60);

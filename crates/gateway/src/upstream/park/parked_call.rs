@@ -16,16 +16,16 @@ use creole::proto::wire::Raw;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::active_calls::OutOfBand;
-use super::super::declined_input::DeclinedInput;
-use super::super::pool::UpstreamLease;
-use super::super::request_state::{AnsweredInput, input_request_digest};
-use super::super::session_input::apply_roots;
 use super::checkpoint::Checkpoint;
 use super::{
     CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, checkpoint,
     state_consumed, state_expired,
 };
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::forward::active_calls::OutOfBand;
+use crate::upstream::forward::declined_input::DeclinedInput;
+use crate::upstream::forward::session_input::apply_roots;
+use crate::upstream::park::request_state::{AnsweredInput, input_request_digest};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const INPUT_REQUEST_BATCHING: Duration = Duration::from_millis(10);

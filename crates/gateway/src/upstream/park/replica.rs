@@ -15,11 +15,11 @@ use creole::state::StateError;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::super::request_state::{AnsweredInput, ParkedState};
 use super::slots::ParkSlotLookup;
 use super::{
     CallerMessage, EVENT_QUEUE, InputRound, ParkedCalls, ResumeCommand, lost_call, state_expired,
 };
+use crate::upstream::park::request_state::{AnsweredInput, ParkedState};
 
 /// The most messages about a call that are passed on from one process to another; its end always is.
 const MAX_EVENTS: usize = 1024;

@@ -1,0 +1,6 @@
+//! Connections to one upstream: opened, detected, shared among callers and counted.
+
+pub(crate) mod affinity;
+pub(crate) mod connector;
+pub(crate) mod detect_dialect;
+pub(crate) mod pool;

@@ -1,0 +1,337 @@
+//! Opening conversations with a server, and when one that failed may be tried again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use creole::client::transport::http::ResumedServer;
+use creole::client::{
+    Address, ClientOffer, Connection, ConnectionSetup, Connector as Client, DetectedEra,
+    may_be_wrong_era,
+};
+use creole::process::{RestartDecision, RestartPolicy};
+use creole::proto::client::{OpenMode, Profile};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::revision::{Era, Rules};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
+
+use crate::upstream::connections::detect_dialect;
+use crate::upstream::connections::pool::SessionOwner;
+
+/// Which conversation a server is offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum RevisionChoice {
+    /// What it turns out to speak: the era of the caller that a connection is for, if the server has it.
+    #[default]
+    Detect,
+    /// This revision.
+    Revision(&'static Rules),
+}
+
+/// The most callers whose failures are remembered.
+const MAX_OWNERS: usize = 1024;
+
+/// How long a server that was asked anew how it wants to be spoken to is not asked again: whoever calls it could have
+/// it asked each time.
+const ERA_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Opens conversations with one server.
+pub(crate) struct UpstreamConnector {
+    configured: DialectClient,
+    /// What it turned out to speak instead.
+    detected: OnceLock<DialectClient>,
+    /// Whether that may be found out.
+    pub(crate) detects_dialect: bool,
+    revisions: RevisionChoice,
+    created: Instant,
+    failures: Mutex<ConnectionFailures>,
+}
+
+/// A dialect, and whoever speaks to the server in it.
+struct DialectClient {
+    client: Client,
+    profile: Arc<Profile>,
+    /// When the server was asked anew how it wants to be spoken to; held meanwhile.
+    last_probe: AsyncMutex<Option<Instant>>,
+}
+
+impl DialectClient {
+    fn new(way: Address, speak: RevisionChoice, profile: Arc<Profile>) -> Self {
+        let client = Client::new(way, Arc::clone(&profile));
+        let client = match speak {
+            RevisionChoice::Revision(rules) => client.pin_revision(rules),
+            RevisionChoice::Detect => client,
+        };
+        Self { client, profile, last_probe: AsyncMutex::default() }
+    }
+}
+
+/// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
+#[derive(Default)]
+struct ConnectionFailures {
+    start_failures: FailureState,
+    session_failures: HashMap<SessionOwner, FailureState>,
+}
+
+#[derive(Default)]
+struct FailureState {
+    restarts: RestartPolicy,
+    /// Why it last failed.
+    failure: Option<Fault>,
+}
+
+impl FailureState {
+    fn fail(&mut self, now: Duration, fault: &Fault) {
+        self.restarts.record_end(now, u64::from(now.subsec_nanos()));
+        self.failure = Some(fault.clone());
+    }
+
+    fn start(&mut self, now: Duration) {
+        self.restarts.record_start(now);
+        self.failure = None;
+    }
+
+    fn is_waiting(&self, now: Duration) -> bool {
+        self.restarts.decide(now) != RestartDecision::Start
+    }
+}
+
+impl ConnectionFailures {
+    /// The failures of one caller's conversations. Those of callers that may start anyway are forgotten first.
+    fn for_owner(&mut self, owner: &SessionOwner, now: Duration) -> &mut FailureState {
+        if self.session_failures.len() >= MAX_OWNERS && !self.session_failures.contains_key(owner) {
+            self.session_failures.retain(|_, state| state.is_waiting(now));
+        }
+        if self.session_failures.len() >= MAX_OWNERS && !self.session_failures.contains_key(owner) {
+            // So many at once are the server's own failures.
+            return &mut self.start_failures;
+        }
+        self.session_failures.entry(owner.clone()).or_default()
+    }
+}
+
+impl UpstreamConnector {
+    pub(crate) fn new(way: Address, speak: RevisionChoice, profile: Arc<Profile>) -> Self {
+        let (began, failures) = (Instant::now(), Mutex::default());
+        let told = DialectClient::new(way, speak, profile);
+        Self {
+            configured: told,
+            detected: OnceLock::new(),
+            detects_dialect: false,
+            revisions: speak,
+            created: began,
+            failures,
+        }
+    }
+
+    fn dialect_client(&self) -> &DialectClient {
+        self.detected.get().unwrap_or(&self.configured)
+    }
+
+    fn client(&self) -> &Client {
+        &self.dialect_client().client
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.client().address().name()
+    }
+
+    /// The era that a caller of this era is served in: its own, unless the server is known to lack it.
+    pub(crate) fn era_for(&self, caller: Era) -> Era {
+        self.client().supported_eras().era_for(caller).unwrap_or(caller)
+    }
+
+    /// Notes that the server does not speak an era, as an open connection shows.
+    pub(crate) fn note_missing_era(&self, era: Era) {
+        self.client().mark_era_missing(era);
+    }
+
+    /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
+    /// only be where the server can become another one without the conversation noticing.
+    pub(crate) async fn detect_era_change(&self, fault: &Fault, era: Era) -> bool {
+        if !may_be_wrong_era(fault) || !matches!(self.client().address(), Address::Http(_)) {
+            return false;
+        }
+        let mut asked = self.dialect_client().last_probe.lock().await;
+        // Another call found out meanwhile.
+        if self.client().supported_eras().speaks(era) == Some(false) {
+            return true;
+        }
+        if asked.is_some_and(|at| at.elapsed() < ERA_PROBE_INTERVAL) {
+            return false;
+        }
+        *asked = Some(Instant::now());
+        self.client().recheck_era(era, fault).await.is_ok_and(|speaks| !speaks)
+    }
+
+    /// Whether questions say which call they belong to: those that come on the call's own stream do.
+    pub(crate) fn attributes_input_requests(&self) -> bool {
+        matches!(self.client().address(), Address::Http(_))
+            && self.client().detected_in(Era::Handshake) != Some(DetectedEra::LegacySse)
+    }
+
+    /// Opens a conversation for a caller of this era, unless the server failed a moment ago. It is of the other era if
+    /// the server lacks the caller's.
+    pub(crate) async fn open(
+        &self,
+        offer: &ClientOffer,
+        owner: &SessionOwner,
+        caller: Era,
+    ) -> Result<Connection, Fault> {
+        self.check_may_start(owner)?;
+        let opened = self.connect(offer, caller).await;
+        let now = self.created.elapsed();
+        let mut failures = self.lock();
+        match &opened {
+            Ok(_) => {
+                failures.start_failures.start(now);
+                failures.for_owner(self.failure_owner(owner), now).start(now);
+            }
+            Err(fault) => failures.start_failures.fail(now, fault),
+        }
+        opened
+    }
+
+    /// Opens a conversation in which a call of another process goes on, under the number that the server knows.
+    pub(crate) async fn resume_session(
+        &self,
+        resumed: ResumedServer,
+        rules: &'static Rules,
+        number: u64,
+        offer: &ClientOffer,
+    ) -> Result<Connection, Fault> {
+        let capabilities = Arc::clone(&offer.capabilities);
+        let opening = OpenMode::Handshake { proposed_rules: rules, capabilities };
+        let setup = ConnectionSetup {
+            on_input_request: offer.on_input_request.clone(),
+            on_log: offer.on_log.clone(),
+            // The number before is that of the opening.
+            after_id: number.saturating_sub(2),
+            ..ConnectionSetup::new(Arc::clone(&self.dialect_client().profile), opening)
+        };
+        Connection::open(Box::new(resumed), setup).await
+    }
+
+    /// Opens a conversation by the specification, or in the dialect that the server turns out to speak.
+    async fn connect(&self, offer: &ClientOffer, caller: Era) -> Result<Connection, Fault> {
+        let may_guess = self.detects_dialect && self.detected.get().is_none();
+        let connected = self.connect_as(self.dialect_client(), offer, caller).await;
+        let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(detect_dialect);
+        let Some(dialect) = guessed else { return connected };
+        let (upstream, spoken) = (self.name(), dialect.name.clone());
+        let told = "it does not speak by the specification, but a dialect";
+        tracing::warn!(target: "creole", upstream, dialect = %spoken, "{told}");
+        let profile = Arc::new(Profile { dialect, ..(*self.configured.profile).clone() });
+        let way = self.configured.client.address().clone();
+        let tongue = self.detected.get_or_init(|| DialectClient::new(way, self.revisions, profile));
+        self.connect_as(tongue, offer, caller).await
+    }
+
+    async fn connect_as(
+        &self,
+        tongue: &DialectClient,
+        offer: &ClientOffer,
+        caller: Era,
+    ) -> Result<Connection, Fault> {
+        #[cfg(test)]
+        if let Some(connecting) = in_process::connect(self, &tongue.profile, offer) {
+            return connecting.await;
+        }
+        tongue.client.connect_in(caller, offer).await
+    }
+
+    /// Fails at once while a server that failed may not be tried again.
+    fn check_may_start(&self, owner: &SessionOwner) -> Result<(), Fault> {
+        let (failures, now) = (self.lock(), self.created.elapsed());
+        let own = failures.session_failures.get(self.failure_owner(owner));
+        for state in [Some(&failures.start_failures), own].into_iter().flatten() {
+            let RestartDecision::Wait(wait) = state.restarts.decide(now) else { continue };
+            let seconds = wait.as_secs() + 1;
+            let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
+            let name = self.name();
+            let detail =
+                format!("{name} is not available ({why}); it is tried again in {seconds} s");
+            return Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name));
+        }
+        Ok(())
+    }
+
+    /// Notes that somebody's conversation ended although nobody wanted it to.
+    pub(crate) fn record_failure(&self, fault: &Fault, owner: &SessionOwner) {
+        let now = self.created.elapsed();
+        self.lock().for_owner(self.failure_owner(owner), now).fail(now, fault);
+    }
+
+    /// Whose failures those of a conversation are: a program is its caller's own, a server elsewhere is everybody's.
+    fn failure_owner<'a>(&self, owner: &'a SessionOwner) -> &'a SessionOwner {
+        match self.client().address() {
+            Address::Http(_) => &SessionOwner::Gateway,
+            _ => owner,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ConnectionFailures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Servers of tests, which are in the same process.
+#[cfg(test)]
+pub(crate) mod in_process {
+    use std::collections::HashMap;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use creole::BoxFuture;
+    use creole::client::{ClientOffer, Connection, ConnectionSetup, LineServer};
+    use creole::proto::client::{OpenMode, Profile};
+    use creole::proto::fault::Fault;
+    use creole::proto::revision::{Era, Revision};
+    use creole::stream::{MemoryConnection, memory_pair};
+
+    type ServeFn = Arc<dyn Fn(MemoryConnection) + Send + Sync>;
+
+    static SERVERS: Mutex<Option<HashMap<String, ServeFn>>> = Mutex::new(None);
+
+    /// Has this serve each conversation with the server of this name.
+    pub(crate) fn register<F: Future<Output = ()> + Send + 'static>(
+        name: &str,
+        serve: fn(MemoryConnection) -> F,
+    ) {
+        let serve: ServeFn = Arc::new(move |end| drop(tokio::spawn(serve(end))));
+        let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.get_or_insert_default().insert(name.to_owned(), serve);
+    }
+
+    /// Opens a conversation with the server, if it is in this process.
+    pub(crate) fn connect(
+        dialer: &super::UpstreamConnector,
+        profile: &Arc<Profile>,
+        offer: &ClientOffer,
+    ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
+        let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = dialer.name().to_owned();
+        let serve = Arc::clone(servers.as_ref()?.get(&name)?);
+        let capabilities = Arc::clone(&offer.capabilities);
+        let newest = |era| Revision::newest(era).rules();
+        // They shake hands, unless the test says otherwise.
+        let opening = match dialer.revisions {
+            super::RevisionChoice::Revision(rules) if rules.era == Era::Stateless => {
+                OpenMode::Stateless { rules }
+            }
+            _ => OpenMode::Handshake { proposed_rules: newest(Era::Handshake), capabilities },
+        };
+        let (on_question, on_log) = (offer.on_input_request.clone(), offer.on_log.clone());
+        let setup = ConnectionSetup {
+            on_input_request: on_question,
+            on_log,
+            ..ConnectionSetup::new(Arc::clone(profile), opening)
+        };
+        Some(Box::pin(async move {
+            let (ours, theirs) = memory_pair();
+            serve(theirs);
+            let (input, output) = ours.split();
+            Connection::open(Box::new(LineServer::new(name, input, output)), setup).await
+        }))
+    }
+}

@@ -1,0 +1,524 @@
+//! Conversations with one server, each for one caller or purpose and never for another.
+//!
+//! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
+//! asks there, is nobody else's.
+
+mod connection_cell;
+mod key;
+mod slots;
+
+pub(crate) use key::{DeclaredInputs, SessionKey, SessionOwner};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use creole::client::{Connection, ServerNotification};
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{ClientCapabilities, Level, ListKind};
+use creole::proto::operation::Change;
+use creole::proto::revision::Era;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::upstream::connections::connector::UpstreamConnector;
+use crate::upstream::forward::active_calls::{ActiveCallHandle, ActiveCalls};
+use crate::upstream::forward::session_input::SessionClient;
+use crate::upstream::park;
+use crate::upstream::park::ParkedCalls;
+use connection_cell::ConnectionCell;
+use slots::{PoolFull, UpstreamSlots};
+
+/// How long a conversation may rest before it is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long a call may wait for a conversation that serves one call at a time.
+const EXCLUSIVE_WAIT: Duration = Duration::from_secs(60);
+
+/// Conversations of one caller that serve one call at a time each.
+const MAX_LANES: usize = park::MAX_PARKED_PER_CALLER;
+
+/// How long a server may take to say what it says as soon as a conversation is open.
+const INITIAL_REQUESTS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Announcements of servers that may wait to be taken.
+const CHANGE_QUEUE: usize = 256;
+
+/// How long all conversations may take to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The conversations with one server.
+pub(crate) struct UpstreamPool {
+    connector: Arc<UpstreamConnector>,
+    slots: Mutex<UpstreamSlots>,
+    /// What servers announce in callers' sessions.
+    changes: broadcast::Sender<SessionChange>,
+    is_closed: AtomicBool,
+}
+
+/// Something that changed in the session of one key.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionChange {
+    pub(crate) key: SessionKey,
+    /// Nothing when the session ended.
+    pub(crate) change: Option<Change>,
+}
+
+/// Keeps a session open while no call runs in it.
+pub(crate) struct SessionHold(
+    #[expect(dead_code, reason = "a slot in use does not rest")] Arc<UpstreamSlot>,
+);
+
+/// The place of one conversation.
+pub(crate) struct UpstreamSlot {
+    /// Nothing for a session that is not in the pool.
+    key: Option<SessionKey>,
+    /// The conversation, while there is one; opened by the first who needs it.
+    cell: ConnectionCell,
+    active_calls: ActiveCalls,
+    exclusive: Arc<Semaphore>,
+    last_used: Mutex<Instant>,
+    /// The least important messages that the server was told to send in this conversation.
+    log_level: Mutex<Option<Level>>,
+    /// Whether the only call in it waits for answers of its caller.
+    is_parked: AtomicBool,
+}
+
+/// A conversation that one call uses.
+pub(crate) struct UpstreamLease {
+    pub(crate) connection: Connection,
+    pub(crate) active_call: ActiveCallHandle,
+    /// Which of its caller's conversations it is.
+    pub(crate) lane: usize,
+    permit: Option<OwnedSemaphorePermit>,
+    pool_slot: Arc<UpstreamSlot>,
+    /// Whether the conversation was opened for it.
+    is_new: bool,
+}
+
+impl UpstreamLease {
+    /// A conversation that is there for one call and known to nobody else.
+    pub(crate) fn unpooled(connection: Connection, joined: ActiveCallHandle) -> Self {
+        Self {
+            connection,
+            active_call: joined,
+            lane: 0,
+            permit: None,
+            pool_slot: UpstreamSlot::new(None),
+            is_new: false,
+        }
+    }
+
+    /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
+    /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
+    pub(crate) async fn wait_for_initial_requests(&self) {
+        if self.renotify_roots() || (self.is_new && self.permit.is_some()) {
+            self.wait_until_processed().await;
+        }
+    }
+
+    /// Whether the server may ask something before it is called: in a new session, or because it asked for roots before
+    /// and nobody answered.
+    pub(crate) fn may_request_input_first(&self) -> bool {
+        let has_session = self.connection.greeting().rules.era == Era::Handshake;
+        self.renotify_roots() || (self.is_new && has_session)
+    }
+
+    /// Tells a server that asked for roots and got no answer that they changed, so that it asks again. Returns whether
+    /// there was one.
+    fn renotify_roots(&self) -> bool {
+        let is_missed = self.active_call.take_missed_roots();
+        if is_missed {
+            self.connection.roots_changed();
+        }
+        is_missed
+    }
+
+    /// Waits until a server has dealt with what it was told before.
+    pub(crate) async fn wait_until_processed(&self) {
+        // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
+        _ = timeout(INITIAL_REQUESTS_TIMEOUT, self.connection.ping()).await;
+    }
+
+    /// Whether it is the session of this session of a client, and of no other.
+    pub(crate) fn belongs_to(&self, client: &Arc<str>) -> bool {
+        let owner = self.pool_slot.key.as_ref().map(|key| &key.owner);
+        matches!(owner, Some(SessionOwner::ClientSession { name, .. }) if name == client)
+    }
+
+    /// Its place.
+    pub(crate) fn weak_slot(&self) -> Weak<UpstreamSlot> {
+        Arc::downgrade(&self.pool_slot)
+    }
+
+    /// Whether it is the gateway's own session, which callers may share.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.pool_slot.key.as_ref().is_some_and(|key| key.owner == SessionOwner::Gateway)
+    }
+
+    /// The key of the session, if it was opened for this call.
+    pub(crate) fn opened_key(&self) -> Option<&SessionKey> {
+        self.pool_slot.key.as_ref().filter(|_| self.is_new)
+    }
+
+    /// Makes this the last call in the conversation.
+    pub(crate) fn retire_connection(&self) {
+        self.pool_slot.cell.take();
+    }
+
+    /// Notes whether the call waits for answers of its caller.
+    pub(crate) fn set_parked(&self, parked: bool) {
+        // The conversation of one call at a time waits only if that call does.
+        if self.permit.is_some() {
+            self.pool_slot.is_parked.store(parked, Ordering::Release);
+        }
+    }
+
+    /// Whether the server has to be told to send messages of this level too; it is taken for told then.
+    pub(crate) fn claim_lower_level(&self, wanted: Level) -> bool {
+        let mut level = self.pool_slot.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let lowers = level.is_none_or(|level| wanted < level);
+        if lowers {
+            *level = Some(wanted);
+        }
+        lowers
+    }
+}
+
+impl Drop for UpstreamLease {
+    fn drop(&mut self) {
+        self.set_parked(false);
+        self.pool_slot.touch();
+    }
+}
+
+impl UpstreamSlot {
+    fn new(key: Option<SessionKey>) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            cell: ConnectionCell::default(),
+            active_calls: ActiveCalls::default(),
+            exclusive: Arc::new(Semaphore::new(1)),
+            last_used: Mutex::new(Instant::now()),
+            log_level: Mutex::default(),
+            is_parked: AtomicBool::new(false),
+        })
+    }
+
+    /// Tells the server that the roots of its client changed.
+    pub(crate) fn notify_roots_changed(&self) {
+        if let Some(connection) = self.connection_if_open() {
+            connection.roots_changed();
+        }
+    }
+
+    fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether no call runs in it.
+    fn is_idle(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1
+    }
+
+    fn idle_since(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a conversation whose server went on asking after its call was given up.
+    fn retire_if_stray(&self) {
+        if self.active_calls.take_stray_requests() {
+            self.cell.take();
+        }
+    }
+
+    /// The conversation, if it is open.
+    fn connection_if_open(&self) -> Option<Connection> {
+        self.cell.open_connection()
+    }
+
+    /// The conversation, opened if it is not.
+    async fn open(
+        &self,
+        dialer: &UpstreamConnector,
+        (owner, era): (&SessionOwner, Era),
+        capabilities: &Arc<ClientCapabilities>,
+        changes: &broadcast::Sender<SessionChange>,
+    ) -> Result<Connection, Fault> {
+        let _filling = self.cell.lock_for_filling().await;
+        if let Some(connection) = self.connection_if_open() {
+            return Ok(connection);
+        }
+        if let Some(closed) = self.cell.take().and_then(|gone| gone.close_reason())
+            && !closed.session_lost
+        {
+            dialer.record_failure(&closed.fault, owner);
+        }
+        self.active_calls.reset();
+        let connection =
+            dialer.open(&self.active_calls.client_offer(capabilities), owner, era).await?;
+        if let Some(key) = self.key.clone().filter(|_| *owner != SessionOwner::Gateway) {
+            tokio::spawn(forward_changes(connection.notifications(), key, changes.clone()));
+        }
+        self.cell.fill(connection.clone());
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(connection)
+    }
+}
+
+impl UpstreamPool {
+    /// Room for so many conversations of callers, and for so many of them of one principal.
+    pub(crate) fn new(dialer: Arc<UpstreamConnector>, most: usize, share: usize) -> Arc<Self> {
+        let pool = Arc::new(Self {
+            connector: dialer,
+            slots: Mutex::new(UpstreamSlots::new(most, share)),
+            changes: broadcast::Sender::new(CHANGE_QUEUE),
+            is_closed: AtomicBool::new(false),
+        });
+        tokio::spawn(sweep_idle(Arc::downgrade(&pool)));
+        pool
+    }
+
+    /// A conversation for one call, opened if there is none. Where the calls in all that there may be wait for
+    /// their caller, the oldest of them has to make room.
+    pub(crate) async fn lease(
+        &self,
+        key: SessionKey,
+        capabilities: &Arc<ClientCapabilities>,
+        conversation: Option<Arc<str>>,
+        parking: &ParkedCalls,
+    ) -> Result<UpstreamLease, Fault> {
+        let (owner, era) = (key.owner.clone(), key.era);
+        let (slot, turn, lane) = match key.exclusive {
+            false => (self.slot_for(key)?, None, 0),
+            true => {
+                let (slot, turn, lane) = Box::pin(self.lease_exclusive(key, parking)).await?;
+                (slot, Some(turn), lane)
+            }
+        };
+        if turn.is_some() {
+            slot.retire_if_stray();
+        }
+        // Joined before the conversation is opened: some servers ask as soon as it is.
+        let joined = slot.active_calls.add_call(conversation);
+        let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
+        Ok(UpstreamLease {
+            connection,
+            active_call: joined,
+            lane,
+            permit: turn,
+            pool_slot: slot,
+            is_new,
+        })
+    }
+
+    /// A session that is opened for no call. What its server asks is asked of this client, if there is one.
+    pub(crate) async fn open_session(
+        &self,
+        key: SessionKey,
+        capabilities: &Arc<ClientCapabilities>,
+        client: impl FnOnce(Weak<UpstreamSlot>) -> Option<SessionClient>,
+    ) -> Result<Connection, Fault> {
+        let (owner, era) = (key.owner.clone(), key.era);
+        let slot = self.slot_for(key)?;
+        // Before it is opened: some servers ask as soon as it is.
+        if slot.active_calls.client().is_none()
+            && let Some(client) = client(Arc::downgrade(&slot))
+        {
+            slot.active_calls.set_client(client);
+        }
+        Ok(self.open_slot(&slot, (&owner, era), capabilities).await?.0)
+    }
+
+    /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
+    /// they belong to, and what says nothing is for the call whose turn it is.
+    pub(crate) async fn lease_for_task(
+        &self,
+        key: SessionKey,
+        capabilities: &Arc<ClientCapabilities>,
+        conversation: Option<Arc<str>>,
+    ) -> Result<UpstreamLease, Fault> {
+        let (owner, era) = (key.owner.clone(), key.era);
+        let (lane, exclusive) = (key.lane, key.exclusive);
+        let slot = self.slot_for(key)?;
+        let joined = match exclusive {
+            true => ActiveCalls::default().add_call(conversation),
+            false => slot.active_calls.add_call(conversation),
+        };
+        let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
+        Ok(UpstreamLease {
+            connection,
+            active_call: joined,
+            lane,
+            permit: None,
+            pool_slot: slot,
+            is_new,
+        })
+    }
+
+    /// The conversation of a slot, and whether it has just been opened.
+    async fn open_slot(
+        &self,
+        slot: &UpstreamSlot,
+        whose: (&SessionOwner, Era),
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<(Connection, bool), Fault> {
+        if let Some(connection) = slot.connection_if_open() {
+            return Ok((connection, false));
+        }
+        let opening = slot.open(&self.connector, whose, capabilities, &self.changes);
+        Ok((Box::pin(opening).await?, true))
+    }
+
+    /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
+    /// found again; a further one while calls wait for their answers in the others.
+    async fn lease_exclusive(
+        &self,
+        key: SessionKey,
+        parking: &ParkedCalls,
+    ) -> Result<(Arc<UpstreamSlot>, OwnedSemaphorePermit, usize), Fault> {
+        for _ in 0..2 {
+            // The one that is waited for if none is free: one whose call does not wait for its caller.
+            let mut running = None;
+            for lane in 0..MAX_LANES {
+                let slot = match self.slot_for(SessionKey { lane, ..key.clone() }) {
+                    // There is no room for a further one: those that there are have to do.
+                    Err(_) if lane > 0 => break,
+                    slot => slot?,
+                };
+                if let Ok(turn) = Arc::clone(&slot.exclusive).try_acquire_owned() {
+                    return Ok((slot, turn, lane));
+                }
+                if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
+                    running = Some((slot, lane));
+                }
+            }
+            if let Some((slot, lane)) = running {
+                let turn = self.wait_exclusive(&slot).await?;
+                return Ok((slot, turn, lane));
+            }
+            let Some(principal) = key.owner.principal() else { break };
+            if !parking.evict_oldest(principal).await {
+                break;
+            }
+        }
+        Err(park::too_many_parked_calls())
+    }
+
+    async fn wait_exclusive(&self, slot: &UpstreamSlot) -> Result<OwnedSemaphorePermit, Fault> {
+        let turn = timeout(EXCLUSIVE_WAIT, Arc::clone(&slot.exclusive).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or_else(|| {
+            let name = self.connector.name();
+            let detail = format!(
+                "{name} serves one call at a time that may ask something, and another one has not ended"
+            );
+            Fault::new(FaultKind::Busy, detail)
+        })
+    }
+
+    fn slot_for(&self, key: SessionKey) -> Result<Arc<UpstreamSlot>, Fault> {
+        self.lock().get_or_insert(key).map_err(|full| {
+            let name = self.connector.name();
+            let detail = match full {
+                PoolFull::All(most) => {
+                    format!("{most} conversations with {name} are in use, the most allowed")
+                }
+                PoolFull::PerOwner(most) => {
+                    format!("{most} conversations with {name} are in use by this caller, its share")
+                }
+            };
+            Fault::new(FaultKind::Busy, detail)
+        })
+    }
+
+    /// What servers announce in callers' sessions from now on.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<SessionChange> {
+        self.changes.subscribe()
+    }
+
+    /// The session of this key, if it is open.
+    pub(crate) fn connection_if_open(&self, key: &SessionKey) -> Option<Connection> {
+        let slot = self.lock().find(key)?;
+        slot.touch();
+        slot.connection_if_open()
+    }
+
+    /// Keeps the session of this key open while no call runs in it.
+    pub(crate) fn hold_session(&self, key: &SessionKey) -> Option<SessionHold> {
+        self.lock().find(key).map(SessionHold)
+    }
+
+    /// Whether all conversations were closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Leaves the conversations of an era that the server is not of any more; calls that run there go on. Tells whether
+    /// there were any.
+    pub(crate) fn retire_era(&self, era: Era) -> bool {
+        let is_of = |slot: &UpstreamSlot| {
+            slot.connection_if_open().is_some_and(|it| it.greeting().rules.era == era)
+        };
+        self.lock().remove_matching(is_of)
+    }
+
+    /// Closes all conversations, each as patiently as if it were the only one.
+    pub(crate) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        let slots = self.lock().take_all();
+        let mut closing = JoinSet::new();
+        for slot in slots {
+            closing.spawn(async move {
+                let _filling = slot.cell.lock_for_filling().await;
+                if let Some(connection) = slot.cell.take() {
+                    connection.close().await;
+                }
+            });
+        }
+        // What does not end by then is ended with this process.
+        _ = timeout(CLOSE_TIMEOUT, closing.join_all()).await;
+    }
+
+    /// Forgets conversations that rest, except the gateway's own.
+    fn close_idle(&self) {
+        let now = Instant::now();
+        self.lock().remove_idle(|slot| slot.idle_since() + IDLE_TIMEOUT <= now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UpstreamSlots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells of what a server announces, as long as the session lasts.
+async fn forward_changes(
+    mut notices: broadcast::Receiver<ServerNotification>,
+    key: SessionKey,
+    changes: broadcast::Sender<SessionChange>,
+) {
+    // Nobody who keeps lists is nobody to tell.
+    let tell = |change| _ = changes.send(SessionChange { key: key.clone(), change });
+    loop {
+        match notices.recv().await {
+            Ok(ServerNotification::Changed(change)) => tell(Some(change)),
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => {
+                let lists = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+                lists.into_iter().for_each(|kind| tell(Some(Change::List(kind))));
+            }
+            Err(RecvError::Closed) => return tell(None),
+        }
+    }
+}
+
+async fn sweep_idle(pool: Weak<UpstreamPool>) {
+    loop {
+        sleep(IDLE_TIMEOUT / 10).await;
+        match pool.upgrade() {
+            Some(pool) => pool.close_idle(),
+            None => return,
+        }
+    }
+}

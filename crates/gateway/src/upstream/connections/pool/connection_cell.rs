@@ -1,0 +1,102 @@
+//! The place of one conversation: anybody may look at it or empty it without waiting, one at a time fills it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use creole::client::Connection;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
+
+/// The place of one conversation. To empty it never fails: that a caller does not get the conversation of another one
+/// depends on it.
+#[derive(Default)]
+pub(crate) struct ConnectionCell {
+    connection: Mutex<Option<Connection>>,
+    fill_lock: AsyncMutex<()>,
+}
+
+impl ConnectionCell {
+    /// The conversation, if it is open.
+    pub(crate) fn open_connection(&self) -> Option<Connection> {
+        self.lock().as_ref().filter(|open| open.close_reason().is_none()).cloned()
+    }
+
+    /// Empties the place, also while it is being filled.
+    pub(crate) fn take(&self) -> Option<Connection> {
+        self.lock().take()
+    }
+
+    /// Waits until nobody else fills the place. It is filled by nobody else while this is held.
+    pub(crate) async fn lock_for_filling(&self) -> AsyncMutexGuard<'_, ()> {
+        self.fill_lock.lock().await
+    }
+
+    pub(crate) fn fill(&self, connection: Connection) {
+        *self.lock() = Some(connection);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use creole::process::Program;
+    use creole::proto::client::Profile;
+    use creole::proto::model::Implementation;
+    use creole::proto::revision::{Era, Revision};
+    use creole::proto::wire::Raw;
+    use creole::stream::MemoryConnection;
+    use serde_json::{Value, json};
+
+    use crate::upstream::connections::connector;
+    use crate::upstream::connections::connector::UpstreamConnector;
+    use crate::upstream::connections::pool::{
+        DeclaredInputs, SessionKey, SessionOwner, UpstreamPool,
+    };
+    use crate::upstream::park::ParkedCalls;
+    use crate::upstream::{Address, RevisionChoice, UpstreamSettings};
+
+    /// A server that shakes hands.
+    async fn serve(mut client: MemoryConnection) {
+        while let Some(bytes) = client.receive().await {
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let message: Value = serde_json::from_slice(line).unwrap();
+                if message["id"].is_null() {
+                    continue;
+                }
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                    "serverInfo": {"name": "s", "version": "1"}});
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                client.send(format!("{answer}\n").as_bytes()).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_left_while_another_call_looks_at_it_serves_nobody_else() {
+        connector::in_process::register("left_sessions", serve);
+        let settings = UpstreamSettings::new(Address::Child(Program::new("left_sessions", "none")));
+        let identity = Raw::from_value(&Implementation::default());
+        let (dialect, limits) = (settings.dialect, settings.limits);
+        let profile = Arc::new(Profile { dialect, identity, limits });
+        let speak = RevisionChoice::Revision(Revision::newest(Era::Handshake).rules());
+        let pool = UpstreamPool::new(
+            Arc::new(UpstreamConnector::new(settings.address, speak, profile)),
+            8,
+            8,
+        );
+        let owner = SessionOwner::Principal("ann".into());
+        let (era, inputs) = (Era::Handshake, DeclaredInputs::default());
+        let key = SessionKey { owner, era, inputs, exclusive: true, lane: 0 };
+        let parking = ParkedCalls::new(Duration::from_secs(1), 8, None);
+        let lease = pool.lease(key.clone(), &Arc::default(), None, &parking).await.unwrap();
+        assert!(pool.connection_if_open(&key).is_some());
+        let another = lease.pool_slot.cell.lock_for_filling().await;
+        lease.retire_connection();
+        drop(another);
+        assert!(pool.connection_if_open(&key).is_none());
+    }
+}

@@ -1,0 +1,233 @@
+//! The places of conversations with one server: how many there may be, and which one makes room for another.
+//!
+//! A place belongs to one key as long as it is there. One that has to go is dropped with its conversation and never
+//! given to somebody else.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::upstream::connections::pool::{SessionKey, SessionOwner, UpstreamSlot};
+
+/// The places, by whom they are counted for.
+pub(crate) struct UpstreamSlots {
+    by_owner: HashMap<SessionOwner, HashMap<SessionKey, Arc<UpstreamSlot>>>,
+    max_slots: usize,
+    max_per_owner: usize,
+}
+
+/// Why there is no place for one more conversation: calls run in all that there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PoolFull {
+    /// Of everybody.
+    All(usize),
+    /// Of whoever wants it.
+    PerOwner(usize),
+}
+
+impl UpstreamSlots {
+    /// Room for so many conversations, and for so many of them of one principal.
+    pub(crate) fn new(most: usize, share: usize) -> Self {
+        Self { by_owner: HashMap::new(), max_slots: most, max_per_owner: share }
+    }
+
+    /// The place of this key. If it is new and there is no room, what has rested longest goes: of the same principal
+    /// where its share is used up, so that nobody pushes others out by being many; never the gateway's own.
+    pub(crate) fn get_or_insert(&mut self, key: SessionKey) -> Result<Arc<UpstreamSlot>, PoolFull> {
+        let holder = key.owner.quota_owner();
+        let own = self.by_owner.get(&holder);
+        if let Some(slot) = own.and_then(|own| own.get(&key)) {
+            return Ok(Arc::clone(slot));
+        }
+        if matches!(holder, SessionOwner::Principal(_))
+            && own.is_some_and(|own| own.len() >= self.max_per_owner)
+            && !self.evict_idle(|owner| *owner == holder)
+        {
+            return Err(PoolFull::PerOwner(self.max_per_owner));
+        }
+        let is_others = |owner: &SessionOwner| *owner != SessionOwner::Gateway;
+        if is_others(&holder) && self.count() >= self.max_slots && !self.evict_idle(is_others) {
+            return Err(PoolFull::All(self.max_slots));
+        }
+        let slot = UpstreamSlot::new(Some(key.clone()));
+        self.by_owner.entry(holder).or_default().insert(key, Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// The place of this key, if there is one.
+    pub(crate) fn find(&self, key: &SessionKey) -> Option<Arc<UpstreamSlot>> {
+        self.by_owner.get(&key.owner.quota_owner())?.get(key).map(Arc::clone)
+    }
+
+    /// How many there are, but for the gateway's own, which it always has.
+    fn count(&self) -> usize {
+        let others = self.by_owner.iter().filter(|(holder, _)| **holder != SessionOwner::Gateway);
+        others.map(|(_, slots)| slots.len()).sum()
+    }
+
+    /// Drops the conversation that has rested longest among those of some holders, if one rests.
+    fn evict_idle(&mut self, among: impl Fn(&SessionOwner) -> bool) -> bool {
+        let held = self.by_owner.iter().filter(|(holder, _)| among(holder));
+        let slots = held.flat_map(|(holder, slots)| slots.iter().map(move |slot| (holder, slot)));
+        let resting = slots.filter(|(_, (_, slot))| slot.is_idle());
+        let longest = resting.min_by_key(|(_, (_, slot))| slot.idle_since());
+        let Some((holder, key)) = longest.map(|(holder, (key, _))| (holder.clone(), key.clone()))
+        else {
+            return false;
+        };
+        self.retain(|other| *other == holder, |other, _| *other != key);
+        true
+    }
+
+    /// Forgets the places of these holders that are not to stay.
+    fn retain(
+        &mut self,
+        of: impl Fn(&SessionOwner) -> bool,
+        stays: impl Fn(&SessionKey, &Arc<UpstreamSlot>) -> bool,
+    ) {
+        self.by_owner.retain(|holder, slots| {
+            if of(holder) {
+                slots.retain(|key, slot| stays(key, slot));
+            }
+            !slots.is_empty()
+        });
+    }
+
+    /// Forgets conversations that rest too long, except the gateway's own.
+    pub(crate) fn remove_idle(&mut self, rests_too_long: impl Fn(&UpstreamSlot) -> bool) {
+        let of_others = |holder: &SessionOwner| *holder != SessionOwner::Gateway;
+        self.retain(of_others, |_, slot| !(slot.is_idle() && rests_too_long(slot)));
+    }
+
+    /// Forgets these, whoever has them; tells whether there were any.
+    pub(crate) fn remove_matching(&mut self, is_left: impl Fn(&UpstreamSlot) -> bool) -> bool {
+        let all = |slots: &Self| slots.by_owner.values().map(HashMap::len).sum::<usize>();
+        let before = all(self);
+        self.retain(|_| true, |_, slot| !is_left(slot));
+        all(self) < before
+    }
+
+    /// Takes all of them.
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<UpstreamSlot>> {
+        self.by_owner.drain().flat_map(|(_, slots)| slots.into_values()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+    use std::time::Duration;
+
+    use creole::proto::revision::Era;
+
+    use super::*;
+    use crate::upstream::connections::pool::DeclaredInputs;
+
+    fn principal(name: &str) -> SessionOwner {
+        SessionOwner::Principal(name.into())
+    }
+
+    fn session(principal: &str, name: &str) -> SessionOwner {
+        SessionOwner::ClientSession { principal: principal.into(), name: name.into() }
+    }
+
+    /// One of the conversations that somebody may have: callers choose what they say they can do.
+    fn key(owner: SessionOwner, kind: usize) -> SessionKey {
+        let asks = DeclaredInputs { raw: Some(kind.to_string()), ..DeclaredInputs::default() };
+        SessionKey { owner, era: Era::Handshake, inputs: asks, exclusive: false, lane: 0 }
+    }
+
+    fn has(slots: &UpstreamSlots, owner: SessionOwner, kind: usize) -> bool {
+        let key = key(owner, kind);
+        slots.by_owner.get(&key.owner.quota_owner()).is_some_and(|slots| slots.contains_key(&key))
+    }
+
+    async fn a_moment() {
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_conversation_that_rested_longest_makes_room_and_no_other() {
+        let mut slots = UpstreamSlots::new(3, 3);
+        for name in ["ann", "bob", "cid"] {
+            slots.get_or_insert(key(principal(name), 0)).unwrap();
+            a_moment().await;
+        }
+        // Ann called again meanwhile, so Bob's is the oldest.
+        slots.get_or_insert(key(principal("ann"), 0)).unwrap().touch();
+        slots.get_or_insert(key(principal("dan"), 0)).unwrap();
+        let left = ["ann", "bob", "cid", "dan"].map(|name| has(&slots, principal(name), 0));
+        assert_eq!(left, [true, false, true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn conversations_in_which_calls_run_stay_and_more_are_refused() {
+        let mut slots = UpstreamSlots::new(2, 2);
+        let _running =
+            ["ann", "bob"].map(|name| slots.get_or_insert(key(principal(name), 0)).unwrap());
+        assert_eq!(slots.get_or_insert(key(principal("cid"), 0)).err(), Some(PoolFull::All(2)));
+        assert!(slots.get_or_insert(key(principal("ann"), 0)).is_ok(), "what is there is found");
+        assert_eq!(slots.count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_principal_who_says_something_else_each_time_pushes_only_itself_out() {
+        let mut slots = UpstreamSlots::new(4, 2);
+        slots.get_or_insert(key(principal("ann"), 0)).unwrap();
+        slots.get_or_insert(key(session("bob", "his"), 0)).unwrap();
+        for kind in 0..100 {
+            a_moment().await;
+            slots.get_or_insert(key(principal("mallory"), kind)).unwrap();
+            // Opening sessions instead is no way around it.
+            slots.get_or_insert(key(session("mallory", &kind.to_string()), 0)).unwrap();
+        }
+        assert!(has(&slots, principal("ann"), 0) && has(&slots, session("bob", "his"), 0));
+        assert!(has(&slots, principal("mallory"), 99));
+        assert_eq!(slots.count(), 4);
+        let running =
+            [98, 99].map(|kind| slots.get_or_insert(key(principal("mallory"), kind)).unwrap());
+        assert_eq!(
+            slots.get_or_insert(key(principal("mallory"), 0)).err(),
+            Some(PoolFull::PerOwner(2))
+        );
+        drop(running);
+        assert!(slots.get_or_insert(key(principal("mallory"), 0)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gateways_own_conversation_is_always_there() {
+        let mut slots = UpstreamSlots::new(1, 1);
+        let running = slots.get_or_insert(key(principal("ann"), 0)).unwrap();
+        slots.get_or_insert(key(SessionOwner::Gateway, 0)).unwrap();
+        a_moment().await;
+        assert!(slots.get_or_insert(key(principal("bob"), 0)).is_err());
+        drop(running);
+        slots.get_or_insert(key(principal("bob"), 0)).unwrap();
+        slots.get_or_insert(key(SessionOwner::ListsOnly, 0)).unwrap();
+        slots.remove_idle(|_| true);
+        assert!(has(&slots, SessionOwner::Gateway, 0));
+        assert_eq!(slots.count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_never_passes_from_one_key_to_another() {
+        let mut slots = UpstreamSlots::new(5, 3);
+        let mut seen: Vec<(Weak<UpstreamSlot>, SessionKey)> = Vec::new();
+        for step in 0..500_usize {
+            a_moment().await;
+            let name = ["ann", "bob", "cid", "dan"][step * 7 % 4];
+            let owner = match step % 3 {
+                0 => session(name, "one"),
+                _ => principal(name),
+            };
+            let key = key(owner, step * 5 % 9);
+            let slot = slots.get_or_insert(key.clone()).unwrap();
+            for (place, of) in &seen {
+                let is_same = std::ptr::eq(place.as_ptr(), Arc::as_ptr(&slot));
+                assert!(!is_same || *of == key, "{of:?} became that of {key:?}");
+            }
+            // What is remembered here keeps the memory, so that a new place is not mistaken for an old one.
+            seen.push((Arc::downgrade(&slot), key));
+            assert!(slots.count() <= 5);
+        }
+    }
+}

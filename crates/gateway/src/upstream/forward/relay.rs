@@ -1,0 +1,211 @@
+//! One call passed on, for a caller who can be asked while it waits, or who cannot be asked at all.
+
+use std::collections::HashMap;
+
+use creole::call::Context;
+use creole::client::{CallEvent, CallStep, PendingCall, ServerInputRequest, ServerNotification};
+use creole::proto::client::{InputRequestError, InputRequestKey};
+use creole::proto::model::InputRequest;
+use creole::proto::operation::{Event, Outcome};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::forward::active_calls::{ActiveCalls, OutOfBand, OutOfBandQueue};
+use crate::upstream::forward::declined_input::DeclinedInput;
+use crate::upstream::forward::session_input::{RootsRequestGuard, apply_roots};
+
+/// What happens next to a call.
+enum RelayEvent {
+    Step(CallStep),
+    OutOfBand(OutOfBand),
+    /// One of the questions is answered.
+    InputAnswered,
+    /// A page that was asked to be visited has done its part.
+    UrlElicitationDone(String),
+}
+
+/// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
+/// Dropping the call cancels it.
+pub(crate) async fn relay_call(
+    calling: &mut PendingCall,
+    lease: &mut UpstreamLease,
+    context: &Context,
+) -> Outcome {
+    // Most calls ask nothing and tell nothing: what is needed for that is on the heap.
+    let mut asking: Option<Box<PendingInput>> = None;
+    let mut unmet = DeclinedInput::default();
+    loop {
+        let turn = match &mut asking {
+            None => next_call_event(calling, &mut lease.active_call.out_of_band).await,
+            Some(asking) => {
+                Box::pin(asking.next_event(calling, &mut lease.active_call.out_of_band)).await
+            }
+        };
+        match turn {
+            RelayEvent::Step(CallStep::Event(CallEvent::Event(event)))
+            | RelayEvent::OutOfBand(OutOfBand::Log(event)) => {
+                Box::pin(context.send_event(event)).await;
+            }
+            RelayEvent::Step(CallStep::Event(CallEvent::InputRequested(asked)))
+            | RelayEvent::OutOfBand(OutOfBand::InputRequest(asked)) => {
+                asking.get_or_insert_default().add(asked, context, lease, &mut unmet);
+            }
+            RelayEvent::Step(CallStep::Event(CallEvent::InputNotOffered(question))) => {
+                unmet.record(question)
+            }
+            RelayEvent::Step(CallStep::Event(CallEvent::InputWithdrawn(question))) => {
+                asking.get_or_insert_default().withdraw(question);
+            }
+            RelayEvent::Step(CallStep::Done(outcome)) => {
+                lease.active_call.set_answered();
+                return match lease.active_call.out_of_band.try_recv() {
+                    None => unmet.explain(outcome, context),
+                    Some(aside) => {
+                        Box::pin(finish_call(outcome, aside, unmet, lease, context)).await
+                    }
+                };
+            }
+            RelayEvent::Step(CallStep::Ended(_)) => {
+                return crate::upstream::internal_fault("the call ended without an answer").into();
+            }
+            RelayEvent::InputAnswered => {}
+            RelayEvent::UrlElicitationDone(id) => {
+                Box::pin(context.send_event(Event::ElicitationCompleted(id))).await
+            }
+        }
+    }
+}
+
+/// Answers what a server asks before it is called, by asking the caller.
+pub(crate) async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
+    lease.wait_until_processed().await;
+    let mut was_asked = false;
+    while let Some(aside) = lease.active_call.out_of_band.try_recv() {
+        match aside {
+            OutOfBand::Log(event) => context.send_event(event).await,
+            OutOfBand::InputRequest(asked) => {
+                was_asked = true;
+                let Some(asked) = DeclinedInput::default().decline_unsupported(asked, context)
+                else {
+                    continue;
+                };
+                answer_request(asked, lease.active_call.active_calls(), context).await;
+            }
+        }
+    }
+    if was_asked {
+        apply_roots().await;
+    }
+}
+
+/// Asks the caller, and tells the server the answer.
+fn answer_request(
+    asked: ServerInputRequest,
+    callers: ActiveCalls,
+    context: &Context,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (ServerInputRequest { request: question, responder: reply, .. }, context) =
+        (asked, context.clone());
+    let roots = RootsRequestGuard::of(&question, callers);
+    async move {
+        let answer = context.request_input(question).await;
+        roots.into_iter().for_each(|roots| roots.resolve(&reply));
+        reply.respond(answer.map_err(InputRequestError::declined));
+    }
+}
+
+/// What the call itself says, or else the server aside of it.
+async fn next_call_event(calling: &mut PendingCall, asides: &mut OutOfBandQueue) -> RelayEvent {
+    tokio::select! {
+        biased;
+        step = calling.next() => RelayEvent::Step(step),
+        Some(aside) = asides.recv() => RelayEvent::OutOfBand(aside),
+    }
+}
+
+/// Ends a call of which something was said before the answer, and is told before it.
+async fn finish_call(
+    outcome: Outcome,
+    first: OutOfBand,
+    unmet: DeclinedInput,
+    lease: &mut UpstreamLease,
+    context: &Context,
+) -> Outcome {
+    let mut next = Some(first);
+    while let Some(OutOfBand::Log(event)) = next {
+        context.send_event(event).await;
+        next = lease.active_call.out_of_band.try_recv();
+    }
+    unmet.explain(outcome, context)
+}
+
+/// Questions that the caller is being asked.
+#[derive(Default)]
+struct PendingInput {
+    running: JoinSet<()>,
+    by_key: HashMap<InputRequestKey, AbortHandle>,
+    /// The names of pages that were asked to be visited, and who tells that one has done its part.
+    url_elicitations: Vec<String>,
+    notifications: Option<broadcast::Receiver<ServerNotification>>,
+}
+
+impl PendingInput {
+    /// The same as [`next`], while questions wait for answers.
+    async fn next_event(
+        &mut self,
+        calling: &mut PendingCall,
+        asides: &mut OutOfBandQueue,
+    ) -> RelayEvent {
+        let Self { running, url_elicitations: visits, notifications: notices, .. } = self;
+        tokio::select! {
+            biased;
+            turn = next_call_event(calling, asides) => turn,
+            Some(_) = running.join_next() => RelayEvent::InputAnswered,
+            id = next_completed_elicitation(notices) => match visits.iter().position(|asked| *asked == id) {
+                Some(place) => RelayEvent::UrlElicitationDone(visits.swap_remove(place)),
+                None => RelayEvent::InputAnswered,
+            },
+        }
+    }
+
+    fn add(
+        &mut self,
+        asked: ServerInputRequest,
+        context: &Context,
+        lease: &UpstreamLease,
+        unmet: &mut DeclinedInput,
+    ) {
+        let Some(asked) = unmet.decline_unsupported(asked, context) else { return };
+        if let InputRequest::Url { id, .. } = &asked.request {
+            self.notifications.get_or_insert_with(|| lease.connection.notifications());
+            self.url_elicitations.push(id.clone());
+        }
+        let key = asked.responder.key();
+        let handle =
+            self.running.spawn(answer_request(asked, lease.active_call.active_calls(), context));
+        self.by_key.insert(key, handle);
+    }
+
+    fn withdraw(&mut self, question: InputRequestKey) {
+        if let Some(asking) = self.by_key.remove(&question) {
+            asking.abort();
+        }
+    }
+}
+
+/// The name of the next visit that is over.
+async fn next_completed_elicitation(
+    notices: &mut Option<broadcast::Receiver<ServerNotification>>,
+) -> String {
+    let Some(notices) = notices else { return std::future::pending().await };
+    loop {
+        match notices.recv().await {
+            Ok(ServerNotification::ElicitationComplete(id)) => return id,
+            // What was missed may be missed: it is only told where it is known.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}

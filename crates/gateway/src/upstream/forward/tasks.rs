@@ -1,0 +1,195 @@
+//! Tasks of other servers, followed to their end for callers who know nothing of them.
+
+mod cancel_on_drop;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole::call::Context;
+use creole::input::missing_capability;
+use creole::proto::client::CallRequest;
+use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::model::{
+    ClientCapabilities, KeyedInputRequest, Task, TaskOutcome, TaskPreference, TaskState,
+};
+use creole::proto::operation::{Operation, Outcome, Payload};
+use creole::proto::revision::TaskModel;
+use creole::proto::wire::Raw;
+use tokio::time::sleep;
+
+use cancel_on_drop::CancelOnDrop;
+
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::forward::{relay, upstream_request};
+use crate::upstream::park;
+use crate::upstream::park::request_state::RequestState;
+use crate::upstream::park::{ParkedCalls, PreparedCall};
+
+/// Between two looks at a task, at the least and at the most.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Follows a task of a server to its end.
+pub(crate) struct TaskFollower<'a> {
+    pub(crate) parked_calls: &'a Arc<ParkedCalls>,
+    /// The conversation that the task belongs to.
+    pub(crate) lease: UpstreamLease,
+    pub(crate) context: &'a Context,
+    pub(crate) capabilities: &'a Arc<ClientCapabilities>,
+    /// Whether nobody else finds that conversation, so that the task ends with whoever follows it.
+    pub(crate) ends_with_call: bool,
+}
+
+impl TaskFollower<'_> {
+    /// What comes of a call that the server made a task of: a task here too, where the caller follows tasks.
+    pub(crate) async fn start(self, task: &Task) -> Outcome {
+        let goes_on = self.context.caller().task_preference != TaskPreference::Never
+            && !self.context.is_task();
+        match goes_on && !self.ends_with_call {
+            true => Outcome::Detach(Some(self.request_state(&task.id))),
+            // Answers that the caller came back with were for the call.
+            false => self.run(&task.id).await,
+        }
+    }
+
+    /// Goes on with a task: the answers that the caller came back with are for it.
+    pub(crate) async fn resume(self, id: &str) -> Outcome {
+        if self.context.input_responses().next().is_some()
+            && let Err(fault) = self.send_responses(id).await
+        {
+            return fault.into();
+        }
+        self.run(id).await
+    }
+
+    /// Stays with the task until it is over, or asks; a caller that cancels has it cancelled.
+    async fn run(self, id: &str) -> Outcome {
+        let cancellation = self.task_request(Operation::CancelTask { id: id.to_owned() });
+        let connection = self.lease.connection.clone();
+        let abandon = CancelOnDrop::new(connection, self.context.clone(), cancellation);
+        let outcome = self.poll_until_done(id).await;
+        abandon.disarm();
+        outcome
+    }
+
+    async fn poll_until_done(self, id: &str) -> Outcome {
+        loop {
+            let task = match self.poll_once(id).await {
+                Ok(task) => task,
+                Err(fault) => return fault.into(),
+            };
+            if self.fetches_results(&task) {
+                return self.fetch_result(id).await;
+            }
+            match &task.state {
+                TaskState::Working => {}
+                TaskState::InputRequired(asks) if asks.is_empty() => {}
+                TaskState::InputRequired(asks) => return self.request_input(id, asks.clone()),
+                TaskState::Cancelled => {
+                    let detail = "the server cancelled it";
+                    return Fault::new(FaultKind::TaskCancelled, detail).into();
+                }
+                TaskState::Ended(TaskOutcome::Relayed(result)) => {
+                    return Outcome::Complete(Payload::Relayed(result.clone()));
+                }
+                TaskState::Ended(TaskOutcome::Result(result)) => {
+                    return Outcome::Complete(Payload::Tool(result.clone()));
+                }
+                TaskState::Ended(TaskOutcome::Fault(fault)) => return fault.clone().into(),
+            }
+            sleep(Duration::from_millis(task.poll_ms).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL))
+                .await;
+        }
+    }
+
+    async fn poll_once(&self, id: &str) -> Result<Arc<Task>, Fault> {
+        let id = id.to_owned();
+        match self.send(Operation::GetTask { id }).await {
+            Outcome::Complete(Payload::Task(task)) => Ok(task),
+            Outcome::Fail(fault) => Err(fault),
+            _ => Err(crate::upstream::internal_fault("the server does not know its own task")),
+        }
+    }
+
+    /// Whether what the task came to, or asks, has to be fetched by a request of its own.
+    fn fetches_results(&self, task: &Task) -> bool {
+        let asks_inline =
+            self.lease.connection.greeting().rules.tasks == TaskModel::ClientRequested;
+        asks_inline && !matches!(task.state, TaskState::Working | TaskState::Cancelled)
+    }
+
+    /// What the task's call came to. Questions on the way reach the caller as those of any call do.
+    async fn fetch_result(mut self, id: &str) -> Outcome {
+        let operation = Operation::TaskResult { id: id.to_owned() };
+        let rules = self.lease.connection.greeting().rules;
+        let mut request = upstream_request::upstream_request(
+            operation,
+            self.context,
+            self.capabilities,
+            TaskPreference::Never,
+            rules,
+        );
+        request.options.input_responses = None;
+        if park::needs_parking(self.context, &self.lease, self.capabilities) {
+            let beginning = PreparedCall {
+                request,
+                mirrored_headers: Arc::default(),
+                known_responses: Vec::new(),
+                may_repeat: false,
+            };
+            return self.parked_calls.run(beginning, self.lease, self.context).await;
+        }
+        let mut calling = self.lease.connection.start_call(request);
+        relay::relay_call(&mut calling, &mut self.lease, self.context).await
+    }
+
+    /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::input`], which then
+    /// calls again.
+    fn request_input(&self, id: &str, asks: Vec<KeyedInputRequest>) -> Outcome {
+        let is_missing = |ask: &&KeyedInputRequest| !ask.question.is_allowed_by(self.capabilities);
+        let missing: Vec<_> = asks.iter().filter(is_missing).map(|ask| &ask.question).collect();
+        match missing.is_empty() {
+            true => Outcome::InputRequired {
+                requests: asks,
+                request_state: Some(self.request_state(id)),
+            },
+            false => missing_capability(&missing).into(),
+        }
+    }
+
+    fn request_state(&self, id: &str) -> String {
+        RequestState::Task { id: id.to_owned(), lane: self.lease.lane }.encode()
+    }
+
+    /// Hands over the answers that the caller came back with.
+    async fn send_responses(&self, id: &str) -> Result<(), Fault> {
+        let answers: std::collections::BTreeMap<_, _> = self.context.input_responses().collect();
+        self.update(id, Raw::from_value(&answers)).await
+    }
+
+    async fn update(&self, id: &str, answers: Raw) -> Result<(), Fault> {
+        let id = id.to_owned();
+        match self.send(Operation::UpdateTask { id, responses: answers }).await {
+            Outcome::Fail(fault) => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    async fn send(&self, operation: Operation) -> Outcome {
+        self.lease.connection.call_without_input(self.task_request(operation)).await
+    }
+
+    fn task_request(&self, operation: Operation) -> CallRequest {
+        let tasking = TaskPreference::Allowed;
+        let (context, rules) = (self.context, self.lease.connection.greeting().rules);
+        let mut request = upstream_request::upstream_request(
+            operation,
+            context,
+            self.capabilities,
+            tasking,
+            rules,
+        );
+        request.options.input_responses = None;
+        request
+    }
+}

@@ -1,0 +1,279 @@
+//! Lists as the session of a caller has them: tools come and go during a session, and some servers have tools only for
+//! clients that declare a capability or an extension.
+
+use std::sync::Arc;
+
+use creole::call::Context;
+use creole::client::Connection;
+use creole::proto::client::CallRequest;
+use creole::proto::fault::Fault;
+use creole::proto::model::{ClientCapabilities, Definition, ListKind};
+use creole::proto::operation::Outcome;
+use creole::proto::revision::Era;
+use creole::{SessionList, SessionLists, UnlistedItem};
+use tokio::time::timeout;
+
+use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
+use crate::upstream::forward::{relay, upstream_request};
+use crate::upstream::lists::excluded_items::ExclusionReason;
+use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
+use crate::upstream::lists::{FetchedSessionList, list_fetch};
+use crate::upstream::{Affinity, Upstream};
+
+/// Fetches lists in one session.
+pub(crate) struct ListFetcher<'a> {
+    connection: &'a Connection,
+    /// What the server is told of the caller, where each request says that.
+    capabilities: Option<Arc<ClientCapabilities>>,
+    /// The caller, where it answers what the server asks meanwhile.
+    caller: Option<(&'a mut UpstreamLease, &'a Context)>,
+}
+
+impl<'a> ListFetcher<'a> {
+    /// Fetches lists for the gateway itself.
+    pub(crate) fn for_gateway(connection: &'a Connection) -> Self {
+        Self { connection, capabilities: None, caller: None }
+    }
+
+    pub(crate) async fn send(&mut self, mut request: CallRequest) -> Outcome {
+        if let Some(capabilities) = &self.capabilities {
+            request.options.capabilities = Arc::clone(capabilities);
+        }
+        match &mut self.caller {
+            None => self.connection.call_without_input(request).await,
+            Some((lease, context)) => {
+                let mut calling = self.connection.start_call(request);
+                relay::relay_call(&mut calling, lease, context).await
+            }
+        }
+    }
+}
+
+/// The session that a caller's lists come from.
+pub(crate) struct CallerSession {
+    pub(crate) key: SessionKey,
+    /// What the server is told of the caller there.
+    pub(crate) capabilities: Arc<ClientCapabilities>,
+    /// Whether the server keeps no sessions: each request says what the caller can do.
+    is_stateless: bool,
+}
+
+impl CallerSession {
+    /// Whether the server keeps a session for the caller.
+    pub(crate) fn has_session(&self) -> bool {
+        !self.is_stateless
+    }
+
+    /// Whether only a call of the caller opens the session. A server asks for roots when a session is opened. Who is
+    /// only asked in answers to its calls could not answer otherwise, and the session would do without.
+    pub(crate) fn is_opened_by_calls(&self, context: &Context) -> bool {
+        self.capabilities.roots && context.caller().rules.era == Era::Stateless
+    }
+}
+
+impl Upstream {
+    /// The session that the calls of this caller use, if it is not the gateway's own one. It need not be open.
+    pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
+        let capabilities = upstream_request::caller_capabilities(context);
+        if self.serving_era(context) == Era::Stateless {
+            return self.stateless_session(&capabilities);
+        }
+        let (key, capabilities) = self.caller_session_key(context, &capabilities);
+        let is_own = key.owner != SessionOwner::Gateway;
+        is_own.then_some(CallerSession { key, capabilities, is_stateless: false })
+    }
+
+    /// What a server without sessions lists by, where a caller can do something.
+    fn stateless_session(&self, capabilities: &Arc<ClientCapabilities>) -> Option<CallerSession> {
+        let told = match self.settings.interactive && capabilities.accepts_input_requests() {
+            true => Arc::clone(capabilities),
+            false => upstream_request::extensions_only(capabilities)?,
+        };
+        let (era, asks) = (Era::Stateless, DeclaredInputs::of(&told));
+        let key = SessionKey {
+            owner: SessionOwner::ListsOnly,
+            era,
+            inputs: asks,
+            exclusive: false,
+            lane: 0,
+        };
+        Some(CallerSession { key, capabilities: told, is_stateless: true })
+    }
+
+    /// The session that the lists of this caller come from, if they are not the shared ones. A caller that has not
+    /// called yet sees the shared lists, unless it can do something that the server may have tools for.
+    fn listing_session(&self, context: &Context) -> Option<CallerSession> {
+        let own = self.caller_session(context)?;
+        if own.is_stateless || self.pool.connection_if_open(&own.key).is_some() {
+            return Some(own);
+        }
+        if own.key.inputs == DeclaredInputs::default() {
+            return None;
+        }
+        if own.is_opened_by_calls(context) {
+            let capabilities = Arc::new(ClientCapabilities {
+                raw: None,
+                tasks: false,
+                ..ClientCapabilities::clone(&own.capabilities)
+            });
+            let (era, asks) = (Era::Handshake, DeclaredInputs::of(&capabilities));
+            let key = SessionKey {
+                owner: SessionOwner::ListsOnly,
+                era,
+                inputs: asks,
+                exclusive: true,
+                lane: 0,
+            };
+            return Some(CallerSession { key, capabilities, is_stateless: false });
+        }
+        Some(own)
+    }
+
+    /// Whether this caller sees the shared lists.
+    pub(crate) fn shares_lists(&self, context: &Context) -> bool {
+        self.listing_session(context).is_none()
+    }
+
+    /// Whether the list of this caller's session has to be fetched.
+    pub(crate) fn needs_list_fetch(&self, kind: ListKind, context: &Context) -> bool {
+        let own = self.listing_session(context).filter(|_| self.status_record.declares(kind));
+        own.is_some_and(|own| !self.lists.is_current(kind, &own.key))
+    }
+
+    /// Fetches the list of this caller's session, if that is needed. The caller waits for it; if it cannot be fetched,
+    /// the list before or the shared one is shown.
+    pub(crate) async fn fetch_list_for(self: &Arc<Self>, kind: ListKind, context: &Context) {
+        let Some(own) = self.listing_session(context) else { return };
+        let look = async {
+            let Some(fetched) = self.fetch_session_list(kind, &own, context).await? else {
+                return Ok(());
+            };
+            self.lists
+                .set_session_list(kind, &own.key, fetched, |items| self.visible_list(kind, items));
+            self.index_tools(kind);
+            Ok::<_, Fault>(())
+        };
+        // An old list is better than none; if there is none, a server may have to be started first.
+        let wait = if self.lists.has_session_list(kind, &own.key) {
+            REFRESH_TIMEOUT
+        } else {
+            self.settings.startup_timeout
+        };
+        match timeout(wait, look).await {
+            Ok(Ok(())) => return,
+            Ok(Err(fault)) => _ = self.log_refetch_failure(&fault),
+            Err(_) => {}
+        }
+        self.lists.set_failed(kind, &own.key);
+    }
+
+    /// Fetches a list of a session. Nothing if the server turns out not to speak the era of the session.
+    async fn fetch_session_list(
+        &self,
+        kind: ListKind,
+        own: &CallerSession,
+        context: &Context,
+    ) -> Result<Option<FetchedSessionList>, Fault> {
+        let mut lease = None;
+        let connection = match own.is_stateless {
+            true => self.gateway_connection().await?,
+            false => match self.pool.connection_if_open(&own.key) {
+                Some(connection) => connection,
+                None => match self.lease_caller_session(own, context).await? {
+                    Some(opened) => lease.insert(opened).connection.clone(),
+                    None => return Ok(None),
+                },
+            },
+        };
+        let capabilities = own.is_stateless.then(|| Arc::clone(&own.capabilities));
+        // No call is under way in a session that only lists.
+        let lists_only = own.key.owner == SessionOwner::ListsOnly;
+        let caller = lease.as_mut().filter(|_| !lists_only).map(|lease| (lease, context));
+        let mut asker = ListFetcher { connection: &connection, capabilities, caller };
+        let listed = Box::pin(list_fetch::fetch(&mut asker, kind)).await?;
+        let is_announced = connection.greeting().server_info.capabilities.list_changed
+            && *connection.notifications_available().borrow()
+            && !own.is_stateless;
+        // No session stays that could announce a change: the list is fetched again with the shared one.
+        let is_announced = is_announced || self.is_for_one_call(&own.key);
+        self.excluded_items.extend(self.name(), kind, ExclusionReason::Definition, listed.excluded);
+        let items = self.exclude_invalid_headers(kind, listed.items, &connection);
+        Ok(Some(FetchedSessionList { items, cache: listed.cache, is_announced }))
+    }
+
+    /// Whether a session ends with the call that it was opened for.
+    pub(crate) fn is_for_one_call(&self, key: &SessionKey) -> bool {
+        let is_of_principal = matches!(key.owner, SessionOwner::Principal(_)) && key.exclusive;
+        match self.settings.affinity {
+            Affinity::Request => is_of_principal,
+            // Of a caller that names no session.
+            Affinity::Session => is_of_principal,
+            _ => false,
+        }
+    }
+
+    /// Opens the session of a caller. Nothing if the server turns out not to speak the era of the session.
+    pub(crate) async fn lease_caller_session(
+        &self,
+        own: &CallerSession,
+        context: &Context,
+    ) -> Result<Option<UpstreamLease>, Fault> {
+        let (key, capabilities) = (own.key.clone(), &own.capabilities);
+        let mut lease = match own.key.owner {
+            SessionOwner::ListsOnly => {
+                Box::pin(self.pool.lease_for_task(key, capabilities, None)).await?
+            }
+            _ => {
+                let conversation = context.session_name().cloned();
+                let lease = self.pool.lease(key, capabilities, conversation, &self.parked_calls);
+                Box::pin(lease).await?
+            }
+        };
+        if lease.connection.greeting().rules.era != own.key.era {
+            self.connector.note_missing_era(own.key.era);
+            lease.retire_connection();
+            return Ok(None);
+        }
+        if self.affinity(context) == Affinity::Request {
+            lease.retire_connection();
+        }
+        Box::pin(self.prepare_session(&mut lease, context)).await;
+        self.resubscribe_in_new(&lease).await;
+        Ok(Some(lease))
+    }
+
+    /// A session list as callers see it.
+    fn visible_list(&self, kind: ListKind, items: &[Arc<Definition>]) -> SessionList {
+        let chain = &self.settings.chain;
+        let shaped =
+            items.iter().filter_map(|item| chain.rewrite_definition(kind, Arc::clone(item)));
+        let shaped: Vec<_> = shaped.collect();
+        // Before anybody sees them.
+        chain.save_definitions();
+        let named = shaped
+            .into_iter()
+            .filter_map(|item| list_fetch::named_definition(kind, &item, &self.settings.naming));
+        named.collect()
+    }
+}
+
+impl SessionLists for Upstream {
+    fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList> {
+        self.lists.session_list(kind, &self.listing_session(context)?.key)
+    }
+
+    fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem> {
+        if !self.status_record.declares(kind) {
+            return None;
+        }
+        let there = self.settings.naming.upstream_name(name)?;
+        // What is kept out of lists is not called either.
+        let is_left_out =
+            self.excluded_items.contains(kind, there) || self.excluded_items.contains(kind, name);
+        let list = self.list(kind, context);
+        let is_listed = list.is_some_and(|list| list.iter().any(|item| item.name() == name));
+        let may_pass = is_listed || self.settings.chain.admits_unlisted(kind, there);
+        let is_refused = is_left_out || !may_pass;
+        Some(UnlistedItem { name: there.to_owned(), is_listed, is_refused })
+    }
+}

@@ -1,0 +1,132 @@
+//! What is left out of a server's lists is said when that begins, and not each time that they are fetched.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use creole::proto::model::{ExcludedItem, ListKind};
+
+/// How many items of one list are remembered for one kind of reason; of further ones only the number is.
+const MAX_REMEMBERED: usize = 100;
+
+/// For what kind of reason something is left out; each is found at another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ExclusionReason {
+    /// Its definition breaks the rules of its kind.
+    Definition,
+    /// It cannot be named, or somebody else has the name.
+    Name,
+    /// Its schema wants headers that cannot be sent.
+    Headers,
+}
+
+/// What was said to be left out.
+#[derive(Debug, Default)]
+pub(crate) struct ExcludedItems(Mutex<BTreeMap<(ListKind, ExclusionReason), Vec<ExcludedItem>>>);
+
+impl ExcludedItems {
+    /// Takes all that is left out of a list now, and says what was not left out the last time.
+    pub(crate) fn replace(
+        &self,
+        upstream: &str,
+        kind: ListKind,
+        reason: ExclusionReason,
+        now: Vec<ExcludedItem>,
+    ) {
+        log_excluded(upstream, kind, self.newly_excluded(kind, reason, now));
+    }
+
+    /// Takes what is left out of a list for some clients, besides what is left out for the others.
+    pub(crate) fn extend(
+        &self,
+        upstream: &str,
+        kind: ListKind,
+        reason: ExclusionReason,
+        more: Vec<ExcludedItem>,
+    ) {
+        let mut now = self.lock().get(&(kind, reason)).cloned().unwrap_or_default();
+        now.extend(more.into_iter().filter(|item| !now.contains(item)).collect::<Vec<_>>());
+        self.replace(upstream, kind, reason, now);
+    }
+
+    /// Whether an item of this name is left out.
+    pub(crate) fn contains(&self, kind: ListKind, name: &str) -> bool {
+        let said = self.lock();
+        let mut items = said.iter().filter(|((of, _), _)| *of == kind).flat_map(|(_, items)| items);
+        items.any(|item| item.name == name)
+    }
+
+    /// All that is left out now, and of which list.
+    pub(crate) fn all(&self) -> Vec<(ListKind, ExcludedItem)> {
+        let said = self.lock();
+        let each =
+            said.iter().flat_map(|((kind, _), items)| items.iter().map(|it| (*kind, it.clone())));
+        each.collect()
+    }
+
+    fn newly_excluded(
+        &self,
+        kind: ListKind,
+        reason: ExclusionReason,
+        now: Vec<ExcludedItem>,
+    ) -> Vec<ExcludedItem> {
+        let now = bounded_items(now);
+        let before = self.lock().insert((kind, reason), now.clone()).unwrap_or_default();
+        now.into_iter().filter(|item| !before.contains(item)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(ListKind, ExclusionReason), Vec<ExcludedItem>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bounded_items(mut items: Vec<ExcludedItem>) -> Vec<ExcludedItem> {
+    if items.len() > MAX_REMEMBERED {
+        let further = items.len() - MAX_REMEMBERED;
+        items.truncate(MAX_REMEMBERED);
+        let reason = "further items of this list are left out as well".to_owned();
+        items.push(ExcludedItem { name: format!("{further} more"), reason });
+    }
+    items
+}
+
+fn log_excluded(upstream: &str, kind: ListKind, items: Vec<ExcludedItem>) {
+    for ExcludedItem { name, reason } in items {
+        let list = kind.member();
+        tracing::warn!(target: "creole", upstream, list, item = name, why = reason, "left out");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(names: &[&str]) -> Vec<ExcludedItem> {
+        let item = |name: &&str| ExcludedItem { name: (*name).into(), reason: "bad".into() };
+        names.iter().map(item).collect()
+    }
+
+    #[test]
+    fn what_is_left_out_is_said_once_until_it_is_back() {
+        let left_out = ExcludedItems::default();
+        let news =
+            |kind, now: &[&str]| left_out.newly_excluded(kind, ExclusionReason::Name, items(now));
+        assert_eq!(news(ListKind::Tools, &["a", "b"]), items(&["a", "b"]));
+        assert_eq!(news(ListKind::Tools, &["b", "c", "a"]), items(&["c"]));
+        assert_eq!(news(ListKind::Prompts, &["a"]), items(&["a"]));
+        assert!(news(ListKind::Tools, &["c"]).is_empty());
+        assert_eq!(news(ListKind::Tools, &["a", "c"]), items(&["a"]));
+        left_out.extend("up", ListKind::Tools, ExclusionReason::Name, items(&["c", "d"]));
+        let names: Vec<_> = left_out.all().into_iter().map(|(_, item)| item.name).collect();
+        assert_eq!(names, ["a", "c", "d", "a"]);
+    }
+
+    #[test]
+    fn a_list_of_bad_items_is_remembered_within_a_limit() {
+        let left_out = ExcludedItems::default();
+        let many: Vec<_> = (0..5000).map(|number| number.to_string()).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        left_out.replace("up", ListKind::Tools, ExclusionReason::Definition, items(&many));
+        let all = left_out.all();
+        assert_eq!((all.len(), &*all[MAX_REMEMBERED].1.name), (MAX_REMEMBERED + 1, "4900 more"));
+    }
+}

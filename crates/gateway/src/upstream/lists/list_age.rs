@@ -1,0 +1,132 @@
+//! How old lists are, and whether they still are what they were.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use creole::proto::model::{CacheHints, Definition, ListKind};
+use creole::proto::revision::{Era, Revision};
+use tokio::time::Instant;
+
+/// A list is never fetched more often than this because of its age.
+pub(crate) const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a list is shown as it is after it could not be fetched again: whoever asks for a list of a server that
+/// hangs would wait for it in vain each time.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is known of each list.
+#[derive(Default)]
+pub(crate) struct ListAges(Mutex<HashMap<&'static str, ListAge>>);
+
+struct ListAge {
+    fetched_at: Instant,
+    /// How long it may be kept, as the server says.
+    ttl: Duration,
+    digest: u64,
+    /// When it is fetched again, if it could not be.
+    retry_at: Option<Instant>,
+}
+
+impl ListAge {
+    fn is_stale(&self) -> bool {
+        let is_rested = self.retry_at.is_none_or(|again| again <= Instant::now());
+        is_rested && self.fetched_at.elapsed() >= self.ttl.max(MIN_FETCH_INTERVAL)
+    }
+}
+
+impl ListAges {
+    /// Notes that a list was fetched; tells whether it is another than before.
+    pub(crate) fn record_fetch(
+        &self,
+        kind: ListKind,
+        items: &[Arc<Definition>],
+        cache: CacheHints,
+    ) -> bool {
+        let digest = digest(items);
+        let life = Duration::from_millis(cache.ttl_ms);
+        let known = ListAge { fetched_at: Instant::now(), ttl: life, digest, retry_at: None };
+        let before = self.lock().insert(kind.member(), known);
+        before.is_none_or(|before| before.digest != digest)
+    }
+
+    /// Notes that a list could not be fetched again.
+    pub(crate) fn record_failure(&self, kind: ListKind) {
+        if let Some(known) = self.lock().get_mut(kind.member()) {
+            known.retry_at = Some(Instant::now() + RETRY_PAUSE);
+        }
+    }
+
+    /// Whether a list is older than its server said it may become.
+    pub(crate) fn is_stale(&self, kind: ListKind) -> bool {
+        self.lock().get(kind.member()).is_some_and(ListAge::is_stale)
+    }
+
+    /// How long a list may be kept from now on, if the server has it. One of whose changes the server tells is as good
+    /// as new.
+    pub(crate) fn remaining_ttl(&self, kind: ListKind, is_told: bool) -> Option<Duration> {
+        let all = self.lock();
+        let known = all.get(kind.member())?;
+        let age = if is_told { Duration::ZERO } else { known.fetched_at.elapsed() };
+        Some(known.ttl.saturating_sub(age))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, ListAge>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What tells a list from another one.
+pub(crate) fn digest(items: &[Arc<Definition>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let rules = Revision::newest(Era::Stateless).rules();
+    items.iter().for_each(|item| item.text(rules).hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_stale_when_its_time_is_over_and_not_before_a_second() {
+        let fresh = ListAges::default();
+        assert!(!fresh.is_stale(ListKind::Tools), "one that never came has no age");
+        for (ttl_ms, seconds) in [(0, 1), (5000, 5)] {
+            fresh.record_fetch(ListKind::Tools, &[], CacheHints { ttl_ms, public: false });
+            tokio::time::advance(Duration::from_secs(seconds) - Duration::from_millis(1)).await;
+            assert!(!fresh.is_stale(ListKind::Tools));
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert!(fresh.is_stale(ListKind::Tools));
+            assert!(!fresh.is_stale(ListKind::Prompts));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_could_not_be_fetched_rests_until_it_is_tried_again() {
+        let (fresh, cache) = (ListAges::default(), CacheHints { ttl_ms: 0, public: false });
+        fresh.record_fetch(ListKind::Tools, &[], cache);
+        tokio::time::advance(MIN_FETCH_INTERVAL).await;
+        fresh.record_failure(ListKind::Tools);
+        assert!(!fresh.is_stale(ListKind::Tools));
+        tokio::time::advance(RETRY_PAUSE).await;
+        assert!(fresh.is_stale(ListKind::Tools));
+        fresh.record_failure(ListKind::Tools);
+        fresh.record_fetch(ListKind::Tools, &[], cache);
+        tokio::time::advance(MIN_FETCH_INTERVAL).await;
+        assert!(fresh.is_stale(ListKind::Tools), "it came after all");
+    }
+
+    #[test]
+    fn a_list_that_was_fetched_again_is_another_only_if_it_is() {
+        let definition =
+            |text: &str| Definition::from_upstream(ListKind::Tools, text, None).map(Arc::new);
+        let one = definition(r#"{"name":"a","inputSchema":{"type":"object"}}"#).unwrap();
+        let other = definition(r#"{"name":"b","inputSchema":{"type":"object"}}"#).unwrap();
+        let (fresh, cache) = (ListAges::default(), CacheHints { ttl_ms: 0, public: false });
+        assert!(fresh.record_fetch(ListKind::Tools, &[Arc::clone(&one)], cache));
+        assert!(!fresh.record_fetch(ListKind::Tools, &[Arc::clone(&one)], cache));
+        assert!(fresh.record_fetch(ListKind::Tools, &[one, other], cache));
+    }
+}

@@ -1,0 +1,218 @@
+//! Takes what a server tells, and knows when that cannot be heard.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use creole::Recipients;
+use creole::client::{Connection, ServerNotification};
+use creole::proto::model::ListKind;
+use creole::proto::operation::Change;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::upstream::Upstream;
+use crate::upstream::connections::affinity::has_no_connection;
+use crate::upstream::connections::pool::{SessionChange, SessionOwner};
+use crate::upstream::lists::list_fetch::LISTS;
+use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
+
+/// How often the layers are asked whether they let something else be listed.
+const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What a server tells from some moment on.
+pub(crate) struct NotificationSources {
+    notifications: broadcast::Receiver<ServerNotification>,
+    /// Whether it can be heard.
+    available: watch::Receiver<bool>,
+}
+
+impl NotificationSources {
+    /// What the server tells from now on, and whether that can be heard now.
+    pub(crate) fn of(connection: &Connection) -> (Self, bool) {
+        let mut hearing = connection.notifications_available();
+        let is_heard = *hearing.borrow_and_update();
+        (Self { notifications: connection.notifications(), available: hearing }, is_heard)
+    }
+}
+
+/// Takes what the server tells until the conversation is over.
+pub(crate) async fn follow_notifications(
+    upstream: &Weak<Upstream>,
+    connection: Connection,
+    ears: NotificationSources,
+) {
+    let NotificationSources { notifications: mut notices, available: mut hearing } = ears;
+    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
+    let Some(mut lost) = upstream.upgrade().map(|it| it.subscriptions.stream_losses()) else {
+        return;
+    };
+    let Some(mut changed) = upstream.upgrade().map(|it| it.era_changed.subscribe()) else { return };
+    // When what was missed is caught up with: not at once, in case it is missed again right away.
+    let mut due = None;
+    loop {
+        let notice = tokio::select! {
+            notice = notices.recv() => notice,
+            changed = elsewhere.recv() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.on_session_change(&connection, changed).await;
+                continue;
+            }
+            _ = lost.changed() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.reopen_notifications(&connection).await;
+                continue;
+            }
+            Ok(()) = hearing.changed() => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                let is_heard = *hearing.borrow_and_update();
+                due = is_heard.then(|| Instant::now() + RECONNECT_PAUSE);
+                // From now on somebody has to ask; and what was told since the last time was missed.
+                upstream.set_announces_changes(&connection, false);
+                continue;
+            }
+            () = sleep_until_due(due) => {
+                due = None;
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.refetch_all_lists(&connection).await;
+                upstream.set_announces_changes(&connection, *hearing.borrow());
+                continue;
+            }
+            () = sleep_until_due(next_retry(upstream)) => {
+                let Some(upstream) = upstream.upgrade() else { return };
+                upstream.retry_failed_lists(&connection).await;
+                continue;
+            }
+            // It is of another era now, and everything is asked anew.
+            Ok(()) = changed.changed() => return,
+            () = chain_changed(upstream) => Ok(ServerNotification::Changed(Change::List(ListKind::Tools))),
+            closed = connection.wait_closed() => {
+                if let Some(upstream) = upstream.upgrade() {
+                    upstream.record_connection_lost(&closed.fault, closed.session_lost);
+                }
+                return;
+            }
+        };
+        let Some(upstream) = upstream.upgrade() else { return };
+        match notice {
+            Ok(ServerNotification::Changed(Change::List(kind))) => {
+                upstream.refetch_list(&connection, kind, true).await;
+            }
+            Ok(ServerNotification::Changed(change @ Change::Resource(_))) => {
+                upstream.announce(change)
+            }
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => {
+                upstream.refetch_all_lists(&connection).await;
+                upstream.announce_all_changes();
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// The clients that are told of what a server announces in a session.
+pub(crate) fn recipients_of(owner: &SessionOwner) -> Recipients {
+    match owner {
+        SessionOwner::Gateway | SessionOwner::ListsOnly => Recipients::All,
+        SessionOwner::Principal(principal) => Recipients::Principal(Arc::clone(principal)),
+        // Its callers say with each request who they are. They listen in another request than they call in.
+        SessionOwner::ClientSession { principal, name } if has_no_connection(name) => {
+            Recipients::Principal(Arc::clone(principal))
+        }
+        SessionOwner::ClientSession { name, .. } => Recipients::Session(Arc::clone(name)),
+    }
+}
+
+async fn sleep_until_due(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When a list that could not be fetched is to be fetched again.
+fn next_retry(upstream: &Weak<Upstream>) -> Option<Instant> {
+    upstream.upgrade()?.list_failures.next_retry()
+}
+
+/// Resolves when a layer lets something else be listed, such as a tool that was approved.
+async fn chain_changed(upstream: &Weak<Upstream>) {
+    loop {
+        sleep(CHAIN_CHECK_INTERVAL).await;
+        let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
+            return std::future::pending().await;
+        };
+        let asked = tokio::task::spawn_blocking(move || chain.definitions_changed());
+        if asked.await.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+impl Upstream {
+    /// Notes whether the server tells of changes of its lists, which it only does if it says so.
+    pub(crate) fn set_announces_changes(&self, connection: &Connection, is_heard: bool) {
+        let tells = connection.greeting().server_info.capabilities.list_changed;
+        self.announces_changes.store(tells && is_heard, Ordering::Release);
+    }
+
+    /// Asks a server of the stateless era once more to tell, after it ended the stream of what it tells.
+    async fn reopen_notifications(self: &Arc<Self>, connection: &Connection) {
+        self.set_announces_changes(connection, false);
+        sleep(RECONNECT_PAUSE).await;
+        let is_heard = self.subscriptions.restore(connection).await;
+        self.refetch_all_lists(connection).await;
+        self.set_announces_changes(connection, is_heard);
+        self.announce_all_changes();
+    }
+
+    /// Takes what a server announced in a caller's session. It concerns the callers of that session alone; lists that
+    /// changed there may have changed for all.
+    async fn on_session_change(
+        self: &Arc<Self>,
+        connection: &Connection,
+        changed: Result<SessionChange, RecvError>,
+    ) {
+        match changed {
+            Ok(SessionChange { key, change: Some(change) }) => {
+                if let Change::List(kind) = &change {
+                    self.lists.set_stale(*kind, &key);
+                }
+                let list = match &change {
+                    Change::List(kind) => Some(*kind),
+                    _ => None,
+                };
+                self.announce_to(recipients_of(&key.owner), change);
+                if let Some(kind) = list {
+                    self.refetch_list(connection, kind, false).await;
+                }
+            }
+            // A session for one call ends with it.
+            Ok(SessionChange { key, change: None }) if self.is_for_one_call(&key) => {}
+            Ok(SessionChange { key, change: None }) => {
+                for kind in self.lists.end_session(&key) {
+                    self.announce_to(recipients_of(&key.owner), Change::List(kind));
+                }
+            }
+            Err(RecvError::Lagged(_)) => {
+                self.lists.forget_all();
+                self.announce_all_changes();
+            }
+            Err(RecvError::Closed) => {}
+        }
+    }
+
+    /// Fetches all lists again, because changes may have been missed.
+    async fn refetch_all_lists(self: &Arc<Self>, connection: &Connection) {
+        for (kind, is_offered) in LISTS {
+            // Templates come with resources.
+            if is_offered(&connection.greeting().server_info.capabilities)
+                && kind != ListKind::Templates
+            {
+                self.refetch_list(connection, kind, false).await;
+            }
+        }
+    }
+}

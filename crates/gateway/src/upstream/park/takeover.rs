@@ -1,0 +1,61 @@
+//! Going on with a call of a process that is gone, where the server lets its stream be taken up again: the answers are
+//! posted in the session of the other process, and what follows is read from where that one left off. The call is not
+//! made again.
+
+use std::sync::Arc;
+
+use creole::call::Call;
+use creole::client::Address;
+use creole::client::transport::http::ResumedServer;
+use creole::proto::model::TaskPreference;
+use creole::proto::operation::Outcome;
+use creole::proto::revision::Revision;
+
+use crate::upstream::Upstream;
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::forward::active_calls::ActiveCalls;
+use crate::upstream::forward::{finish_outcome, upstream_request};
+use crate::upstream::park::PreparedCall;
+use crate::upstream::park::request_state::ParkedState;
+
+impl Upstream {
+    /// What comes of a call whose process is gone; nothing if it cannot be gone on with.
+    pub(crate) async fn take_over(&self, parked: &ParkedState, call: &Call) -> Option<Outcome> {
+        let Address::Http(target) = &self.settings.address else { return None };
+        let context = &call.context;
+        let trace = self.parked_calls.claim_checkpoint(parked, context.principal()).await?;
+        let rules = Revision::from_name(&trace.version)?.rules();
+        let resumed = ResumedServer::new(
+            target.clone(),
+            rules,
+            trace.resume_point(),
+            trace.request_messages(),
+        );
+        let capabilities = upstream_request::caller_capabilities(context);
+        let callers = ActiveCalls::default();
+        // Joined first: it asks as soon as it goes on.
+        let joined = callers.add_call(context.session_name().cloned());
+        let offer = callers.client_offer(&capabilities);
+        let opened = self.connector.resume_session(resumed, rules, trace.number, &offer).await;
+        let connection = opened.ok()?;
+        let lease = UpstreamLease::unpooled(connection.clone(), joined);
+        let operation = call.operation.clone();
+        let request = upstream_request::upstream_request(
+            operation,
+            context,
+            &capabilities,
+            TaskPreference::Never,
+            rules,
+        );
+        let answered = trace.caller_responses(context);
+        let may_repeat = self.may_repeat(&call.operation);
+        let beginning = PreparedCall {
+            request,
+            mirrored_headers: Arc::default(),
+            known_responses: answered,
+            may_repeat,
+        };
+        let outcome = self.parked_calls.run(beginning, lease, context).await;
+        Some(finish_outcome(outcome, call, &connection))
+    }
+}

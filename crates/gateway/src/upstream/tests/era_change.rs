@@ -1,0 +1,185 @@
+//! A server behind one address that becomes one of another era while it is used.
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use creole::client::transport::http::HttpAddress;
+use creole::proto::operation::Payload;
+use creole::{Server, Service};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::chain::testing::call;
+use crate::upstream::*;
+
+/// What is there at the moment, and what it carried out.
+#[derive(Default)]
+struct Place {
+    is_modern: Mutex<bool>,
+    /// Whether the newer one takes no call.
+    refuses: bool,
+    /// How often somebody asked how to speak to it.
+    probes: Mutex<usize>,
+    carried_out: Mutex<Vec<&'static str>>,
+}
+
+/// What both eras have.
+fn common(method: &str, era: &'static str, place: &Place) -> Option<Value> {
+    match method {
+        "tools/list" => Some(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
+        "tools/call" => {
+            place.carried_out.lock().unwrap().push(era);
+            Some(json!({"content": [{"type": "text", "text": era}]}))
+        }
+        _ => None,
+    }
+}
+
+/// The status and body that a server of the newest revision answers with.
+fn modern(request: &Value, place: &Place) -> (&'static str, Value) {
+    let method = request["method"].as_str().unwrap_or_default();
+    let key = "io.modelcontextprotocol/protocolVersion";
+    if request["params"]["_meta"].get(key).is_none() {
+        let error = json!({"code": -32602, "message": format!("`{key}` is missing")});
+        return ("400 Bad Request", json!({"error": error}));
+    }
+    let discovered = json!({
+        "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 60_000, "cacheScope": "private",
+    });
+    if method == "server/discover" {
+        *place.probes.lock().unwrap() += 1;
+    }
+    if method == "tools/call" && place.refuses {
+        return ("400 Bad Request", json!({"error": {"code": -32600, "message": "Not like this"}}));
+    }
+    let known = common(method, "modern", place);
+    match known.or_else(|| (method == "server/discover").then_some(discovered)) {
+        Some(mut result) => {
+            result["resultType"] = json!("complete");
+            ("200 OK", json!({"result": result}))
+        }
+        None => {
+            ("404 Not Found", json!({"error": {"code": -32601, "message": "Method not found"}}))
+        }
+    }
+}
+
+/// The same for one of a revision that begins with a handshake, in the words of a common library.
+fn legacy(request: &Value, head: &str, place: &Place) -> (&'static str, Value) {
+    let method = request["method"].as_str().unwrap_or_default();
+    if method == "initialize" {
+        let info = json!({"name": "old", "version": "1"});
+        let result = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info});
+        return ("200 OK", json!({"result": result}));
+    }
+    if !head.to_ascii_lowercase().contains("mcp-session-id: s1") {
+        let error = json!({"code": -32000, "message": "Bad Request: Server not initialized"});
+        return ("400 Bad Request", json!({"id": null, "error": error}));
+    }
+    match common(method, "legacy", place) {
+        Some(result) => ("200 OK", json!({"result": result})),
+        None if request.get("id").is_none() => ("202 Accepted", Value::Null),
+        None => ("200 OK", json!({"error": {"code": -32601, "message": "Method not found"}})),
+    }
+}
+
+async fn answer(mut stream: TcpStream, place: Arc<Place>) -> Option<()> {
+    let mut bytes = Vec::new();
+    let (head, body) = loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let lower = head.to_ascii_lowercase();
+        let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |text| text.parse().unwrap()) {
+            break (head.to_owned(), body.to_owned());
+        }
+    };
+    let request: Value = serde_json::from_str(&body).unwrap_or_default();
+    let is_modern = *place.is_modern.lock().unwrap();
+    let (status, said) = match (head.starts_with("POST"), is_modern) {
+        (false, _) => ("405 Method Not Allowed", Value::Null),
+        (true, true) => modern(&request, &place),
+        (true, false) => legacy(&request, &head, &place),
+    };
+    let mut body = String::new();
+    if let Value::Object(mut said) = said {
+        said.insert("jsonrpc".to_owned(), json!("2.0"));
+        said.entry("id").or_insert_with(|| request["id"].clone());
+        body = Value::Object(said).to_string();
+    }
+    let session = if is_modern { "" } else { "Mcp-Session-Id: s1\r\n" };
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: application/json\r\n{session}Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(answer.as_bytes()).await.ok()
+}
+
+async fn serve(place: Arc<Place>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, Arc::clone(&place)));
+        }
+    });
+    address
+}
+
+async fn said(service: &Service) -> String {
+    match call(service, "ann", "t", "{}").await {
+        Outcome::Complete(Payload::Relayed(relayed)) => relayed.result().as_str().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn gateway(place: &Arc<Place>) -> (Service, Arc<Upstream>) {
+    let address = serve(Arc::clone(place)).await;
+    let target = HttpAddress::new("changing", &format!("http://{address}/mcp")).unwrap();
+    let service = Server::new("gateway").start();
+    let upstream =
+        Upstream::start(UpstreamSettings::new(Address::Http(target)), &service.registry(), true);
+    upstream.wait_until_tried().await;
+    (service, upstream)
+}
+
+/// A gateway before a server that is first of one era and then of the other.
+async fn assert_follows(is_modern: bool, eras: [&'static str; 2]) {
+    let place = Arc::new(Place { is_modern: Mutex::new(is_modern), ..Place::default() });
+    let (service, _upstream) = gateway(&place).await;
+    assert!(said(&service).await.contains(eras[0]));
+    *place.is_modern.lock().unwrap() = !is_modern;
+    for _ in 0..2 {
+        assert!(said(&service).await.contains(eras[1]));
+    }
+    assert_eq!(*place.carried_out.lock().unwrap(), [eras[0], eras[1], eras[1]]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_rolled_back_to_an_older_era_goes_on_being_called() {
+    assert_follows(true, ["modern", "legacy"]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_learns_the_newer_era_goes_on_being_called() {
+    assert_follows(false, ["legacy", "modern"]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_calls_and_is_what_it_was_is_not_asked_each_time() {
+    let is_modern = Mutex::new(true);
+    let place = Arc::new(Place { is_modern, refuses: true, ..Place::default() });
+    let (service, _upstream) = gateway(&place).await;
+    let before = *place.probes.lock().unwrap();
+    for _ in 0..3 {
+        let refused = call(&service, "ann", "t", "{}").await;
+        let Outcome::Fail(fault) = refused else { panic!("{refused:?}") };
+        assert!(fault.detail.contains("Not like this"), "{}", fault.detail);
+    }
+    assert_eq!(*place.probes.lock().unwrap(), before + 1);
+    assert!(place.carried_out.lock().unwrap().is_empty());
+}

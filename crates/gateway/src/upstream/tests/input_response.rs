@@ -1,0 +1,92 @@
+//! Answers that are none: a call that waits goes on waiting for the right ones.
+
+use creole::call::Origin;
+use creole::process::Program;
+use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
+use creole::proto::revision::Revision;
+use creole::proto::server::{Call as Started, CallKey};
+use creole::stream::MemoryConnection;
+use creole::{Server, Service};
+use serde_json::{Value, json};
+
+use crate::chain::testing::{SilentChannel, plain_caller};
+use crate::upstream::*;
+
+/// A server that asks for a name in the middle of its tool and says what it was told.
+async fn serve(mut client: MemoryConnection) {
+    let (mut rest, mut asked) = (Vec::new(), Value::Null);
+    while let Some(bytes) = client.receive().await {
+        rest.extend_from_slice(&bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let message: Value = serde_json::from_slice(&line).unwrap();
+            let answer = |id: &Value, result| json!({"jsonrpc": "2.0", "id": id, "result": result});
+            let said = match message["method"].as_str() {
+                Some("tools/call") => {
+                    asked = message["id"].clone();
+                    let params = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
+                    json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+                }
+                Some("initialize") => answer(
+                    &message["id"],
+                    json!({
+                        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "asking", "version": "1"},
+                    }),
+                ),
+                Some("tools/list") => {
+                    let tool = json!({"name": "ask", "inputSchema": {"type": "object"}});
+                    answer(&message["id"], json!({"tools": [tool]}))
+                }
+                Some(_) => continue,
+                None => {
+                    let text = message["result"].to_string();
+                    answer(&asked, json!({"content": [{"type": "text", "text": text}]}))
+                }
+            };
+            if client.send(format!("{said}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
+    let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
+    let caller =
+        Caller { capabilities: Arc::new(capabilities), input_responses: reentry, ..plain_caller() };
+    let operation = Operation::CallTool { name: "ask".to_owned(), arguments: None };
+    let started = Started { key: CallKey(1), operation, caller };
+    service.start_call(started, Arc::new(SilentChannel), Origin::sessionless("ann".into())).0.await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
+    connector::in_process::register("asking", serve);
+    let service = Server::new("gateway").start();
+    let mut settings = UpstreamSettings::new(Address::Child(Program::new("asking", "none")));
+    settings.revisions =
+        RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
+    let upstream = Upstream::start(settings, &service.registry(), true);
+    upstream.wait_until_tried().await;
+    let Outcome::InputRequired { requests: asks, request_state: state } =
+        call(&service, None).await
+    else {
+        panic!("nothing is asked")
+    };
+    let again = |answer: Value| {
+        let answers = Some(Raw::from_value(&json!({asks[0].key.clone(): answer})));
+        call(&service, Some(InputResponses { responses: answers, request_state: state.clone() }))
+    };
+    for wrong in
+        [json!({"action": "maybe"}), json!({"action": "accept", "content": [1]}), json!({})]
+    {
+        let refused = again(wrong.clone()).await;
+        let Outcome::Fail(fault) = refused else { panic!("{wrong}: {refused:?}") };
+        assert_eq!(fault.kind, FaultKind::InvalidParams, "{wrong}: {}", fault.detail);
+        assert_eq!(upstream.parked_calls.usage().0, 1, "the call waits on");
+    }
+    let answered = again(json!({"action": "accept", "content": {"name": "Ann"}})).await;
+    let Outcome::Complete(Payload::Relayed(relayed)) = answered else { panic!("{answered:?}") };
+    assert!(relayed.result().as_str().contains("Ann"), "{}", relayed.result().as_str());
+}

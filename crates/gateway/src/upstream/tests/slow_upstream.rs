@@ -1,0 +1,309 @@
+//! Servers that are slow, silent or dead beside one that lives. They are in this process, and the clock is moved by
+//! hand.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use creole::process::Program;
+use creole::proto::model::{CacheHints, ListKind};
+use creole::proto::operation::{Operation, Payload};
+use creole::proto::revision::{Era, Revision};
+use creole::stream::MemoryConnection;
+use creole::{Server, Service, Tool};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::chain::testing::{ask, call, listed_names};
+use crate::federation::{Federation, LIST_WAIT};
+use crate::upstream::*;
+
+/// Answers each message of a client, but for those that this says nothing to.
+async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Value>) {
+    let mut rest = Vec::new();
+    while let Some(bytes) = client.receive().await {
+        rest.extend_from_slice(&bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let message: Value = serde_json::from_slice(&line).unwrap();
+            let answer = message["method"].as_str().and_then(&answers);
+            let Some(result) = answer else { continue };
+            let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            if client.send(format!("{text}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a server with one tool answers.
+fn usual(method: &str) -> Option<Value> {
+    match method {
+        "initialize" => Some(json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "neighbour", "version": "1"},
+        })),
+        "tools/list" => {
+            Some(json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}))
+        }
+        "tools/call" => Some(json!({"content": [{"type": "text", "text": "worked"}]})),
+        "ping" => Some(json!({})),
+        _ => None,
+    }
+}
+
+async fn living(client: MemoryConnection) {
+    serve(client, usual).await;
+}
+
+async fn silent(client: MemoryConnection) {
+    serve(client, |_| None).await;
+}
+
+async fn dead(client: MemoryConnection) {
+    drop(client);
+}
+
+/// As servers are that have to be compiled before they start.
+async fn brisk(client: MemoryConnection) {
+    sleep(Duration::from_secs(1)).await;
+    serve(client, usual).await;
+}
+
+static STARTING: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes a second to start, and counts those that do so at the same time.
+async fn counted(client: MemoryConnection) {
+    let now = STARTING.fetch_add(1, Ordering::Relaxed) + 1;
+    MOST.fetch_max(now, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    STARTING.fetch_sub(1, Ordering::Relaxed);
+    serve(client, usual).await;
+}
+
+async fn slow(client: MemoryConnection) {
+    sleep(Duration::from_secs(20)).await;
+    serve(client, usual).await;
+}
+
+/// Shows its list once, and then hangs.
+async fn hanging(client: MemoryConnection) {
+    let was_shown = AtomicBool::new(false);
+    let once = |method: &str| match method {
+        "tools/list" if was_shown.swap(true, Ordering::Relaxed) => None,
+        other => usual(other),
+    };
+    serve(client, once).await;
+}
+
+async fn own(_: Value) -> String {
+    "own".to_owned()
+}
+
+fn settings(name: &str) -> UpstreamSettings {
+    UpstreamSettings {
+        naming: Naming { prefix: format!("{name}__") },
+        ..UpstreamSettings::new(Address::Child(Program::new(name, "none")))
+    }
+}
+
+/// A server that has a tool of its own and these behind it, each with its name before its tool.
+fn front(federation: &Federation, names: &[&str]) -> Service {
+    let tool = Tool::new("own", "", own);
+    let service = Server::new("front").tool(tool).with(federation.layer()).start();
+    let servers = names.iter().map(|name| settings(name)).collect();
+    federation.start_upstreams(servers, &service.registry(), true);
+    service
+}
+
+#[track_caller]
+fn assert_said(outcome: &Outcome, text: &str) {
+    assert!(matches!(outcome, Outcome::Complete(_)), "{outcome:?}");
+    assert!(format!("{outcome:?}").contains(text), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
+    let federation = Federation::default();
+    connector::in_process::register("near_silent", silent);
+    connector::in_process::register("near_dead", dead);
+    connector::in_process::register("near_living", living);
+    let service = front(&federation, &["near_silent", "near_dead", "near_living"]);
+    federation.upstreams()[2].wait_until_tried().await;
+    let began = Instant::now();
+    assert_said(&call(&service, "a", "near_living__work", "{}").await, "worked");
+    assert_said(&call(&service, "a", "own", "{}").await, "own");
+    assert_eq!(began.elapsed(), Duration::ZERO, "they wait for nobody");
+
+    let tools = ["own", "near_living__work"];
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
+    assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent one, but not long");
+    let again = Instant::now();
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
+    assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
+
+    // It may be a tool of the silent one, so that is worth its time to start.
+    let unknown = call(&service, "a", "near_silent__work", "{}").await;
+    assert!(
+        matches!(&unknown, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool),
+        "{unknown:?}"
+    );
+    assert!(began.elapsed() <= settings("near_silent").startup_timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_take_a_second_to_start_are_in_the_first_list() {
+    let federation = Federation::default();
+    connector::in_process::register("some_living", living);
+    connector::in_process::register("some_brisk", brisk);
+    let service = front(&federation, &["some_brisk", "some_living"]);
+    let tools = ["own", "some_brisk__work", "some_living__work"];
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_is_told_of_when_it_comes() {
+    let federation = Federation::default();
+    connector::in_process::register("late_living", living);
+    connector::in_process::register("late_slow", slow);
+    let service = front(&federation, &["late_slow", "late_living"]);
+    let mut changes = service.registry().changes();
+    let welcome = ask(&service, "a", Operation::Discover).await;
+    let Outcome::Complete(Payload::Server(card)) = welcome else { panic!("{welcome:?}") };
+    assert!(card.capabilities.prompts, "nobody knows yet what the slow one has");
+    assert_eq!(listed_names(&service, ListKind::Tools).await, ["own", "late_living__work"]);
+    // The living one was there in time, so that nobody has to be told of it.
+    assert!(changes.try_recv().is_err());
+    // Whoever knows the name waits for its server, and for nothing else.
+    assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
+    federation.upstreams()[0].wait_until_tried().await;
+    let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
+    assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
+    let tools = ["own", "late_slow__work", "late_living__work"];
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
+}
+
+/// The names of the tools that a client of the handshake era is shown, which is told of changes.
+async fn listed_by_a_session(service: &Service) -> Vec<String> {
+    use creole::call::Origin;
+    use creole::proto::operation::Caller;
+    use creole::proto::server::{Call as Started, CallKey};
+
+    use crate::chain::testing::{SilentChannel, plain_caller};
+    let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..plain_caller() };
+    let operation = Operation::List(ListKind::Tools, None);
+    let started = Started { key: CallKey(1), operation, caller };
+    let run = service.start_call(started, Arc::new(SilentChannel), Origin::new("a".into())).0.await;
+    let Outcome::Complete(Payload::Page(page)) = run else { panic!("{run:?}") };
+    page.items.iter().map(|item| item.name().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_not() {
+    connector::in_process::register("wait_living", living);
+    connector::in_process::register("wait_silent", silent);
+    for (hears, wait) in [(true, LIST_WAIT / 4), (false, LIST_WAIT)] {
+        let federation = Federation::default();
+        let service = front(&federation, &["wait_silent", "wait_living"]);
+        let began = Instant::now();
+        let tools = match hears {
+            true => listed_by_a_session(&service).await,
+            false => listed_names(&service, ListKind::Tools).await,
+        };
+        assert_eq!(tools, ["own", "wait_living__work"]);
+        assert_eq!(began.elapsed(), wait);
+        let states: Vec<_> = federation.status().into_iter().map(|it| it.state).collect();
+        assert_eq!(states, [UpstreamState::Starting, UpstreamState::Ready]);
+    }
+    let federation = Federation::default().with_list_wait(Duration::from_secs(5));
+    let service = front(&federation, &["wait_silent", "wait_living"]);
+    let began = Instant::now();
+    listed_names(&service, ListKind::Tools).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(5), "as it is configured");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_upstreams_start_a_few_at_a_time_in_their_order() {
+    let federation = Federation::default();
+    let names: Vec<String> = (0..40).map(|number| format!("many_{number}")).collect();
+    names.iter().for_each(|name| connector::in_process::register(name, counted));
+    let _service = front(&federation, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let at_once = crate::federation::max_concurrent_starts();
+    let states = |wanted: UpstreamState| {
+        let status = federation.status();
+        status.iter().filter(|it| it.state == wanted).map(|it| it.name.clone()).collect::<Vec<_>>()
+    };
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(states(UpstreamState::Starting), names[..at_once]);
+    assert_eq!(states(UpstreamState::Waiting), names[at_once..]);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(states(UpstreamState::Ready), names[..at_once]);
+    assert_eq!(states(UpstreamState::Starting), names[at_once..2 * at_once]);
+    sleep(Duration::from_secs(40)).await;
+    assert_eq!(states(UpstreamState::Ready), names);
+    assert_eq!(MOST.load(Ordering::Relaxed), at_once);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
+    let federation = Federation::default();
+    connector::in_process::register("hung_living", living);
+    connector::in_process::register("hung_hanging", hanging);
+    let service = front(&federation, &["hung_hanging", "hung_living"]);
+    let tools = ["own", "hung_hanging__work", "hung_living__work"];
+    assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
+    sleep(Duration::from_secs(5)).await;
+    let took = async || {
+        let began = Instant::now();
+        assert_eq!(listed_names(&service, ListKind::Tools).await, tools, "the old list stands");
+        began.elapsed()
+    };
+    assert_eq!(took().await, list_sync::REFRESH_TIMEOUT);
+    for _ in 0..5 {
+        assert_eq!(took().await, Duration::ZERO);
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(took().await, list_sync::REFRESH_TIMEOUT, "it is tried again after a rest");
+}
+
+/// A server whose lists say how long they may be kept.
+fn dated(method: &str) -> Option<Value> {
+    let mut result = match method {
+        "server/discover" => {
+            json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+        }
+        other => usual(other)?,
+    };
+    result["resultType"] = json!("complete");
+    (result["ttlMs"], result["cacheScope"]) = (json!(60_000), json!("public"));
+    Some(result)
+}
+
+async fn aged(client: MemoryConnection) {
+    serve(client, dated).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller_alone() {
+    connector::in_process::register("aged_dated", aged);
+    connector::in_process::register("aged_living", living);
+    let speak = RevisionChoice::Revision(Revision::newest(Era::Stateless).rules());
+    let dated = UpstreamSettings { revisions: speak, ..settings("aged_dated") };
+    for (servers, expected) in [
+        (vec![dated.clone()], [60_000, 50_000, 60_000]),
+        (vec![dated, settings("aged_living")], [0, 0, 0]),
+    ] {
+        let (federation, count) = (Federation::default(), servers.len());
+        let service = Server::new("front").with(federation.layer()).start();
+        federation.start_upstreams(servers, &service.registry(), false);
+        for (wait, left) in [0, 10, 60].into_iter().zip(expected) {
+            sleep(Duration::from_secs(wait)).await;
+            let list = Operation::List(ListKind::Tools, None);
+            let Outcome::Complete(Payload::Page(page)) = ask(&service, "a", list).await else {
+                panic!("no list")
+            };
+            assert_eq!(page.items.iter().count(), count);
+            assert_eq!(page.cache, CacheHints { ttl_ms: left, public: false });
+        }
+    }
+}
