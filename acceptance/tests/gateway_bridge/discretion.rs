@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::process_under_test::{Server, serve};
-use creole_gateway::chain::{approve, changed_tools};
+use creole_gateway::layers::{approve, changed_tools};
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, form, named, text};

@@ -12,9 +12,9 @@
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
 
-pub mod chain;
 pub mod config;
 pub mod federation;
+pub mod layers;
 pub mod plan;
 pub mod presets;
 pub mod upstream;

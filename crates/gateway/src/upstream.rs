@@ -41,7 +41,7 @@ use creole::{ItemSource, Recipients, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 
-use crate::chain::Chain;
+use crate::layers::Chain;
 use crate::plan::upstream::UpstreamPlan;
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::UpstreamPool;

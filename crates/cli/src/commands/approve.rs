@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use creole_gateway::chain::{ChangedTool, approve, changed_tools};
+use creole_gateway::layers::{ChangedTool, approve, changed_tools};
 use creole_gateway::plan::layer::LayerPlan;
 use creole_gateway::{ConfigSource, Plan};
 

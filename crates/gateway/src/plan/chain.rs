@@ -12,11 +12,6 @@ use serde_json::Value;
 
 use super::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
 use super::{count, file, label, script, seconds};
-use crate::chain::{
-    BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
-    RateSettings, RedactScope, RenameSettings, RetrySettings, Rewrite, SizeLimit, Timeout,
-    ToolRewrite,
-};
 use crate::config::chain::{
     AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
     RetryTable, RewriteTable, ToolRewriteTable,
@@ -24,6 +19,11 @@ use crate::config::chain::{
 use crate::config::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
 use crate::config::error::ConfigProblem;
 use crate::config::value::{Entries, Ranged, Spanned};
+use crate::layers::{
+    BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
+    RateSettings, RedactScope, RenameSettings, RetrySettings, Rewrite, SizeLimit, Timeout,
+    ToolRewrite,
+};
 
 /// The longest pattern, in characters.
 const MAX_PATTERN: usize = 1000;

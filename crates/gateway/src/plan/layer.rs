@@ -7,7 +7,7 @@ use std::sync::Arc;
 use creole::Middleware;
 use creole_tools::script::Script;
 
-use crate::chain::{
+use crate::layers::{
     Audit, AuditArguments, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings,
     Concurrency, ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact,
     RedactScope, Redactor, Rename, RenameSettings, Retry, RetrySettings, Rewrite, ScriptLayer,

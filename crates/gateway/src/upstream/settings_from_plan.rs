@@ -12,9 +12,9 @@ use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};
 
 use super::{Affinity, Naming, RevisionChoice, UpstreamSettings};
-use crate::chain::Chain;
 use crate::config::enums;
 use crate::config::enums::UpstreamEra;
+use crate::layers::Chain;
 use crate::plan::layer::{LayerError, build};
 use crate::plan::upstream::{TokenSource, UpstreamAddress, UpstreamPlan};
 

@@ -7,7 +7,9 @@ use creole_proto::wire::Raw;
 
 use super::super::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
 use super::*;
-use crate::chain::{FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout};
+use crate::layers::{
+    FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout,
+};
 
 fn chain(tables: &str) -> Vec<LayerPlan> {
     plan(&format!("[server]\n{tables}")).server.chain

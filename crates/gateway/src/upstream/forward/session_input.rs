@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::chain::Chain;
+use crate::layers::Chain;
 use crate::upstream::connections::pool::{UpstreamLease, UpstreamSlot};
 use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::forward::relay;

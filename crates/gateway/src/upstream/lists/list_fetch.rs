@@ -14,7 +14,7 @@ use creole::proto::model::{
 use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, Revision};
 
-use crate::chain::Hints;
+use crate::layers::Hints;
 use crate::upstream::lists::caller_session::ListFetcher;
 use crate::upstream::lists::naming::Naming;
 

@@ -12,7 +12,7 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::chain::testing::{SilentChannel, plain_caller};
+use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::*;
 
 /// What the server hears of calls.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::chain::testing::call;
+use crate::layers::testing::call;
 use crate::upstream::*;
 
 /// What is there at the moment, and what it carried out.

@@ -9,7 +9,7 @@ use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
-use crate::chain::testing::{SilentChannel, plain_caller};
+use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::*;
 
 /// A server that asks for a name in the middle of its tool and says what it was told.

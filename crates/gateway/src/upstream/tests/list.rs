@@ -9,8 +9,8 @@ use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
-use crate::chain::testing::{ask, call, listed_names};
 use crate::federation::Federation;
+use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::*;
 
 /// Answers each request with a result or an error; `None` is silence.

@@ -14,7 +14,7 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::chain::testing::{SilentChannel, plain_caller};
+use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::park::MAX_PARKED_PER_CALLER;
 use crate::upstream::*;
 

@@ -15,8 +15,8 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use crate::chain::testing::plain_caller;
 use crate::federation::Federation;
+use crate::layers::testing::plain_caller;
 use crate::upstream::*;
 
 /// Serves one session.

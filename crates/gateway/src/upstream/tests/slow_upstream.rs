@@ -12,8 +12,8 @@ use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::chain::testing::{ask, call, listed_names};
 use crate::federation::{Federation, LIST_WAIT};
+use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::*;
 
 /// Answers each message of a client, but for those that this says nothing to.
@@ -188,7 +188,7 @@ async fn listed_by_a_session(service: &Service) -> Vec<String> {
     use creole::proto::operation::Caller;
     use creole::proto::server::{Call as Started, CallKey};
 
-    use crate::chain::testing::{SilentChannel, plain_caller};
+    use crate::layers::testing::{SilentChannel, plain_caller};
     let caller = Caller { rules: Revision::newest(Era::Handshake).rules(), ..plain_caller() };
     let operation = Operation::List(ListKind::Tools, None);
     let started = Started { key: CallKey(1), operation, caller };

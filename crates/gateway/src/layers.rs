@@ -1,0 +1,137 @@
+//! Ready-made layers of a chain, in code and in TOML: each does one thing.
+//!
+//! A chain surrounds a server or a server behind it; the first layer is outermost. A layer that changes or hides
+//! what is listed does so when items come ([`Middleware::rewrite_definition`]), so that lists cost nothing more, and changes
+//! calls back when they pass. Names in the settings of a layer are those of its place in the chain: what a layer
+//! further in calls `a` and one further out `b` is `b` outside of both.
+
+pub(crate) mod definitions;
+pub(crate) mod limits;
+mod name_patterns;
+mod operation_item;
+pub(crate) mod results;
+mod script;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::fmt;
+use std::sync::Arc;
+
+use creole::call::ConnectionId;
+use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
+use creole_proto::fault::Fault;
+use creole_proto::model::{Definition, InputRequest, ListKind};
+use creole_proto::operation::Outcome;
+
+pub use crate::layers::definitions::filter::{Filter, FilterSettings};
+pub(crate) use crate::layers::definitions::hints::Hints;
+pub use crate::layers::definitions::pin::{ChangedTool, Pin, approve, changed_tools};
+pub use crate::layers::definitions::rename::{Rename, RenameSettings};
+pub use crate::layers::definitions::rewrite::{Rewrite, ToolRewrite};
+pub use crate::layers::limits::breaker::{Breaker, BreakerSettings};
+pub use crate::layers::limits::concurrency::{Concurrency, ConcurrencySettings};
+pub use crate::layers::limits::rate_limit::{RateLimit, RateSettings};
+pub use crate::layers::limits::retry::{Retry, RetrySettings};
+pub use crate::layers::limits::size_limit::SizeLimit;
+pub use crate::layers::limits::timeout::Timeout;
+pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
+pub use crate::layers::results::cache::{Cache, CacheSettings};
+pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
+pub use name_patterns::NamePatterns;
+pub use script::ScriptLayer;
+
+/// The layers around a server behind this one, outermost first; clones share them.
+#[derive(Clone)]
+pub struct Chain(Arc<[Arc<dyn Middleware>]>);
+
+impl Chain {
+    /// A chain of these layers.
+    pub fn new(layers: Vec<Arc<dyn Middleware>>) -> Self {
+        Self(layers.into())
+    }
+
+    /// An item of the server as the layers let it be seen.
+    pub fn rewrite_definition(
+        &self,
+        kind: ListKind,
+        item: Arc<Definition>,
+    ) -> Option<Arc<Definition>> {
+        creole::chain::rewrite_definition(&self.0, kind, item)
+    }
+
+    /// Why the layers withhold an item that they do not let be seen, where callers are told.
+    pub fn withheld_fault(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
+        creole::chain::withheld_fault(&self.0, kind, item)
+    }
+
+    /// Lets the layers write down what they have to remember of the items that they shaped.
+    pub fn save_definitions(&self) {
+        creole::chain::save_definitions(&self.0);
+    }
+
+    /// Tells the layers that a resource of the server changed.
+    pub fn resource_updated(&self, uri: &str) {
+        creole::chain::resource_updated(&self.0, uri);
+    }
+
+    /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
+    pub fn rewrite_input_request(&self, question: &mut InputRequest) {
+        creole::chain::rewrite_input_request(&self.0, question);
+    }
+
+    /// Lets the layers give the names of a list anew: all of its items are shaped again.
+    pub fn reassign_names(&self, kind: ListKind) {
+        creole::chain::reassign_names(&self.0, kind);
+    }
+
+    /// Whether a layer lets something else be seen than before.
+    pub fn definitions_changed(&self) -> bool {
+        creole::chain::definitions_changed(&self.0)
+    }
+
+    /// The patterns of the layers that matched no item that was listed so far, in words.
+    pub fn unmatched_patterns(&self) -> Vec<String> {
+        creole::chain::unmatched_patterns(&self.0)
+    }
+
+    /// Whether calls of an item may pass that the layers were never asked to list.
+    pub fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        creole::chain::admits_unlisted(&self.0, kind, name)
+    }
+
+    /// The server with the layers around it.
+    pub fn wrap(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
+        match self.0.is_empty() {
+            true => endpoint,
+            false => Arc::new(ChainedEndpoint { layers: Arc::clone(&self.0), endpoint }),
+        }
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Chain({} layers)", self.0.len())
+    }
+}
+
+struct ChainedEndpoint {
+    layers: Arc<[Arc<dyn Middleware>]>,
+    endpoint: Arc<dyn Endpoint>,
+}
+
+impl Endpoint for ChainedEndpoint {
+    fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
+        Next::new(&self.layers, &*self.endpoint).call(call)
+    }
+
+    fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
+        self.endpoint.subscription_ended(uri, connection);
+    }
+}

@@ -1,0 +1,65 @@
+//! What tools say of their behaviour, remembered from their definitions.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::wire::Object;
+
+use crate::layers::definitions::json_edit::newest_json;
+
+/// The hints of one tool, with what the specification assumes where it says nothing (schema, `ToolAnnotations`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hints {
+    pub(crate) read_only: bool,
+    pub(crate) destructive: bool,
+    pub(crate) idempotent: bool,
+    pub(crate) open_world: bool,
+}
+
+impl Hints {
+    /// The hints in a tool's definition.
+    pub(crate) fn of(tool: &Definition) -> Self {
+        let said =
+            Object::new(newest_json(tool)).and_then(|tool| tool.object("annotations").ok()?);
+        let hint =
+            |key, usual| said.and_then(|said| said.bool(key).ok().flatten()).unwrap_or(usual);
+        let read_only = hint("readOnlyHint", false);
+        Self {
+            read_only,
+            destructive: !read_only && hint("destructiveHint", true),
+            idempotent: read_only || hint("idempotentHint", false),
+            open_world: hint("openWorldHint", true),
+        }
+    }
+}
+
+/// The tools of which something holds.
+#[derive(Debug, Default)]
+pub(crate) struct HintedTools(RwLock<HashSet<String>>);
+
+impl HintedTools {
+    /// Notes whether it holds of an item that comes.
+    pub(crate) fn record(
+        &self,
+        kind: ListKind,
+        item: &Definition,
+        holds: impl FnOnce(Hints) -> bool,
+    ) {
+        if kind != ListKind::Tools {
+            return;
+        }
+        let holds = holds(Hints::of(item));
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if holds {
+            known.insert(item.name().to_owned());
+        } else {
+            known.remove(item.name());
+        }
+    }
+
+    /// Whether it holds of the tool.
+    pub(crate) fn contains(&self, tool: &str) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
+    }
+}

@@ -1,0 +1,167 @@
+//! The file that remembers the definitions of tools.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
+
+use creole_proto::wire::Raw;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Layers of one process that write the same file do so one after the other.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What a file remembers: the tools of each server.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PinFile {
+    pub(crate) version: u32,
+    pub(crate) servers: BTreeMap<String, Pins>,
+}
+
+/// The tools of one server.
+pub(crate) type Pins = BTreeMap<String, PinnedTool>;
+
+/// A tool as it was approved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PinnedTool {
+    pub(crate) sha256: String,
+    pub(crate) definition: Raw,
+    /// As it is now, if that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<ObservedTool>,
+}
+
+/// A tool as it was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ObservedTool {
+    pub(crate) sha256: String,
+    pub(crate) definition: Raw,
+}
+
+impl PinnedTool {
+    /// Whether what this tool is now was approved there.
+    pub(crate) fn is_approved_as(&self, there: &Self) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.sha256 == there.sha256)
+    }
+}
+
+/// A tool that is withheld because it changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangedTool {
+    /// Whose it is.
+    pub server: String,
+    /// Its name.
+    pub tool: String,
+    /// Its definition when it was approved.
+    pub before: Value,
+    /// Its definition now.
+    pub after: Value,
+}
+
+impl ChangedTool {
+    /// What differs, by its place: what was there and what is there now, nothing where it was or is absent.
+    pub fn differences(&self) -> Vec<(String, Option<Value>, Option<Value>)> {
+        let mut found = Vec::new();
+        collect_differences("", Some(&self.before), Some(&self.after), &mut found);
+        found
+    }
+}
+
+type Difference = (String, Option<Value>, Option<Value>);
+
+fn collect_differences(
+    place: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    found: &mut Vec<Difference>,
+) {
+    match (before, after) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let added = new.keys().filter(|key| !old.contains_key(*key));
+            for key in old.keys().chain(added) {
+                collect_differences(&format!("{place}/{key}"), old.get(key), new.get(key), found);
+            }
+        }
+        (before, after) if before == after => {}
+        (before, after) => found.push((place.to_owned(), before.cloned(), after.cloned())),
+    }
+}
+
+/// The tools that are withheld, by what a file remembers.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn changed_tools(path: &Path) -> io::Result<Vec<ChangedTool>> {
+    let mut found = Vec::new();
+    for (server, tools) in read(path)?.servers {
+        for (tool, pinned) in tools {
+            let Some(changed) = pinned.changed else { continue };
+            let (before, after) = (value(&pinned.definition)?, value(&changed.definition)?);
+            found.push(ChangedTool { server: server.clone(), tool, before, after });
+        }
+    }
+    Ok(found)
+}
+
+/// Approves a server's tool as it is now, or all of its tools; tells which were withheld until now. A server that
+/// runs takes notice within seconds, or with the next call of the tool.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn approve(path: &Path, server: &str, tool: Option<&str>) -> io::Result<Vec<String>> {
+    update(path, |all| {
+        let pins = all.servers.get_mut(server).into_iter().flatten();
+        let wanted = pins.filter(|(name, _)| tool.is_none_or(|tool| tool == *name));
+        let approved = wanted.filter_map(|(name, pinned)| {
+            let ObservedTool { sha256, definition } = pinned.changed.take()?;
+            (pinned.sha256, pinned.definition) = (sha256, definition);
+            Some(name.clone())
+        });
+        approved.collect()
+    })
+}
+
+fn value(raw: &Raw) -> io::Result<Value> {
+    raw.decode().map_err(io::Error::other)
+}
+
+/// What a file remembers; nothing if there is none.
+pub(crate) fn read(path: &Path) -> io::Result<PinFile> {
+    let text = match fs::metadata(path) {
+        Ok(found) if found.len() > MAX_BYTES => {
+            return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        _ => match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PinFile::default()),
+            text => text?,
+        },
+    };
+    serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it is damaged: {error}")))
+}
+
+/// Changes what a file remembers; the file is replaced as a whole or not at all.
+pub(crate) fn update<T>(path: &Path, change: impl FnOnce(&mut PinFile) -> T) -> io::Result<T> {
+    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = read(path)?;
+    let before = serde_json::to_string(&all).map_err(io::Error::other)?;
+    all.version = 1;
+    let done = change(&mut all);
+    let after = serde_json::to_string(&all).map_err(io::Error::other)?;
+    if after == before {
+        return Ok(done);
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let mut file = fs::File::create(&name)?;
+    file.write_all(after.as_bytes()).and_then(|()| file.sync_all())?;
+    fs::rename(&name, path)?;
+    Ok(done)
+}

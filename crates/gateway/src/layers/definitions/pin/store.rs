@@ -1,0 +1,168 @@
+//! What is remembered of the tools of one server, and whether it still is what they say of themselves.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use creole::seal::digest;
+use creole_proto::model::Definition;
+use creole_proto::wire::{Raw, canonical, hex};
+
+use crate::layers::definitions::json_edit::newest_json;
+use crate::layers::definitions::pin::file;
+use crate::layers::definitions::pin::file::{ObservedTool, PinnedTool, Pins, update};
+
+/// Tools of one server that are remembered; further ones are withheld.
+pub(crate) const MAX_TOOLS: usize = 10_000;
+
+/// What is remembered of the tools of one server.
+#[derive(Debug)]
+pub(crate) struct PinStore {
+    pub(crate) server: String,
+    path: PathBuf,
+    tools: Mutex<Pins>,
+    /// Whether there is something that the file does not say yet.
+    is_unsaved: AtomicBool,
+    /// Whether somebody is about to write the file.
+    pub(crate) is_saving: AtomicBool,
+    /// Whether something was approved that no list shows yet.
+    has_new_approval: AtomicBool,
+    /// When the file was last written, and its size, when it was last looked at.
+    file_stamp: Mutex<Option<(SystemTime, u64)>>,
+}
+
+impl PinStore {
+    /// What the file remembers of the server of this name.
+    pub(crate) fn read(server: &str, path: &Path) -> io::Result<Self> {
+        let tools = file::read(path)?.servers.remove(server).unwrap_or_default();
+        Ok(Self {
+            server: server.to_owned(),
+            path: path.to_owned(),
+            tools: Mutex::new(tools),
+            is_unsaved: AtomicBool::new(false),
+            is_saving: AtomicBool::new(false),
+            has_new_approval: AtomicBool::new(false),
+            file_stamp: Mutex::default(),
+        })
+    }
+
+    /// Whether there is something that the file does not say yet.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        self.is_unsaved.load(Ordering::Acquire)
+    }
+
+    /// Waits for one who writes the file now, and writes what it does not say yet.
+    pub(crate) fn flush(&self) {
+        drop(self.tools());
+        if self.is_unsaved() {
+            self.save();
+        }
+    }
+
+    /// Whether the tool is another one than was approved.
+    pub(crate) fn is_changed(&self, tool: &str) -> bool {
+        self.tools().get(tool).is_some_and(|pinned| pinned.changed.is_some())
+    }
+
+    fn tools(&self) -> MutexGuard<'_, Pins> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the tool may be seen as it is defined now.
+    pub(crate) fn admit(&self, item: &Definition) -> bool {
+        let text = canonical(newest_json(item));
+        let seen = ObservedTool { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
+        let mut tools = self.tools();
+        let count = tools.len();
+        match tools.get_mut(item.name()) {
+            Some(pinned) if pinned.sha256 == seen.sha256 => {
+                self.mark_unsaved(pinned.changed.take().is_some());
+                true
+            }
+            Some(pinned) => {
+                let (server, tool) = (&*self.server, item.name());
+                tracing::warn!(server, tool, "this tool changed: withheld until it is approved");
+                self.mark_unsaved(pinned.changed.replace(seen.clone()) != Some(seen));
+                false
+            }
+            None if count >= MAX_TOOLS => false,
+            None => {
+                let ObservedTool { sha256, definition } = seen;
+                tools.insert(
+                    item.name().to_owned(),
+                    PinnedTool { sha256, definition, changed: None },
+                );
+                self.mark_unsaved(true);
+                true
+            }
+        }
+    }
+
+    /// Whether the tool was seen before.
+    pub(crate) fn contains(&self, tool: &str) -> bool {
+        self.tools().contains_key(tool)
+    }
+
+    fn mark_unsaved(&self, is_new: bool) {
+        if is_new {
+            self.is_unsaved.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the tool is withheld; one that was approved meanwhile is not, one that there was no room for is.
+    pub(crate) fn is_withheld(&self, tool: &str) -> bool {
+        let is_changed = |tools: &Pins| match tools.get(tool) {
+            Some(pinned) => pinned.changed.is_some(),
+            None => tools.len() >= MAX_TOOLS,
+        };
+        if !is_changed(&self.tools()) {
+            return false;
+        }
+        self.save();
+        is_changed(&self.tools())
+    }
+
+    /// Whether something was approved since this was last asked. Only while a tool is withheld is the file looked
+    /// at, and only when it was written is it read.
+    pub(crate) fn take_new_approval(&self) -> bool {
+        let is_withholding = self.tools().values().any(|pinned| pinned.changed.is_some());
+        if is_withholding && self.take_file_changed() {
+            self.save();
+        }
+        self.has_new_approval.swap(false, Ordering::AcqRel)
+    }
+
+    fn take_file_changed(&self) -> bool {
+        let found = std::fs::metadata(&self.path).ok();
+        let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        let mut last = self.file_stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *last, stamp) != stamp
+    }
+
+    /// Writes the file, and takes over what was approved there.
+    pub(crate) fn save(&self) {
+        let mut tools = self.tools();
+        self.is_unsaved.store(false, Ordering::Release);
+        let saved = update(&self.path, |all| {
+            let pins = all.servers.entry(self.server.clone()).or_default();
+            for (name, pinned) in tools.iter_mut() {
+                let approved = pins.get(name).filter(|there| pinned.is_approved_as(there));
+                if let Some(there) = approved {
+                    *pinned = there.clone();
+                    self.has_new_approval.store(true, Ordering::Release);
+                }
+                pins.insert(name.clone(), pinned.clone());
+            }
+        });
+        if let Err(error) = saved {
+            let file = self.path.display();
+            tracing::error!(%file, %error, "the definitions of tools cannot be remembered");
+        }
+    }
+}
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text).unwrap_or_else(|_| Raw::from_value(&()))
+}

@@ -1,0 +1,8 @@
+//! Layers that bound the number, size and duration of calls.
+
+pub(crate) mod breaker;
+pub(crate) mod concurrency;
+pub(crate) mod rate_limit;
+pub(crate) mod retry;
+pub(crate) mod size_limit;
+pub(crate) mod timeout;

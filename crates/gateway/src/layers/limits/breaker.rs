@@ -1,0 +1,179 @@
+//! Spares a server that fails.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::operation::Outcome;
+use creole_proto::wire::Raw;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// When it opens and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// How many failures in a row open it.
+    pub failures: u32,
+    /// How long it stays open before a call is let through to try.
+    pub open: Duration,
+}
+
+/// A layer that refuses calls at once after some failures in a row, until one that is let through to try succeeds.
+/// Only failures of the server itself count: what a tool says is its own affair.
+#[derive(Debug)]
+pub struct Breaker {
+    settings: BreakerSettings,
+    state: Mutex<BreakerState>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BreakerState {
+    /// Calls pass; so many failed in a row.
+    Closed(u32),
+    /// Calls are refused until then.
+    Open(Instant),
+    /// One call tries.
+    HalfOpen,
+}
+
+impl Breaker {
+    /// A layer with these settings.
+    pub fn new(settings: BreakerSettings) -> Self {
+        Self { settings, state: Mutex::new(BreakerState::Closed(0)) }
+    }
+
+    /// Lets a call pass, as the one that tries or as any other, or tells how long it is refused.
+    fn admit(&self) -> Result<BreakerPass<'_>, Duration> {
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match *state {
+            BreakerState::Closed(_) => Ok(BreakerPass { breaker: self, is_probe: false }),
+            BreakerState::Open(until) if until > now => Err(until - now),
+            BreakerState::Open(_) => {
+                *state = BreakerState::HalfOpen;
+                Ok(BreakerPass { breaker: self, is_probe: true })
+            }
+            BreakerState::HalfOpen => Err(Duration::ZERO),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(BreakerState) -> BreakerState) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = change(*state);
+    }
+}
+
+/// A call that passes. One that tries and is cancelled leaves it to the next one to try.
+struct BreakerPass<'a> {
+    breaker: &'a Breaker,
+    is_probe: bool,
+}
+
+impl BreakerPass<'_> {
+    fn finish(mut self, failed: bool) {
+        let BreakerSettings { failures, open } = self.breaker.settings;
+        let tries = std::mem::take(&mut self.is_probe);
+        self.breaker.change(|state| match (state, failed) {
+            (BreakerState::Closed(before), true) if before + 1 < failures => {
+                BreakerState::Closed(before + 1)
+            }
+            (BreakerState::Closed(_), true) => BreakerState::Open(Instant::now() + open),
+            (BreakerState::Closed(_), false) => BreakerState::Closed(0),
+            (BreakerState::HalfOpen, true) if tries => BreakerState::Open(Instant::now() + open),
+            (BreakerState::HalfOpen, false) if tries => BreakerState::Closed(0),
+            // A call from before it opened says nothing about now.
+            (state, _) => state,
+        });
+    }
+}
+
+impl Drop for BreakerPass<'_> {
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.breaker.change(|_| BreakerState::Open(Instant::now()));
+        }
+    }
+}
+
+fn is_failure(outcome: &Outcome) -> bool {
+    let kinds = [FaultKind::BackendUnavailable, FaultKind::Timeout];
+    matches!(outcome, Outcome::Fail(fault) if kinds.contains(&fault.kind))
+}
+
+impl Middleware for Breaker {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            match self.admit() {
+                Ok(passage) => {
+                    let outcome = next.call(call).await;
+                    passage.finish(is_failure(&outcome));
+                    outcome
+                }
+                Err(wait) => {
+                    let detail = format!(
+                        "the server behind failed {} times in a row; it is tried again in {} s",
+                        self.settings.failures,
+                        wait.as_secs().saturating_add(1),
+                    );
+                    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                    let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms, "sent": false }));
+                    let fault = Fault::new(FaultKind::BackendUnavailable, detail).with_data(data);
+                    fault.with_subject(call.operation.target()).into()
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::testing::{FlakyTools, call, fault, text};
+
+    fn serve(kind: FaultKind, failures: usize) -> (creole::Service, std::sync::Arc<FlakyTools>) {
+        let open = Duration::from_secs(30);
+        let breaker = Breaker::new(BreakerSettings { failures: 2, open });
+        FlakyTools::serve(breaker, Fault::new(kind, "it is gone"), failures)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_after_failures_in_a_row_and_closes_when_a_try_succeeds() {
+        let (service, flaky) = serve(FaultKind::BackendUnavailable, 3);
+        for _ in 0..2 {
+            assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "it is gone");
+        }
+        let refused = fault(call(&service, "a", "read", "{}").await);
+        assert!(refused.detail.contains("failed 2 times in a row"), "{}", refused.detail);
+        assert_eq!(flaky.calls(), 2);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "it is gone");
+        fault(call(&service, "a", "read", "{}").await);
+        assert_eq!(flaky.calls(), 3);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        for _ in 0..3 {
+            assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_tool_says_does_not_open_it() {
+        let (service, flaky) = serve(FaultKind::ToolFailed, 9);
+        for _ in 0..9 {
+            fault(call(&service, "a", "read", "{}").await);
+        }
+        assert_eq!(flaky.calls(), 9);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_try_that_is_cancelled_leaves_it_to_the_next_one() {
+        let breaker = Breaker::new(BreakerSettings { failures: 1, open: Duration::from_secs(1) });
+        breaker.admit().unwrap().finish(true);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let trying = breaker.admit().unwrap();
+        assert!(breaker.admit().is_err());
+        drop(trying);
+        breaker.admit().unwrap().finish(false);
+        assert_eq!(*breaker.state.lock().unwrap(), BreakerState::Closed(0));
+    }
+}

@@ -1,0 +1,118 @@
+//! Lets only so many calls run at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::operation::{Operation, Outcome};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConcurrencySettings {
+    /// How many calls run at once.
+    pub calls: usize,
+    /// How many may wait.
+    pub queue: usize,
+    /// How long a call waits before it is refused.
+    pub wait: Duration,
+}
+
+/// A layer that lets only so many calls run at once. Further ones wait in the order in which they came.
+#[derive(Debug)]
+pub struct Concurrency {
+    settings: ConcurrencySettings,
+    /// Hands its permits to whoever has waited longest; nobody overtakes.
+    permits: Semaphore,
+    waiting: AtomicUsize,
+}
+
+impl Concurrency {
+    /// A layer with these settings.
+    pub fn new(settings: ConcurrencySettings) -> Self {
+        let permits = Semaphore::new(settings.calls.min(Semaphore::MAX_PERMITS));
+        Self { settings, permits, waiting: AtomicUsize::new(0) }
+    }
+
+    async fn acquire(&self) -> Result<SemaphorePermit<'_>, Fault> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        let ConcurrencySettings { calls, queue, wait } = self.settings;
+        let busy = |detail| Fault::new(FaultKind::Busy, detail);
+        let Some(_place) = QueuePlace::enter(&self.waiting, queue) else {
+            return Err(busy(format!("{calls} calls run and {queue} wait already")));
+        };
+        match tokio::time::timeout(wait, self.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(busy(format!("no call ended within {} s to make room", wait.as_secs()))),
+        }
+    }
+}
+
+/// A place in the queue; given back when it is dropped, also by a call that is cancelled.
+struct QueuePlace<'a>(&'a AtomicUsize);
+
+impl<'a> QueuePlace<'a> {
+    fn enter(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
+    }
+}
+
+impl Drop for QueuePlace<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Middleware for Concurrency {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        // Whoever waits for a task does no work, and must not keep the task's own call from running.
+        if matches!(call.operation, Operation::TaskResult { .. }) {
+            return next.call(call);
+        }
+        Box::pin(async move {
+            match self.acquire().await {
+                Ok(_permit) => next.call(call).await,
+                Err(fault) => fault.with_subject(call.operation.target()).into(),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::testing::{call, fault, slow_service, text};
+
+    fn one_at_once(queue: usize, wait: u64) -> Concurrency {
+        let wait = Duration::from_secs(wait);
+        Concurrency::new(ConcurrencySettings { calls: 1, queue, wait })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_wait_for_each_other_and_those_that_find_the_queue_full_are_refused() {
+        let service = slow_service(one_at_once(1, 60));
+        let begun = tokio::time::Instant::now();
+        let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
+        let (first, second, third) = tokio::join!(wait(), wait(), wait());
+        assert_eq!((text(&first), text(&second)), ("waited", "waited"));
+        assert_eq!(fault(third).detail, "1 calls run and 1 wait already");
+        assert_eq!(begun.elapsed().as_secs(), 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_too_long_or_goes_away_leaves_the_queue() {
+        let service = slow_service(one_at_once(1, 5));
+        let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
+        let (first, second) = tokio::join!(wait(), wait());
+        assert_eq!(text(&first), "waited");
+        assert_eq!(fault(second).detail, "no call ended within 5 s to make room");
+        let gone =
+            tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(wait(), wait()) });
+        assert!(gone.await.is_err());
+        assert_eq!(text(&wait().await), "waited");
+    }
+}

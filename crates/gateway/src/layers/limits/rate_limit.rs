@@ -1,0 +1,183 @@
+//! Lets only so many calls through in a time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::operation::Outcome;
+use creole_proto::wire::Raw;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// Callers that are remembered; beyond, those who were quiet longest are forgotten first.
+const MAX_CALLERS: usize = 10_000;
+
+/// How many, in which time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSettings {
+    /// How many calls each caller has in the time.
+    pub principal_calls: Option<u32>,
+    /// How many calls all have together.
+    pub overall_calls: Option<u32>,
+    /// The time.
+    pub window: Duration,
+}
+
+/// A layer that lets only so many calls through in a time. A share grows back evenly, up to the whole.
+#[derive(Debug)]
+pub struct RateLimit {
+    settings: RateSettings,
+    buckets: Mutex<TokenBuckets>,
+}
+
+#[derive(Debug, Default)]
+struct TokenBuckets {
+    callers: HashMap<String, TokenBucket>,
+    overall: Option<TokenBucket>,
+}
+
+/// What is left of a share, and since when.
+#[derive(Clone, Copy, Debug)]
+struct TokenBucket {
+    tokens: f64,
+    updated: Instant,
+}
+
+impl TokenBucket {
+    /// What is there now of a share of so many calls in this time.
+    fn refilled(found: Option<Self>, calls: u32, per: Duration, now: Instant) -> Self {
+        let most = f64::from(calls);
+        let left = found.map_or(most, |share| {
+            let rate = most / per.as_secs_f64();
+            (share.tokens + now.duration_since(share.updated).as_secs_f64() * rate).min(most)
+        });
+        Self { tokens: left, updated: now }
+    }
+
+    /// How long until a call is there.
+    fn time_to_token(&self, calls: u32, per: Duration) -> Option<Duration> {
+        let missing = 1.0 - self.tokens;
+        // A share that is only missing by rounding is there.
+        (missing > 1e-9).then(|| per.mul_f64(missing / f64::from(calls)))
+    }
+}
+
+impl RateLimit {
+    /// A layer with these settings.
+    pub fn new(settings: RateSettings) -> Self {
+        Self { settings, buckets: Mutex::default() }
+    }
+
+    /// Takes one call out of the shares, or tells how long there is none.
+    fn take_token(&self, principal: &str) -> Result<(), (Duration, &'static str)> {
+        let RateSettings { principal_calls, overall_calls, window: per } = self.settings;
+        let now = Instant::now();
+        let mut shares = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = principal_calls.map(|calls| {
+            (TokenBucket::refilled(shares.callers.get(principal).copied(), calls, per, now), calls)
+        });
+        let all = overall_calls
+            .map(|calls| (TokenBucket::refilled(shares.overall, calls, per, now), calls));
+        for (share, whose) in [(own, "this caller has"), (all, "all callers together have")] {
+            if let Some(wait) = share.and_then(|(share, calls)| share.time_to_token(calls, per)) {
+                return Err((wait, whose));
+            }
+        }
+        if let Some((share, _)) = own {
+            shares.evict_quiet(principal);
+            let taken = TokenBucket { tokens: share.tokens - 1.0, ..share };
+            shares.callers.insert(principal.to_owned(), taken);
+        }
+        shares.overall = all.map(|(share, _)| TokenBucket { tokens: share.tokens - 1.0, ..share });
+        Ok(())
+    }
+}
+
+impl TokenBuckets {
+    fn evict_quiet(&mut self, principal: &str) {
+        if self.callers.len() < MAX_CALLERS || self.callers.contains_key(principal) {
+            return;
+        }
+        let mut times: Vec<Instant> = self.callers.values().map(|share| share.updated).collect();
+        let (_, middle, _) = times.select_nth_unstable(MAX_CALLERS / 2);
+        let middle = *middle;
+        self.callers.retain(|_, share| share.updated > middle);
+    }
+}
+
+impl Middleware for RateLimit {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        match self.take_token(call.context.principal()) {
+            Ok(()) => next.call(call),
+            Err((wait, whose)) => {
+                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+                let detail = format!(
+                    "rate limit reached: {whose} no calls left; try again in {} s",
+                    wait_ms.div_ceil(1000)
+                );
+                let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms }));
+                let fault = Fault::new(FaultKind::Busy, detail).with_data(data);
+                let fault = fault.with_subject(call.operation.target());
+                Box::pin(async move { fault.into() })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::testing::{call, fault, slow_service, text};
+
+    fn limit(principal_calls: Option<u32>, overall_calls: Option<u32>) -> RateLimit {
+        let per = Duration::from_secs(60);
+        RateLimit::new(RateSettings { principal_calls, overall_calls, window: per })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_caller_has_a_share_that_grows_back() {
+        let service = slow_service(limit(Some(2), None));
+        for caller in ["a", "a", "b"] {
+            assert_eq!(text(&call(&service, caller, "wait", "{}").await), "waited");
+        }
+        let refused = fault(call(&service, "a", "wait", "{}").await);
+        assert_eq!(refused.kind, FaultKind::Busy);
+        assert_eq!(
+            refused.detail,
+            "rate limit reached: this caller has no calls left; try again in 31 s"
+        );
+        assert_eq!(refused.data.unwrap().as_str(), r#"{"retryAfterMs":30001}"#);
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert_eq!(text(&call(&service, "a", "wait", "{}").await), "waited");
+        fault(call(&service, "a", "wait", "{}").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_call_costs_nobody_anything() {
+        let service = slow_service(limit(Some(1), Some(2)));
+        text(&call(&service, "a", "wait", "{}").await);
+        for _ in 0..5 {
+            fault(call(&service, "a", "wait", "{}").await);
+        }
+        text(&call(&service, "b", "wait", "{}").await);
+        let refused = fault(call(&service, "c", "wait", "{}").await);
+        assert!(
+            refused.detail.starts_with("rate limit reached: all callers together have"),
+            "{}",
+            refused.detail
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_are_forgotten_when_there_are_too_many() {
+        let limit = limit(Some(1), None);
+        for caller in 0..MAX_CALLERS + 10 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            limit.take_token(&caller.to_string()).unwrap();
+        }
+        assert!(limit.buckets.lock().unwrap().callers.len() <= MAX_CALLERS);
+        assert!(limit.take_token(&(MAX_CALLERS + 9).to_string()).is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Writes down who did what: one line of JSON for each call.
+//!
+//! The lines are written by a thread of their own. Calls hand them over through a queue and never wait: what comes
+//! while the queue is full is counted, and the count is written as soon as there is room.
+
+mod file;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use creole::seal::digest;
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::model::format_timestamp;
+use creole_proto::operation::{Operation, Outcome};
+use creole_proto::wire::{canonical, hex};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::layers::results::redact::Redactor;
+use crate::layers::results::result_size::is_error_result;
+use file::AuditFile;
+
+/// Lines that may wait to be written.
+const LINE_QUEUE: usize = 4096;
+
+/// Where it is written and what.
+#[derive(Clone, Debug)]
+pub struct AuditSettings {
+    /// The file.
+    pub file: PathBuf,
+    /// How large the file becomes before a new one is begun, in bytes.
+    pub max_bytes: u64,
+    /// How many older files are kept.
+    pub keep: u32,
+    /// What is written of the arguments.
+    pub arguments: AuditArguments,
+    /// Whether what is written is forced to the disk each time.
+    pub sync: bool,
+}
+
+/// What is written of the arguments.
+#[derive(Clone, Debug)]
+pub enum AuditArguments {
+    /// Nothing.
+    None,
+    /// The SHA-256 of their canonical form.
+    Digest,
+    /// All but what is taken out.
+    Redacted(Redactor),
+}
+
+/// A layer that writes down who did what.
+#[derive(Debug)]
+pub struct Audit {
+    server: String,
+    arguments: AuditArguments,
+    lines: Option<SyncSender<String>>,
+    lost_lines: Arc<AtomicU64>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Audit {
+    /// A layer around the server of this name.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn new(server: &str, settings: AuditSettings) -> std::io::Result<Self> {
+        let mut journal = AuditFile::open(&settings)?;
+        let (lines, waiting) = sync_channel::<String>(LINE_QUEUE);
+        let lost = Arc::new(AtomicU64::new(0));
+        let missing = Arc::clone(&lost);
+        let writer =
+            std::thread::Builder::new().name("creole-audit".to_owned()).spawn(move || {
+                while let Ok(first) = waiting.recv() {
+                    let rest = std::iter::from_fn(|| waiting.try_recv().ok());
+                    let count = missing.swap(0, Ordering::AcqRel);
+                    let gap = (count > 0)
+                        .then(|| json!({ "time": timestamp(), "lost": count }).to_string());
+                    journal.write(std::iter::once(first).chain(rest.take(LINE_QUEUE)).chain(gap));
+                }
+            })?;
+        let (lines, writer) = (Some(lines), Some(writer));
+        Ok(Self {
+            server: server.to_owned(),
+            arguments: settings.arguments,
+            lines,
+            lost_lines: lost,
+            writer,
+        })
+    }
+
+    fn start_record(&self, call: &Call) -> AuditRecord<'_> {
+        let operation = &call.operation;
+        let mut line = Map::new();
+        line.insert("time".to_owned(), timestamp().into());
+        line.insert("principal".to_owned(), call.context.principal().into());
+        line.insert("server".to_owned(), self.server.as_str().into());
+        line.insert("method".to_owned(), operation.method().into());
+        if !operation.target().is_empty() {
+            line.insert("target".to_owned(), operation.target().into());
+        }
+        if let Some((key, value)) = self.operation_fields(operation) {
+            line.insert(key.to_owned(), value);
+        }
+        AuditRecord {
+            audit: self,
+            line,
+            started: Instant::now(),
+            outcome: "cancelled",
+            fault: None,
+        }
+    }
+
+    fn operation_fields(&self, operation: &Operation) -> Option<(&'static str, Value)> {
+        let arguments = operation.arguments()?;
+        match &self.arguments {
+            AuditArguments::None => None,
+            AuditArguments::Digest => {
+                let digest = digest(canonical(arguments.as_str()).as_bytes());
+                Some(("argumentsSha256", hex(&digest).into()))
+            }
+            AuditArguments::Redacted(redactor) => {
+                let redacted = redactor.redact_data(arguments);
+                Some(("arguments", redacted.as_ref().unwrap_or(arguments).decode().ok()?))
+            }
+        }
+    }
+
+    fn write(&self, line: &Map<String, Value>) {
+        let text = serde_json::to_string(line).unwrap_or_default();
+        let sent = self.lines.as_ref().map(|lines| lines.try_send(text));
+        if !matches!(sent, Some(Ok(()))) {
+            self.lost_lines.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Drop for Audit {
+    /// Waits until everything is written.
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that broke down has nothing more to write.
+            _ = writer.join();
+        }
+    }
+}
+
+/// A call that is under way; written when it ends, also if it is cancelled.
+struct AuditRecord<'a> {
+    audit: &'a Audit,
+    line: Map<String, Value>,
+    started: Instant,
+    outcome: &'static str,
+    fault: Option<&'static str>,
+}
+
+impl AuditRecord<'_> {
+    fn set_outcome(&mut self, outcome: &Outcome) {
+        self.outcome = match outcome {
+            Outcome::Complete(payload) if is_error_result(payload) => "error",
+            Outcome::Complete(_) => "ok",
+            Outcome::InputRequired { .. } => "asked",
+            Outcome::Detach(_) => "detached",
+            Outcome::Fail(fault) => {
+                self.fault = Some(fault.kind.name());
+                "fault"
+            }
+        };
+    }
+}
+
+impl Drop for AuditRecord<'_> {
+    fn drop(&mut self) {
+        self.line.insert("outcome".to_owned(), self.outcome.into());
+        if let Some(fault) = self.fault {
+            self.line.insert("fault".to_owned(), fault.into());
+        }
+        let took = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.line.insert("durationUs".to_owned(), took.into());
+        self.audit.write(&self.line);
+    }
+}
+
+fn timestamp() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format_timestamp(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl Middleware for Audit {
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let mut record = self.start_record(&call);
+            let outcome = next.call(call).await;
+            record.set_outcome(&outcome);
+            outcome
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

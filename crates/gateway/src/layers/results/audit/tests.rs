@@ -1,0 +1,162 @@
+//! What is written of calls, and into which files.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use creole_proto::fault::{Fault, FaultKind};
+
+use crate::layers::results::audit::*;
+use crate::layers::testing::{FlakyTools, call, slow_service};
+
+fn settings(folder: &Path) -> AuditSettings {
+    let file = folder.join("audit.log");
+    AuditSettings {
+        file,
+        max_bytes: 1 << 20,
+        keep: 2,
+        arguments: AuditArguments::Digest,
+        sync: false,
+    }
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn each_call_is_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let file = settings.file.clone();
+    let audit = Audit::new("acme", settings).unwrap();
+    let (service, flaky) =
+        FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    call(&service, "ann", "read", r#"{"a":1}"#).await;
+    flaky.fail(1);
+    call(&service, "bob", "read", r#"{ "a": 1.0 }"#).await;
+    drop(service);
+    let [first, second] = &lines(&file)[..] else { panic!() };
+    let told = |key: &str| (first[key].clone(), second[key].clone());
+    assert_eq!(told("principal"), (json!("ann"), json!("bob")));
+    assert_eq!(told("outcome"), (json!("ok"), json!("fault")));
+    assert_eq!(told("fault"), (Value::Null, json!("backend-unavailable")));
+    assert_eq!(first["argumentsSha256"], second["argumentsSha256"]);
+    assert_eq!((&first["method"], &first["target"]), (&json!("tools/call"), &json!("read")));
+    assert_eq!(first["server"], "acme");
+    assert!(first["time"].as_str().unwrap().ends_with('Z') && first["durationUs"].is_u64());
+}
+
+#[tokio::test]
+async fn marks_that_turn_the_direction_of_text_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let file = settings.file.clone();
+    let audit = Audit::new("acme", settings).unwrap();
+    let (service, _) = FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    call(&service, "ann\u{202e}", "re\u{2066}ad", "{}").await;
+    drop(service);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("ann\\u202e") && text.contains("re\\u2066ad"), "{text}");
+    assert_eq!(lines(&file)[0]["principal"], "ann\u{202e}");
+}
+
+#[tokio::test]
+async fn arguments_are_written_without_what_is_taken_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let redactor =
+        Redactor::new(&["sk-\\w+".to_owned()], &["/password".to_owned()], "***").unwrap();
+    let settings =
+        AuditSettings { arguments: AuditArguments::Redacted(redactor), ..settings(folder.path()) };
+    let file = settings.file.clone();
+    let service = slow_service(Audit::new("acme", settings).unwrap());
+    call(&service, "ann", "wait", r#"{"password":"x","text":"a sk-1 b"}"#).await;
+    drop(service);
+    assert_eq!(lines(&file)[0]["arguments"], json!({"password": "***", "text": "a *** b"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_is_written_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let file = settings.file.clone();
+    let service = slow_service(Audit::new("acme", settings).unwrap());
+    let waiting = call(&service, "ann", "wait", r#"{"seconds":60}"#);
+    assert!(tokio::time::timeout(Duration::from_secs(1), waiting).await.is_err());
+    drop(service);
+    assert_eq!(lines(&file)[0]["outcome"], "cancelled");
+}
+
+#[test]
+fn a_large_file_is_put_aside_and_the_oldest_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { max_bytes: 10, ..settings(folder.path()) };
+    let mut journal = AuditFile::open(&settings).unwrap();
+    let words = ["first-line", "second-line", "third-line", "fourth-line", "5"];
+    journal.write(words.iter().map(ToString::to_string));
+    drop(journal);
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("audit.log"), "5\n");
+    assert_eq!(read("audit.log.1"), "fourth-line\n");
+    assert_eq!(read("audit.log.2"), "third-line\n");
+    assert!(!folder.path().join("audit.log.3").exists());
+    AuditFile::open(&settings).unwrap().write(["6".to_owned()].into_iter());
+    assert_eq!(read("audit.log"), "5\n6\n");
+}
+
+#[test]
+fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { max_bytes: 1000, keep: 100, ..settings(folder.path()) };
+    let writers: Vec<_> = ["a", "b"]
+        .map(|name| {
+            let settings = settings.clone();
+            std::thread::spawn(move || {
+                let mut journal = AuditFile::open(&settings).unwrap();
+                for number in 0..200 {
+                    let lines = (0..3).map(|part| format!("{name} {number} {part}"));
+                    journal.write(lines);
+                }
+            })
+        })
+        .into();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder.path()).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.len() < 1100, "{} has {} bytes", path.display(), text.len());
+        if path != settings.file {
+            assert!(text.len() >= 1000, "{} has {} bytes", path.display(), text.len());
+        }
+        found.extend(text.lines().map(str::to_owned));
+    }
+    found.sort();
+    let all = |name| (0..200).flat_map(move |number| (0..3).map(move |part| (name, number, part)));
+    let mut wanted: Vec<_> = all("a")
+        .chain(all("b"))
+        .map(|(name, number, part)| format!("{name} {number} {part}"))
+        .collect();
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_file_that_was_put_aside_by_hand_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let mut journal = AuditFile::open(&settings).unwrap();
+    journal.write(["1".to_owned()].into_iter());
+    fs::rename(&settings.file, folder.path().join("aside")).unwrap();
+    journal.write(["2".to_owned()].into_iter());
+    assert_eq!(fs::read_to_string(&settings.file).unwrap(), "2\n");
+    assert_eq!(fs::read_to_string(folder.path().join("aside")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none/audit.log");
+    assert!(Audit::new("acme", AuditSettings { file, ..settings(folder.path()) }).is_err());
+}

@@ -1,0 +1,88 @@
+//! What is asked once, and what is asked each time.
+
+use crate::layers::results::cache::*;
+use crate::layers::testing::{FlakyTools, call, fault, text};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::operation::{RelayedKind, RelayedResult};
+use creole_proto::revision::{Era, Revision};
+
+fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<FlakyTools>) {
+    let ttl = Duration::from_secs(60);
+    let names = NamePatterns::default();
+    let cache = Cache::new(CacheSettings { ttl, max_bytes, names, public });
+    FlakyTools::serve(cache, Fault::new(FaultKind::ToolFailed, "no"), 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_nothing_is_asked_once_in_a_while_by_each_caller() {
+    let (service, flaky) = serve(100_000, false);
+    for arguments in [r#"{"a":1,"b":2}"#, r#"{ "b": 2.0, "a": 1 }"#] {
+        assert_eq!(text(&call(&service, "a", "read", arguments).await), "done");
+    }
+    assert_eq!(flaky.calls(), 1);
+    call(&service, "b", "read", r#"{"a":1,"b":2}"#).await;
+    call(&service, "a", "read", r#"{"a":2}"#).await;
+    assert_eq!(flaky.calls(), 3);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    call(&service, "a", "read", r#"{"a":1,"b":2}"#).await;
+    assert_eq!(flaky.calls(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_public_is_shared() {
+    let (service, flaky) = serve(100_000, true);
+    call(&service, "a", "read", "{}").await;
+    call(&service, "b", "read", "{}").await;
+    assert_eq!(flaky.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_and_what_may_change_something_are_not_kept() {
+    let (service, flaky) = serve(100_000, false);
+    flaky.fail(1);
+    fault(call(&service, "a", "read", "{}").await);
+    assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
+    call(&service, "a", "write", "{}").await;
+    call(&service, "a", "write", "{}").await;
+    assert_eq!(flaky.calls(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_go_when_there_is_no_room() {
+    let (service, flaky) = serve(2 * ENTRY_OVERHEAD + 50, false);
+    for arguments in [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#, r#"{"a":3}"#, r#"{"a":1}"#] {
+        call(&service, "a", "read", arguments).await;
+    }
+    assert_eq!(flaky.calls(), 4);
+}
+
+fn relayed(result: &str) -> Payload {
+    let rules = Revision::newest(Era::Stateless).rules();
+    Payload::Relayed(RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Contents))
+}
+
+fn cache(public: bool) -> Cache {
+    let ttl = Duration::from_secs(60);
+    Cache::new(CacheSettings { ttl, max_bytes: 100_000, names: NamePatterns::default(), public })
+}
+
+#[test]
+fn nothing_is_kept_longer_or_for_more_callers_than_its_server_says() {
+    let ttl = |public, result: &str| cache(public).ttl(&relayed(result)).map(|ttl| ttl.as_secs());
+    assert_eq!(ttl(false, r#"{"contents":[]}"#), Some(60));
+    assert_eq!(ttl(false, r#"{"contents":[],"ttlMs":5000,"cacheScope":"private"}"#), Some(5));
+    assert_eq!(ttl(false, r#"{"contents":[],"ttlMs":0}"#), None);
+    assert_eq!(ttl(true, r#"{"contents":[],"ttlMs":90000,"cacheScope":"public"}"#), Some(60));
+    assert_eq!(ttl(true, r#"{"contents":[],"ttlMs":90000,"cacheScope":"private"}"#), None);
+}
+
+#[tokio::test]
+async fn what_was_read_is_forgotten_when_it_is_told_to_have_changed() {
+    let cache = cache(false);
+    let keys = [[1; 32], [2; 32]];
+    for (key, uri) in keys.into_iter().zip(["file:///a", "file:///b"]) {
+        cache.store(key, uri.to_owned(), &relayed(r#"{"contents":[]}"#));
+    }
+    cache.resource_updated("file:///a");
+    assert_eq!(keys.map(|key| cache.entries().get(&key).is_some()), [false, true]);
+}

@@ -1,0 +1,189 @@
+//! Takes secrets out of results, questions and arguments.
+
+mod redactor;
+
+use std::sync::Arc;
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::Fault;
+use creole_proto::model::{Content, Contents, InputRequest};
+use creole_proto::operation::{Event, Operation, Outcome, Payload, RelayedResult};
+use creole_proto::wire::Raw;
+
+use crate::layers::definitions::json_edit::{Edit, edit_members};
+pub use redactor::Redactor;
+
+/// What secrets are taken out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedactScope {
+    /// What comes back: results, the words of faults and questions, and progress and log messages.
+    Results,
+    /// What tools and prompts are given.
+    Arguments,
+    /// All of that.
+    Both,
+}
+
+/// A layer that takes secrets out of results and arguments.
+#[derive(Clone, Debug)]
+pub struct Redact {
+    redactor: Arc<Redactor>,
+    from: RedactScope,
+}
+
+impl Redact {
+    /// A layer that takes this out.
+    pub fn new(redactor: Redactor, from: RedactScope) -> Self {
+        Self { redactor: Arc::new(redactor), from }
+    }
+}
+
+impl Redactor {
+    fn redact_payload(&self, payload: &mut Payload) {
+        match payload {
+            Payload::Tool(result) => {
+                result.content.iter_mut().for_each(|block| self.redact_block(block));
+                self.redact_raw(&mut result.structured);
+            }
+            Payload::Contents(contents, _) => {
+                contents.iter_mut().for_each(|it| self.redact_contents(it))
+            }
+            Payload::Prompt(result) => {
+                result
+                    .messages
+                    .iter_mut()
+                    .for_each(|message| self.redact_block(&mut message.content));
+            }
+            Payload::Relayed(relayed) => self.redact_relayed(relayed),
+            _ => {}
+        }
+    }
+
+    fn redact_block(&self, block: &mut Content) {
+        match block {
+            Content::Text { text, .. } => self.redact_text(text),
+            Content::Resource { resource } => self.redact_contents(resource),
+            _ => {}
+        }
+    }
+
+    fn redact_contents(&self, contents: &mut Contents) {
+        if let Some(text) = &mut contents.text {
+            self.redact_text(text);
+        }
+    }
+
+    fn redact_relayed(&self, relayed: &mut RelayedResult) {
+        let change = |key: &str, value: &str| {
+            let redacted = match key {
+                "structuredContent" | "_meta" | "completion" => {
+                    let data = Raw::parse(value).ok().and_then(|data| self.redact_data(&data));
+                    data.map(|data| data.as_str().to_owned())
+                }
+                "content" | "contents" | "messages" | "description" => self.redact_blocks(value),
+                _ => None,
+            };
+            redacted.map_or(Edit::Keep, Edit::Set)
+        };
+        let redacted = edit_members(relayed.result().as_str(), change);
+        if let Some(result) = redacted.and_then(|text| Raw::parse(&text).ok()) {
+            relayed.set_result(result);
+        }
+    }
+
+    fn redact_fault(&self, fault: &mut Fault) {
+        self.redact_text(&mut fault.detail);
+        self.redact_raw(&mut fault.data);
+    }
+
+    fn redact_arguments(&self, operation: &mut Operation) {
+        if let Operation::CallTool { arguments, .. } | Operation::GetPrompt { arguments, .. } =
+            operation
+        {
+            self.redact_raw(arguments);
+        }
+    }
+
+    fn redact_raw(&self, data: &mut Option<Raw>) {
+        if let Some(redacted) = data.as_ref().and_then(|data| self.redact_data(data)) {
+            *data = Some(redacted);
+        }
+    }
+
+    /// What a question says; what is answered stays, since the answer has to fit it.
+    fn redact_input_request(&self, question: &mut InputRequest) {
+        match question {
+            InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
+                self.redact_text(message)
+            }
+            InputRequest::Sample { params } => {
+                let redacted = edit_members(params.as_str(), |key, value| match key {
+                    "messages" | "systemPrompt" => {
+                        self.redact_blocks(value).map_or(Edit::Keep, Edit::Set)
+                    }
+                    _ => Edit::Keep,
+                });
+                if let Some(redacted) = redacted.and_then(|text| Raw::parse(&text).ok()) {
+                    *params = redacted;
+                }
+            }
+            InputRequest::Roots => {}
+        }
+    }
+
+    /// Progress and log messages without what is taken out.
+    fn redact_event(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Progress { message, .. } => {
+                message.iter_mut().for_each(|message| self.redact_text(message));
+            }
+            Event::Log { logger, data, .. } => {
+                logger.iter_mut().for_each(|logger| self.redact_text(logger));
+                if let Some(redacted) = self.redact_data(data) {
+                    *data = redacted;
+                }
+            }
+            Event::ElicitationCompleted(_) => {}
+        }
+        event
+    }
+}
+
+impl Middleware for Redact {
+    fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if self.from != RedactScope::Results {
+            self.redactor.redact_arguments(&mut call.operation);
+        }
+        if self.from == RedactScope::Arguments {
+            return next.call(call);
+        }
+        let [events, questions] = [(); 2].map(|()| Arc::clone(&self.redactor));
+        let context = call.context.map_events(move |event| Some(events.redact_event(event)));
+        call.context = context.map_input_requests(move |mut question| {
+            questions.redact_input_request(&mut question);
+            question
+        });
+        Box::pin(async move {
+            let mut outcome = next.call(call).await;
+            match &mut outcome {
+                Outcome::Complete(payload) => self.redactor.redact_payload(payload),
+                Outcome::Fail(fault) => self.redactor.redact_fault(fault),
+                Outcome::InputRequired { requests: asks, .. } => {
+                    asks.iter_mut()
+                        .for_each(|ask| self.redactor.redact_input_request(&mut ask.question));
+                }
+                Outcome::Detach(_) => {}
+            }
+            outcome
+        })
+    }
+
+    fn rewrite_input_request(&self, question: &mut InputRequest) {
+        if self.from != RedactScope::Arguments {
+            self.redactor.redact_input_request(question);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

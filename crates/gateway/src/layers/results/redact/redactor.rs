@@ -1,0 +1,142 @@
+//! What is taken out of texts and data: what matches a pattern, and what stands at a place. All else stays as it was
+//! written, odd numbers and the order of keys too.
+
+use std::borrow::Cow;
+
+use creole_proto::wire::{Raw, elements, unquote};
+use regex::Regex;
+
+use crate::layers::definitions::json_edit::{Edit, edit_members, quoted};
+
+/// Members whose strings are no texts: bytes in base64, and words of the protocol.
+const NON_TEXT_MEMBERS: [&str; 5] = ["data", "blob", "type", "mimeType", "role"];
+
+/// What is taken out of texts and data.
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    patterns: Vec<Regex>,
+    /// Places in data: keys or indices, `*` for any.
+    pointers: Vec<Vec<String>>,
+    replacement: String,
+}
+
+/// The rests of the pointers that lead through a place.
+type Pointers<'a> = [&'a [String]];
+
+impl Redactor {
+    /// What matches a pattern in any text, and what stands at a JSON pointer, in which `*` is any key or index.
+    ///
+    /// # Errors
+    /// When a pattern is no regular expression.
+    pub fn new(
+        patterns: &[String],
+        pointers: &[String],
+        replacement: &str,
+    ) -> Result<Self, regex::Error> {
+        let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
+        let parts = |pointer: &String| pointer.split('/').skip(1).map(unescaped).collect();
+        Ok(Self {
+            patterns: patterns
+                .iter()
+                .map(|pattern| Regex::new(pattern))
+                .collect::<Result<_, _>>()?,
+            pointers: pointers.iter().map(parts).collect(),
+            replacement: replacement.to_owned(),
+        })
+    }
+
+    /// Takes out of a text what matches. A text that is an object of JSON is data as well: results repeat theirs so.
+    pub(crate) fn redact_text(&self, text: &mut String) {
+        for pattern in &self.patterns {
+            let replacement = regex::NoExpand(&self.replacement);
+            if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
+                *text = redacted;
+            }
+        }
+        let is_data = !self.pointers.is_empty() && text.trim_start().starts_with('{');
+        let data = is_data.then(|| Raw::parse(text).ok()).flatten();
+        if let Some(redacted) = data.and_then(|data| self.redact_data(&data)) {
+            redacted.as_str().clone_into(text);
+        }
+    }
+
+    /// The data without what stands at the places and what matches in its texts, if there is any of that.
+    pub(crate) fn redact_data(&self, data: &Raw) -> Option<Raw> {
+        let pointers: Vec<_> = self.pointers.iter().map(Vec::as_slice).collect();
+        self.redact_value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
+    }
+
+    /// Blocks of content, which have words of the protocol between their texts, if something is taken out.
+    pub(crate) fn redact_blocks(&self, blocks: &str) -> Option<String> {
+        self.redact_value(blocks, &[], &NON_TEXT_MEMBERS)
+    }
+
+    fn redact_value(
+        &self,
+        value: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
+        if pointers.iter().any(|pointer| pointer.is_empty()) {
+            return Some(quoted(&self.replacement));
+        }
+        match value.as_bytes().first() {
+            Some(b'"') => self.redact_string(value),
+            Some(b'[') => self.redact_array(value, pointers, no_texts),
+            Some(b'{') => self.redact_object(value, pointers, no_texts),
+            _ => None,
+        }
+    }
+
+    /// What cannot be read cannot be searched, so all of it is taken out.
+    fn redact_string(&self, value: &str) -> Option<String> {
+        let Some(before) = unquote(value) else { return Some(quoted(&self.replacement)) };
+        let mut text = before.clone().into_owned();
+        self.redact_text(&mut text);
+        (text != before).then(|| quoted(&text))
+    }
+
+    fn redact_array(
+        &self,
+        array: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
+        let mut found = false;
+        let mut items: Vec<Cow<'_, str>> = Vec::new();
+        for (index, item) in elements(array)?.into_iter().enumerate() {
+            let redacted =
+                self.redact_value(item, &pointers_below(pointers, &index.to_string()), no_texts);
+            found |= redacted.is_some();
+            items.push(redacted.map_or(Cow::Borrowed(item), Cow::Owned));
+        }
+        found.then(|| format!("[{}]", items.join(",")))
+    }
+
+    fn redact_object(
+        &self,
+        object: &str,
+        pointers: &Pointers<'_>,
+        no_texts: &[&str],
+    ) -> Option<String> {
+        let mut found = false;
+        let redacted = edit_members(object, |key, value| {
+            let redacted = match no_texts.contains(&key) {
+                true => None,
+                false => self.redact_value(value, &pointers_below(pointers, key), no_texts),
+            };
+            found |= redacted.is_some();
+            redacted.map_or(Edit::Keep, Edit::Set)
+        });
+        redacted.filter(|_| found)
+    }
+}
+
+/// What is left of the pointers that lead to this key or index.
+fn pointers_below<'a>(pointers: &Pointers<'a>, name: &str) -> Vec<&'a [String]> {
+    let leads = |pointer: &&'a [String]| {
+        let (part, rest) = pointer.split_first()?;
+        (part == "*" || part == name).then_some(rest)
+    };
+    pointers.iter().filter_map(leads).collect()
+}

@@ -1,0 +1,116 @@
+//! Secrets in results of every shape.
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::ToolResult;
+use creole_proto::operation::RelayedKind;
+use creole_proto::revision::{Era, Revision};
+use serde_json::{Value, json};
+
+use crate::layers::results::redact::*;
+use crate::layers::testing::{FlakyTools, call, events_of, fault, text};
+
+fn redactor() -> Redactor {
+    let patterns = ["sk-[a-z0-9]+".to_owned()];
+    let pointers = ["/user/email".to_owned(), "/list/*/key~1s".to_owned()];
+    Redactor::new(&patterns, &pointers, "[redacted]").unwrap()
+}
+
+fn results() -> Redact {
+    Redact::new(redactor(), RedactScope::Results)
+}
+
+#[tokio::test]
+async fn texts_and_faults_lose_what_matches() {
+    let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
+    let answer = ToolResult::text("the key is sk-123, or sk-4");
+    let (service, flaky) = FlakyTools::serve_with_result(results(), broken, 0, answer);
+    let expected = "the key is [redacted], or [redacted]";
+    assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
+    flaky.fail(1);
+    assert_eq!(fault(call(&service, "a", "read", "{}").await).detail, "no key [redacted]");
+}
+
+#[tokio::test]
+async fn arguments_lose_what_matches_before_the_tool_is_given_them() {
+    let given = r#"{"data":"a sk-1 b","user":{"email":"x"},"n":1}"#;
+    let seen_with = async |from| {
+        let layer = Redact::new(redactor(), from);
+        let broken = Fault::new(FaultKind::ToolFailed, "");
+        let (service, flaky) =
+            FlakyTools::serve_with_result(layer, broken, 0, ToolResult::text("sk-2"));
+        let answered = text(&call(&service, "a", "read", given).await).to_owned();
+        (flaky.last_arguments(), answered)
+    };
+    let whole: Value = serde_json::from_str(given).unwrap();
+    let redacted = json!({"data": "a [redacted] b", "user": {"email": "[redacted]"}, "n": 1});
+    let clean = "[redacted]".to_owned();
+    assert_eq!(seen_with(RedactScope::Results).await, (whole, clean.clone()));
+    assert_eq!(seen_with(RedactScope::Arguments).await, (redacted.clone(), "sk-2".to_owned()));
+    assert_eq!(seen_with(RedactScope::Both).await, (redacted, clean));
+}
+
+#[tokio::test]
+async fn progress_and_log_messages_lose_what_matches() {
+    let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
+    let told = events_of(results(), "found sk-2", data).await;
+    let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(message.as_deref(), Some("found [redacted]"));
+    assert_eq!(logger.as_deref(), Some("teller"));
+    let expected = json!({"data": "[redacted]", "user": {"email": "[redacted]"}, "n": 1});
+    assert_eq!(data.decode::<Value>().unwrap(), expected);
+}
+
+#[test]
+fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
+    let data = |text: &str| redactor().redact_data(&Raw::parse(text).unwrap());
+    let before =
+        r#"{"z": 1e400,"user":{"email":["a@b"],"name":"sk-1"},"list":[{"key/s":1},{"x":2.0}]}"#;
+    let after = r#"{"z":1e400,"user":{"email":"[redacted]","name":"[redacted]"},"list":[{"key/s":"[redacted]"},{"x":2.0}]}"#;
+    assert_eq!(data(before).unwrap().as_str(), after);
+    assert_eq!(data(r#"{"user":{}}"#), None);
+}
+
+#[test]
+fn texts_that_are_data_lose_what_stands_at_the_places() {
+    let mut text = r#"{"user":{"email":"a@b"},"n":1}"#.to_owned();
+    redactor().redact_text(&mut text);
+    assert_eq!(text, r#"{"user":{"email":"[redacted]"},"n":1}"#);
+}
+
+#[tokio::test]
+async fn facts_of_faults_lose_what_matches() {
+    let mut broken = Fault::new(FaultKind::ToolFailed, "no");
+    broken.data = Some(Raw::parse(r#"{"trace":"with sk-1"}"#).unwrap());
+    let (service, flaky) =
+        FlakyTools::serve_with_result(results(), broken, 0, ToolResult::text(""));
+    flaky.fail(1);
+    let told = fault(call(&service, "a", "read", "{}").await);
+    assert_eq!(told.data.unwrap().as_str(), r#"{"trace":"with [redacted]"}"#);
+}
+
+#[test]
+fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
+    let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"},"data":"sk-7"},"_meta":{ "n": 1.0 }}"#;
+    let rules = Revision::newest(Era::Handshake).rules();
+    let relayed = RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
+    let mut payload = Payload::Relayed(relayed);
+    redactor().redact_payload(&mut payload);
+    let Payload::Relayed(relayed) = payload else { panic!() };
+    let text = relayed.result().as_str();
+    assert!(text.ends_with(r#""_meta":{ "n": 1.0 }}"#), "{text}");
+    let value: Value = relayed.result().decode().unwrap();
+    assert_eq!(value["content"][0]["text"], "[redacted]");
+    assert_eq!(value["content"][1]["data"], "sk-9");
+    assert_eq!(value["structuredContent"]["user"]["email"], "[redacted]");
+    assert_eq!(value["structuredContent"]["data"], "[redacted]");
+}
+
+#[test]
+fn a_replacement_is_no_template() {
+    let redactor = Redactor::new(&["(s)k".to_owned()], &[], "$1").unwrap();
+    let mut text = "sk".to_owned();
+    redactor.redact_text(&mut text);
+    assert_eq!(text, "$1");
+}

@@ -1,0 +1,198 @@
+//! Runs the functions of a script: `request` around calls, `metadata` on what is listed.
+
+mod json_conversion;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::operation::{Operation, Outcome};
+use creole_proto::wire::Object;
+use creole_tools::script::{Function, Script, ScriptError, ScriptStep};
+
+use crate::layers::definitions::json_edit::newest_json;
+use crate::layers::operation_item::{item_of, unknown_item_fault};
+use json_conversion::{ForwardedCall, call_from_json, call_to_json, outcome_from_json};
+
+/// A layer that runs the functions of a script.
+#[derive(Debug)]
+pub struct ScriptLayer {
+    script: Script,
+    /// What it took out of lists, by the members of lists that these are.
+    hidden: RwLock<HashSet<(&'static str, String)>>,
+    /// Whether `metadata` took too long once: it is not tried again, because lists wait for it.
+    is_stuck: AtomicBool,
+    /// What was told in the log already.
+    logged: RwLock<BTreeSet<String>>,
+}
+
+impl ScriptLayer {
+    /// A layer that runs this script.
+    pub fn new(script: Script) -> Self {
+        let (hidden, told) = (RwLock::default(), RwLock::default());
+        Self { script, hidden, is_stuck: AtomicBool::new(false), logged: told }
+    }
+
+    async fn request(&self, call: Call, next: Next<'_>) -> Outcome {
+        let begun = self.script.begin(Function::Request, vec![call_to_json(&call)]).await;
+        let mut session = match begun {
+            Ok(session) => session,
+            Err(thrown) => return self.error_outcome(&thrown, &call.operation),
+        };
+        let mut last: Option<ForwardedCall> = None;
+        loop {
+            match session.next_step().await {
+                ScriptStep::Next(number, text) => {
+                    let wanted = match call_from_json(&call, &text) {
+                        Ok(wanted) => wanted,
+                        Err(refusal) => {
+                            session.resume(number, Err(refusal));
+                            continue;
+                        }
+                    };
+                    let passed = ForwardedCall::new(next.call(wanted).await);
+                    // Who asks the client something, or becomes a task, is run again from the beginning.
+                    let Some(answer) = passed.script_result() else { return passed.outcome };
+                    session.resume(number, answer);
+                    last = Some(passed);
+                }
+                ScriptStep::Done(Ok(value)) => {
+                    let wrong = |what| ScriptError {
+                        message: what,
+                        name: "Result".into(),
+                        ..ScriptError::default()
+                    };
+                    return outcome_from_json(value.as_deref(), &call.operation, last)
+                        .unwrap_or_else(|what| self.error_outcome(&wrong(what), &call.operation));
+                }
+                ScriptStep::Done(Err(thrown)) => {
+                    // What was refused further in and not caught is told as it was.
+                    return match last.and_then(|last| last.rethrown_outcome(&thrown)) {
+                        Some(outcome) => outcome,
+                        None => self.error_outcome(&thrown, &call.operation),
+                    };
+                }
+            }
+        }
+    }
+
+    /// What a call comes to whose script threw.
+    fn error_outcome(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
+        let usual = match operation {
+            Operation::CallTool { .. } => FaultKind::ToolFailed,
+            _ => FaultKind::Internal,
+        };
+        let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
+        // What another server told has a code of its own, which scripts do not see.
+        let named = named.filter(|kind| thrown.is_deliberate() && *kind != FaultKind::Foreign);
+        let kind = named.unwrap_or(usual);
+        let mut fault =
+            Fault::new(kind, self.script.explain_error(thrown)).with_subject(operation.target());
+        fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::from_value);
+        fault.into()
+    }
+
+    fn is_hidden(&self, kind: ListKind, name: &str) -> bool {
+        let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
+        !hidden.is_empty() && hidden.contains(&(kind.member(), name.to_owned()))
+    }
+
+    /// The names by which calls may ask for an item.
+    fn record_visibility(&self, kind: ListKind, item: &Definition, is_shown: bool) {
+        let uri = || {
+            Object::new(newest_json(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned())
+        };
+        let names = std::iter::once(item.name().to_owned())
+            .chain(Some(kind).filter(|it| *it == ListKind::Templates).and_then(|_| uri()));
+        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            match is_shown {
+                true => _ = hidden.remove(&(kind.member(), name)),
+                false => _ = hidden.insert((kind.member(), name)),
+            }
+        }
+    }
+
+    /// One text of an item as the script wants it, or nothing.
+    fn metadata(&self, kind: ListKind, item: &Definition, text: &str) -> Option<String> {
+        if self.is_stuck.load(Ordering::Relaxed) {
+            return None;
+        }
+        let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
+        let what = match self.script.call_blocking(Function::Metadata, &arguments) {
+            // Nothing said is nothing changed.
+            Ok(None) => return Some(text.to_owned()),
+            Ok(Some(text)) if text == "null" => return None,
+            Ok(Some(changed)) if is_same_item(&changed, text) => return Some(changed),
+            Ok(Some(_)) => {
+                "it returned something else than the definition of the same item; `rename` gives other names".to_owned()
+            }
+            Err(thrown) => {
+                self.is_stuck.store(thrown.name == "Limit", Ordering::Relaxed);
+                let line = thrown.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                format!("{line}{thrown}")
+            }
+        };
+        self.log_once(format!(
+            "{}: metadata of {}: {what}; it is not listed",
+            self.script.file().display(),
+            item.name()
+        ));
+        None
+    }
+
+    /// Logs once.
+    fn log_once(&self, what: String) {
+        let mut told = self.logged.write().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < 1000 && told.insert(what.clone()) {
+            tracing::error!("{what}");
+        }
+    }
+}
+
+/// Whether a text is an object with the same name and uri.
+fn is_same_item(changed: &str, text: &str) -> bool {
+    let (Some(changed), Some(text)) = (Object::new(changed), Object::new(text)) else {
+        return false;
+    };
+    let same = |key: &str| changed.string(key).ok().flatten() == text.string(key).ok().flatten();
+    ["name", "uri", "uriTemplate"].into_iter().all(same)
+}
+
+impl Middleware for ScriptLayer {
+    fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        // What the function `metadata` would hide is only known of definitions.
+        !self.script.has(Function::Metadata) || self.is_hidden(kind, name)
+    }
+
+    fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Operation::Listen(wanted) = &mut call.operation {
+            wanted.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));
+        }
+        match item_of(&call.operation) {
+            Some((kind, name)) if self.is_hidden(kind, name) => {
+                let fault = unknown_item_fault(&call.operation);
+                Box::pin(async move { fault.into() })
+            }
+            _ if self.script.has(Function::Request) && call.operation.may_require_input() => {
+                Box::pin(self.request(call, next))
+            }
+            _ => next.call(call),
+        }
+    }
+
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        if !self.script.has(Function::Metadata) {
+            return Some(item);
+        }
+        let shaped = item.map_texts(item.name(), |text| self.metadata(kind, &item, text));
+        self.record_visibility(kind, &item, shaped.is_some());
+        shaped.map(Arc::new)
+    }
+}
