@@ -16,7 +16,7 @@ use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
 use creole_gateway::config::enums::{LogFormat, LogLevel};
 use creole_gateway::plan::LogPlan;
-use creole_gateway::upstream::connections::detect_dialect;
+use creole_gateway::upstream::detect_dialect;
 use tokio::runtime::Builder;
 use tokio::signal;
 use tokio::task::JoinHandle;

@@ -246,7 +246,7 @@ impl Upstream {
             is_single: is_alone,
             settings,
         });
-        tokio::spawn(crate::upstream::lists::list_sync::run_list_sync(Arc::downgrade(&upstream)));
+        tokio::spawn(lists::list_sync::run_list_sync(Arc::downgrade(&upstream)));
         upstream
     }
 

@@ -11,6 +11,7 @@ pub use crate::serve::http::conn::incoming::IncomingBody;
 pub use crate::serve::http::conn::outgoing::OutgoingBody;
 pub use crate::serve::http::mcp::endpoint::{EndpointSettings, McpEndpoint};
 pub use crate::serve::http::mcp::response::McpBody;
+pub use crate::serve::http::web::body::BodyLimits;
 pub use crate::serve::http::web::drain::{Drain, DrainStage};
 pub use crate::serve::http::web::handler::{
     Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress,
@@ -19,6 +20,7 @@ pub use crate::serve::http::web::limits::HttpLimits;
 pub use crate::serve::http::web::listener::Listener;
 pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
 pub use crate::serve::http::web::router::{Route, Router};
+pub use crate::serve::http::web::tls;
 
 pub use creole_proto::http::forwarded::{Network, TrustedProxies};
 pub use creole_proto::http::origin_guard::OriginGuard;

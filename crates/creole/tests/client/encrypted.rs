@@ -7,7 +7,7 @@ use std::{fs, io};
 use creole::client::transport::http::{HttpAddress, HttpServer};
 use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
-use creole::serve::http::web::tls::Certificates;
+use creole::serve::http::tls::Certificates;
 use creole::serve::http::{
     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };

@@ -24,7 +24,6 @@ use super::{Affinity, Upstream, internal_fault, park};
 use crate::upstream::connections::affinity;
 use crate::upstream::connections::pool::{SessionKey, UpstreamLease};
 use crate::upstream::forward::active_calls::ActiveCalls;
-use crate::upstream::forward::{relay, tasks, upstream_request};
 use crate::upstream::lists::list_fetch::ToolIndex;
 use crate::upstream::park::request_state;
 use crate::upstream::park::request_state::{ParkedState, RequestState};

@@ -44,7 +44,7 @@ const EVICTION_TIMEOUT: Duration = Duration::from_secs(5);
 const EVENT_QUEUE: usize = 64;
 
 /// The calls of one server that wait for answers, or may have to.
-pub(super) struct ParkedCalls {
+pub(crate) struct ParkedCalls {
     slots: Mutex<ParkSlots>,
     /// How long the answers may take.
     input_timeout: Duration,

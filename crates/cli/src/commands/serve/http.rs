@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::budget::Budget;
-use creole::serve::http::web::body::BodyLimits;
-use creole::serve::http::web::tls::Certificates;
+use creole::serve::http::BodyLimits;
+use creole::serve::http::tls::Certificates;
 use creole::serve::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, Route, Router,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use creole::auth::{Authenticator, read_credential_file};
 use creole::seal::Secrets;
-use creole::serve::http::web::tls::Certificates;
+use creole::serve::http::tls::Certificates;
 use creole_gateway::Plan;
 use creole_gateway::plan::HttpPlan;
 use creole_gateway::plan::http::TlsPlan;

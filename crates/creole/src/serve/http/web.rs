@@ -1,7 +1,7 @@
 //! The HTTP server around the endpoint: listener, router, authentication, limits and TLS.
 
 pub(crate) mod authenticate;
-pub mod body;
+pub(crate) mod body;
 pub(crate) mod connection_slots;
 pub(crate) mod cors;
 pub(crate) mod drain;

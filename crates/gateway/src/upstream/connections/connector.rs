@@ -16,7 +16,7 @@ use creole::proto::revision::{Era, Rules};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::upstream::connections::detect_dialect;
+use crate::upstream::connections::detect_dialect::detect_dialect;
 use crate::upstream::connections::pool::SessionOwner;
 
 /// Which conversation a server is offered.

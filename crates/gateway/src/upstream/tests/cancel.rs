@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::layers::testing::{SilentChannel, plain_caller};
+use crate::upstream::connections::connector;
 use crate::upstream::*;
 
 /// What the server hears of calls.

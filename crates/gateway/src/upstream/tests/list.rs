@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::federation::Federation;
 use crate::layers::testing::{ask, call, listed_names};
+use crate::upstream::connections::connector;
 use crate::upstream::*;
 
 /// Answers each request with a result or an error; `None` is silence.

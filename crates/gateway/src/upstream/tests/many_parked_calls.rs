@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::layers::testing::{SilentChannel, plain_caller};
+use crate::upstream::connections::connector;
 use crate::upstream::park::MAX_PARKED_PER_CALLER;
 use crate::upstream::*;
 

@@ -17,6 +17,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
+use crate::upstream::connections::connector;
 use crate::upstream::*;
 
 /// Serves one session.

@@ -19,6 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
 use crate::layers::{Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor};
+use crate::upstream::connections::connector;
 use crate::upstream::*;
 
 static SESSIONS: AtomicU32 = AtomicU32::new(0);

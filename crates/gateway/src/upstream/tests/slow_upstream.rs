@@ -14,6 +14,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::federation::{Federation, LIST_WAIT};
 use crate::layers::testing::{ask, call, listed_names};
+use crate::upstream::connections::connector;
+use crate::upstream::lists::list_sync;
 use crate::upstream::*;
 
 /// Answers each message of a client, but for those that this says nothing to.

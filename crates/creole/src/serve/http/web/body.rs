@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::{Budget, BudgetExhausted, BufferReservation, Reservation};
+use crate::budget::{BudgetExhausted, BufferReservation, Reservation};
 use crate::serve::http::web::handler::ErrorResponse;
 
 /// How large a body may be, and how long it may take.
@@ -91,21 +91,9 @@ impl From<BodyError> for ErrorResponse {
     }
 }
 
-/// Reads a body to its end.
+/// Reads a body to its end, and returns the memory reserved for it if it is not small.
 ///
-/// A body whose declared length is too large is not read at all. One that comes in one piece is not copied.
-///
-/// # Errors
-/// Why it was not read to its end.
-pub async fn read_body<B>(body: B, limits: &BodyLimits) -> Result<Bytes, BodyError>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    let hold = || Budget::of_process().reserve_for(());
-    read_reserved(body, limits, hold).await.map(|(bytes, _)| bytes)
-}
-
-/// The same within a budget: gives what is held of it by a body that is not small.
+/// A body whose declared length is too large is not read at all. A body that arrives in one piece is not copied.
 pub(crate) async fn read_reserved<B>(
     mut body: B,
     limits: &BodyLimits,
