@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::serve::lines::*;
+use super::*;
 use crate::stream::{MemoryConnection, memory_pair};
 use crate::{Context, Server, Tool};
 

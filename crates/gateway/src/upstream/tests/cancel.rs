@@ -12,9 +12,9 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::connections::connector;
-use crate::upstream::*;
 
 /// What the server hears of calls.
 static HEARD: Mutex<Option<mpsc::UnboundedSender<Value>>> = Mutex::new(None);

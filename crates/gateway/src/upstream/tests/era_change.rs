@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::*;
 use crate::layers::testing::call;
-use crate::upstream::*;
 
 /// What is there at the moment, and what it carried out.
 #[derive(Default)]

@@ -9,9 +9,9 @@ use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
+use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::connections::connector;
-use crate::upstream::*;
 
 /// A server that asks for a name in the middle of its tool and says what it was told.
 async fn serve(mut client: MemoryConnection) {

@@ -9,10 +9,10 @@ use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use serde_json::{Value, json};
 
+use super::*;
 use crate::federation::Federation;
 use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::connections::connector;
-use crate::upstream::*;
 
 /// Answers each request with a result or an error; `None` is silence.
 async fn serve(

@@ -14,10 +14,10 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::connections::connector;
 use crate::upstream::park::MAX_PARKED_PER_CALLER;
-use crate::upstream::*;
 
 const CALLS: usize = 10_000;
 

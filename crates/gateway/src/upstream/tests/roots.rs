@@ -15,10 +15,10 @@ use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
+use super::*;
 use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
 use crate::upstream::connections::connector;
-use crate::upstream::*;
 
 /// Serves one session.
 async fn folders(mut client: MemoryConnection) {

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{sleep, timeout};
 
+use super::*;
 use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
 use crate::layers::{Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor};
 use crate::upstream::connections::connector;
-use crate::upstream::*;
 
 static SESSIONS: AtomicU32 = AtomicU32::new(0);
 

@@ -12,11 +12,11 @@ use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use super::*;
 use crate::federation::{Federation, LIST_WAIT};
 use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::connections::connector;
 use crate::upstream::lists::list_sync;
-use crate::upstream::*;
 
 /// Answers each message of a client, but for those that this says nothing to.
 async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Value>) {

@@ -7,7 +7,7 @@ use creole_proto::model::ToolResult;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use crate::layers::definitions::pin::*;
+use super::*;
 use crate::layers::testing::{call, fault, listed_names, text};
 
 fn tool(name: &str, about: &str) -> Tool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
 
-use crate::layers::results::audit::*;
+use super::*;
 use crate::layers::testing::{FlakyTools, call, slow_service};
 
 fn settings(folder: &Path) -> AuditSettings {

@@ -1,6 +1,6 @@
 //! What is asked once, and what is asked each time.
 
-use crate::layers::results::cache::*;
+use super::*;
 use crate::layers::testing::{FlakyTools, call, fault, text};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{RelayedKind, RelayedResult};

@@ -6,7 +6,7 @@ use creole_proto::operation::RelayedKind;
 use creole_proto::revision::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::layers::results::redact::*;
+use super::*;
 use crate::layers::testing::{FlakyTools, call, events_of, fault, text};
 
 fn redactor() -> Redactor {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::serve::http::mcp::machine_host::*;
+use super::*;
 use crate::{Context as CallContext, Server, Tool};
 
 const LONG: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use http::{HeaderValue, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::sleep;
 
-use crate::client::transport::http::conn::http1::*;
+use super::*;
 use crate::client::transport::http::conn::request::{HeaderList, RequestTemplate};
 
 fn request(body: impl Into<Bytes>) -> HttpRequest {

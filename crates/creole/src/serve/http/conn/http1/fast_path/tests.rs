@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::serve::http::conn::http1::fast_path::*;
+use super::*;
 use crate::serve::http::tests::support::{Echo, PATIENCE, PieceBody, post, until, with};
 use crate::serve::http::{Drain, HttpLimits, OriginGuard, Route};
 
