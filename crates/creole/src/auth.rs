@@ -1,9 +1,9 @@
-//! Who a caller over HTTP is: people with passwords (Basic) and programs with keys (Bearer).
+//! Authenticates callers over HTTP: users with passwords (Basic) and programs with keys (Bearer).
 //!
-//! [`Authenticator`] looks at the `Authorization` header and nothing else, never at the query. Who is
-//! refused learns what to do and not what was wrong: an unknown user costs the same work and gets the
-//! same answer as a wrong password. Passwords are stored as argon2id hashes and checked on a few threads
-//! of their own; keys are 256 random bits, stored as their SHA-256.
+//! [`Authenticator`] reads only the `Authorization` header, never the query. A refused caller learns what to do, not
+//! what was wrong: an unknown user costs the same work and gets the same response as a wrong password. Passwords are
+//! stored as argon2id hashes and are verified on a few dedicated threads. Keys are 256 random bits and are stored as
+//! their SHA-256.
 
 mod challenge;
 mod credential_text;
@@ -58,32 +58,32 @@ use users::Users;
 /// A SHA-256.
 type Digest = [u8; 32];
 
-/// How a password is compared with a hash.
+/// Compares a password with a hash.
 type VerifyPassword = Arc<dyn Fn(&[u8], &PasswordHash) -> bool + Send + Sync>;
 
-/// Whom a server lets in, and where it is written.
+/// Which principals a server admits, and the files that name them.
 #[derive(Clone, Debug, Default)]
 pub struct AuthSettings {
     /// The file of users.
     pub users: Option<PathBuf>,
-    /// Keys that stand in the configuration.
+    /// Keys from the configuration.
     pub keys: Vec<BearerKey>,
     /// The file of keys.
     pub keys_file: Option<PathBuf>,
-    /// What is asked of everybody.
+    /// Which credentials are required.
     pub requirement: Requirement,
 }
 
-/// Whether a caller is let in.
+/// The decision about a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuthDecision {
-    /// Yes, and this is who it is.
+    /// The caller is admitted as this principal.
     Granted(Principal),
-    /// No, and this is the answer.
+    /// The caller is refused with this challenge.
     Refused(Challenge),
 }
 
-/// Says who a caller is; clones are the same one.
+/// Authenticates callers; clones share their state.
 #[derive(Clone)]
 pub struct Authenticator {
     shared: Arc<AuthenticatorInner>,
@@ -91,18 +91,18 @@ pub struct Authenticator {
 
 struct AuthenticatorInner {
     fingerprints: Fingerprints,
-    /// What the files said when they were read last.
+    /// The contents of the files at the last read.
     credentials: ArcSwap<LoadedCredentials>,
     pool: PasswordPool,
     throttle: Arc<LoginThrottle>,
     verify: VerifyPassword,
 }
 
-/// Users and keys as they were read, which are not used yet.
+/// Users and keys that were read and are not in use yet.
 #[derive(Debug)]
 pub struct ParsedCredentials(LoadedCredentials);
 
-/// One reading of the files, and what was remembered since.
+/// The contents of the files from one read, with the passwords verified since.
 #[derive(Debug)]
 struct LoadedCredentials {
     settings: AuthSettings,
@@ -111,7 +111,7 @@ struct LoadedCredentials {
     password_cache: PasswordCache<PasswordCheck>,
 }
 
-/// What came of checking a name and a password.
+/// The outcome of checking a name and a password.
 #[derive(Clone, Debug)]
 enum PasswordCheck {
     Right(Principal),
@@ -124,7 +124,7 @@ impl Authenticator {
     /// Reads the files.
     ///
     /// # Errors
-    /// When a file cannot be read or a line in it is wrong, and when neither users nor keys are named.
+    /// When a file cannot be read or a line in it is invalid, and when neither users nor keys are named.
     pub fn new(settings: AuthSettings) -> Result<Self, AuthError> {
         Self::with_parts(settings, PasswordPool::with_defaults(), Arc::new(password::verify))
     }
@@ -147,20 +147,18 @@ impl Authenticator {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Reads the files again, in place. Passwords that were right are checked anew; who tried too often still
-    /// waits.
+    /// Reloads the files in place. Cached passwords are verified again; throttled callers stay throttled.
     ///
     /// # Errors
-    /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
+    /// When a file cannot be read or a line in it is invalid; then nothing changes.
     pub fn reload(&self) -> Result<(), AuthError> {
         self.reload_with(self.shared.credentials.load().settings.clone())
     }
 
-    /// Lets in whom these settings say from now on. Passwords that were right are checked anew; who tried too
-    /// often still waits.
+    /// Reloads with these settings. Cached passwords are verified again; throttled callers stay throttled.
     ///
     /// # Errors
-    /// When a file cannot be read or a line in it is wrong: then everything stays as it was.
+    /// When a file cannot be read or a line in it is invalid; then nothing changes.
     pub fn reload_with(&self, settings: AuthSettings) -> Result<(), AuthError> {
         self.apply(self.read(settings)?);
         Ok(())
@@ -169,28 +167,28 @@ impl Authenticator {
     /// Reads the files of these settings and changes nothing.
     ///
     /// # Errors
-    /// When a file cannot be read or a line in it is wrong.
+    /// When a file cannot be read or a line in it is invalid.
     pub fn read(&self, settings: AuthSettings) -> Result<ParsedCredentials, AuthError> {
         LoadedCredentials::read(settings, &self.shared.fingerprints).map(ParsedCredentials)
     }
 
-    /// Lets in whom these credentials name from now on, as [`reload_with`](Self::reload_with) does. They must have been
-    /// [read](Self::read) by the same authenticator.
+    /// Puts these credentials into force, as [`reload_with`](Self::reload_with) does. The same authenticator must have
+    /// [read](Self::read) them.
     pub fn apply(&self, credentials: ParsedCredentials) {
         self.shared.credentials.store(Arc::new(credentials.0));
     }
 
-    /// How many users and how many keys are known.
+    /// The number of known users and of known keys.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         let known = self.shared.credentials.load();
         (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, BearerKeys::len))
     }
 
-    /// Says whether the caller with this `Authorization` header, from this address, is let in.
+    /// Decides whether the caller with this `Authorization` header, from this address, is admitted.
     ///
-    /// [`authorization`] takes the header out of a request. A name and a password that were right are not
-    /// checked again for a minute.
+    /// [`authorization`] takes the header out of a request. A name and a password that were correct are not verified
+    /// again for a minute.
     pub async fn authenticate(
         &self,
         authorization: Option<&HeaderValue>,
@@ -216,13 +214,13 @@ impl Authenticator {
                     PasswordCheck::Busy => Err(Box::new((Challenge::busy(), DenialReason::Busy))),
                 }
             }
-            // The files were read again in between.
+            // The files were reloaded in between.
             _ => refused(DenialReason::OtherScheme),
         };
         known.decide(found, peer)
     }
 
-    /// The same where nothing has to be computed for long; nothing if there is a password to be checked.
+    /// The same without expensive work; `None` if a password must be verified.
     pub(crate) fn try_authenticate(
         &self,
         authorization: Option<&HeaderValue>,
@@ -248,7 +246,7 @@ impl Authenticator {
         Some(known.decide(found, peer))
     }
 
-    /// A key that is right is never held up, so only wrong ones are counted.
+    /// Only wrong keys are counted, because a correct key is never throttled.
     fn record_wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
         let address = self.shared.fingerprints.of(b"keys", &[&network_prefix(peer)]);
         self.shared
@@ -257,8 +255,8 @@ impl Authenticator {
             .map_err(Challenge::too_many_attempts)
     }
 
-    /// Whether an account is held up is asked before what was right a moment ago: otherwise who is held up
-    /// could go on guessing, and would see that a guess is right while its owner is at work.
+    /// Checks the throttle before the cache of verified passwords. Otherwise a throttled caller could keep guessing,
+    /// and would see that a guess is correct while the real user is active.
     async fn authenticate_basic(
         &self,
         known: &LoadedCredentials,
@@ -349,7 +347,7 @@ impl LoadedCredentials {
         Ok(Self { settings, users, keys, password_cache: PasswordCache::new() })
     }
 
-    /// What is said to whom was found, or to whom nobody knows.
+    /// Turns the principal or the denial into the decision, and logs it.
     fn decide(&self, found: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
         let lacks = |challenge| Box::new((challenge, DenialReason::MissingRole));
         let allowed = found.and_then(|principal| {
@@ -360,7 +358,7 @@ impl LoadedCredentials {
             Ok(principal) => AuthDecision::Granted(principal),
             Err(refusal) => {
                 let (challenge, reason) = *refusal;
-                // Neither the name nor the key: people type passwords where names belong.
+                // Neither the name nor the key is logged: users type passwords into name fields.
                 let (status, reason) = (challenge.status.as_u16(), reason.description());
                 let peer = peer.map(tracing::field::display);
                 tracing::warn!(status, reason, peer, "a caller was refused");
@@ -374,14 +372,14 @@ impl LoadedCredentials {
     }
 }
 
-/// The fingerprints of one attempt with a password.
+/// The fingerprints of one password attempt.
 struct AttemptFingerprints {
     name: Digest,
-    /// The name and where it is tried from.
+    /// The name and the address of the attempt.
     account: Digest,
-    /// Where it is tried from.
+    /// The address of the attempt.
     address: Digest,
-    /// The whole header and where it came from.
+    /// The whole header and the address.
     attempt: Digest,
 }
 
@@ -403,9 +401,9 @@ impl AttemptFingerprints {
     }
 }
 
-/// Makes fingerprints that mean nothing outside of this process, so that a table of them, or the time it
-/// takes to look into it, tells nothing about what was sent. They never leave the process, which is why a
-/// hash of the key and the text is enough.
+/// Computes fingerprints that are meaningless outside of this process, so that a table of them, or the time of a
+/// lookup, reveals nothing about the credentials. They never leave the process, so a hash of the key and the text is
+/// enough.
 struct Fingerprints {
     key: Digest,
 }
@@ -424,7 +422,7 @@ impl Fingerprints {
 
 fn random() -> Digest {
     let mut bytes = Digest::default();
-    // Anything but a panic here would make keys that can be guessed.
+    // Any fallback instead of a panic would create guessable keys.
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }

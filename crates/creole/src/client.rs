@@ -1,7 +1,7 @@
-//! Connections to other servers, of either era and over any transport.
+//! Client connections to MCP servers, of either era and over any transport.
 //!
-//! A [`Transport`] begins a [`TransportHandle`], a [`Connection`] drives the protocol machine over it. Calls are futures:
-//! dropping one cancels it. What a server should not have said is counted and never reaches a caller.
+//! A [`Transport`] opens a [`TransportHandle`], and a [`Connection`] drives the protocol machine over it. Calls are
+//! futures: dropping one cancels it. Messages that violate the protocol are counted and never reach a caller.
 //!
 //! ```no_run
 //! use crate::client::transport::http::HttpAddress;

@@ -1,13 +1,13 @@
-//! Child processes that serve: started without a shell and without our secrets, and ended with all that they
-//! started.
+//! Child processes that run servers: started without a shell and without our secrets, and ended with all their
+//! descendants.
 //!
-//! A child gets a cleared environment, a process group of its own, pipes, and no other descriptor: whatever stands
-//! open in this process, also what it was started with, is marked to be closed when a program is run. When a child
-//! is stopped, its standard input is closed first; a group that does not end by itself is asked to, and then made
-//! to. A program that leaves its group on purpose escapes this.
+//! A child gets a cleared environment, its own process group, pipes, and no other descriptor: every descriptor that is
+//! open in this process, inherited ones included, is marked close-on-exec. To stop a child, its standard input is
+//! closed first. A group that does not end by itself is then signalled, and finally killed. A program that leaves its
+//! group on purpose escapes this.
 //!
-//! When this process dies without a chance to stop anything, the children's standard input closes, which every
-//! well-behaved server takes for the end. For the others there may be a [`Reaper`].
+//! When this process dies without stopping its children, their standard input closes, which every well-behaved server
+//! treats as the end. A [`Reaper`] ends the others.
 
 mod child;
 mod descriptors;
@@ -32,29 +32,29 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// A program to be started as a child.
+/// A program to start as a child.
 #[derive(Clone)]
 pub struct Program {
-    /// What it is called in messages; its command line may hold secrets and is never shown.
+    /// The name in messages. The command line may hold secrets and is never shown.
     pub name: String,
-    /// The program: a path, or a name to be found on `PATH`.
+    /// The program: a path, or a name that is looked up on `PATH`.
     pub command: OsString,
-    /// Its arguments, each as it is.
+    /// Its arguments, passed unchanged.
     pub args: Vec<OsString>,
-    /// Entries of its environment besides those that are [inherited](is_inherited).
+    /// Environment entries besides the [inherited](is_inherited) ones.
     pub env: Vec<(OsString, OsString)>,
-    /// The folder it runs in; ours if not given.
+    /// The working directory; ours if not given.
     pub folder: Option<PathBuf>,
-    /// Who ends it, with all that it started, if this process dies first.
+    /// The reaper that ends the child and its descendants if this process dies first.
     pub reaper: Option<Reaper>,
-    /// How patiently it is ended.
+    /// How long the child has to end.
     pub grace_periods: GracePeriods,
-    /// Whether what it writes to its standard error, and how it ends, is logged.
+    /// Whether its standard error and its exit are logged.
     pub log_stderr: bool,
 }
 
 impl Program {
-    /// A program with nothing but a name for messages and a command.
+    /// A program with only a name for messages and a command.
     pub fn new(name: impl Into<String>, command: impl Into<OsString>) -> Self {
         Self {
             name: name.into(),
@@ -75,14 +75,14 @@ impl Program {
         self
     }
 
-    /// The same program with an entry of its environment.
+    /// The same program with an additional environment entry.
     #[must_use]
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((key.into(), value.into()));
         self
     }
 
-    /// What starts it: no shell, no environment but the child's own, a group of its own.
+    /// The command that starts it: no shell, only the child's own environment, its own process group.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.command);
         command
@@ -105,18 +105,18 @@ impl Program {
 }
 
 impl fmt::Debug for Program {
-    /// Without its command line and environment, which may hold secrets.
+    /// Omits the command line and the environment, which may hold secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Program").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// How long a child has at each step of its end.
+/// How long a child has at each step of its termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracePeriods {
-    /// To end by itself once its standard input is closed.
+    /// Time to end by itself after its standard input is closed.
     pub after_close: Duration,
-    /// To end once it was asked to by a signal.
+    /// Time to end after it was signalled.
     pub after_signal: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a server has: tools, resources, templates and prompts, which may come and go while it runs.
+//! The registry of a server's items: tools, resources, templates, prompts and skills, which may change while it runs.
 
 mod announcement;
 mod catalogue;
@@ -49,23 +49,23 @@ pub use collisions::NameCollision;
 pub use remote::{ItemSource, RemoteItem, RemoteServer};
 pub use session_lists::{SessionList, SessionLists, UnlistedItem};
 
-/// Changes that a slow connection may lag behind before it is told of everything.
+/// The number of changes that a slow connection may lag behind. Beyond it, every list is announced as changed.
 const MAX_PENDING_CHANGES: usize = 64;
 
-/// A handle to what a server has; clones share it.
+/// A handle to a server's items; clones share them.
 #[derive(Clone)]
 pub struct Registry {
     shared: Arc<RegistryShared>,
 }
 
-/// A handle that does not keep the registry alive: for tools that change what holds them.
+/// A handle that does not keep the registry alive, for tools that change the registry that holds them.
 #[derive(Clone, Debug)]
 pub struct WeakRegistry {
     shared: Weak<RegistryShared>,
 }
 
 impl WeakRegistry {
-    /// The registry, while its server is there.
+    /// The registry, while its server exists.
     pub fn upgrade(&self) -> Option<Registry> {
         self.shared.upgrade().map(|shared| Registry { shared })
     }
@@ -74,20 +74,20 @@ impl WeakRegistry {
 struct RegistryShared {
     settings: RegistrySettings,
     state: RwLock<RegistryState>,
-    /// Whether clients see it, so that they are told of changes.
+    /// Whether clients see the registry, so that changes must be announced.
     is_visible: AtomicBool,
     changes: broadcast::Sender<Announcement>,
     tasks: Tasks,
     attached: Mutex<Vec<AttachedValue>>,
 }
 
-/// Something that ends with the registry.
+/// A value that is dropped with the registry.
 type AttachedValue = Box<dyn Any + Send>;
 
-/// What does not change while a server runs.
+/// Settings that do not change while a server runs.
 pub(crate) struct RegistrySettings {
     pub(crate) identity: Arc<Implementation>,
-    /// Who results say that answered.
+    /// The identity that results name as the server.
     pub(crate) result_identity: ServerIdentity,
     pub(crate) instructions: Option<String>,
     pub(crate) dialect: Dialect,
@@ -105,21 +105,21 @@ struct RegistryState {
     templates: Catalogue<LocalOrRemote<Template>>,
     prompts: Catalogue<LocalOrRemote<Prompt>>,
     skill_index: SkillIndex,
-    /// What other servers have besides their lists, by their ranks.
+    /// Upstream data besides the lists, by the upstreams' ranks.
     remote_servers: BTreeMap<u32, RemoteServer>,
-    /// What the servers are called, by their ranks.
+    /// The upstreams' names, by their ranks.
     names: BTreeMap<u32, String>,
-    /// Tools of other servers that are not listed, and what their callers are told, by the servers' ranks.
+    /// Upstream tools that are not listed, with the fault that their callers get, by the upstreams' ranks.
     withheld: BTreeMap<u32, BTreeMap<String, Fault>>,
     last_source: u32,
-    /// Whether resources that are answered here can be subscribed to, or a server may have some.
+    /// Whether a local resource can be subscribed to, or an upstream may have such resources.
     can_subscribe: bool,
-    /// Whether there is, or was once, a tool that runs as a task.
+    /// Whether there is, or ever was, a tool that runs as a task.
     has_task_tools: bool,
 }
 
 impl RegistryState {
-    /// Nothing yet, to be shown through these layers.
+    /// An empty state whose items will be shown through these layers.
     fn new(layers: &Layers) -> Self {
         Self {
             tools: Catalogue::new(ListKind::Tools, layers),
@@ -137,9 +137,9 @@ impl RegistryState {
     }
 }
 
-/// How a call is to be run.
+/// How a call is run.
 pub(crate) enum RunMode {
-    /// In place.
+    /// Within the request.
     InPlace,
     /// As a task.
     Task,
@@ -151,7 +151,7 @@ struct PreparedTool {
 }
 
 impl PreparedTool {
-    /// The tool as this dialect announces it.
+    /// The tool with the definition that this dialect announces.
     fn new(mut tool: Tool, dialect: &Dialect) -> Self {
         schema_style::apply(tool.definition_mut(), dialect);
         let schema = Schema::of(&tool.definition.input_schema);
@@ -185,7 +185,7 @@ impl Registry {
         WeakRegistry { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Adds a tool, or replaces the one of its name.
+    /// Adds a tool, or replaces the tool of the same name.
     pub fn add_tool(&self, tool: Tool) {
         let prepared = PreparedTool::new(tool, &self.shared.settings.dialect);
         let definition = &prepared.tool.definition;
@@ -196,13 +196,13 @@ impl Registry {
         self.announce_list_changed(ListKind::Tools);
     }
 
-    /// Takes a tool away; tells whether it was there.
+    /// Removes a tool; returns whether it existed.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.write().tools.remove(name);
         self.announce_list_changed_if(removed, ListKind::Tools)
     }
 
-    /// Adds a resource, or replaces the one at its uri.
+    /// Adds a resource, or replaces the resource with the same URI.
     pub fn add_resource(&self, resource: Resource) {
         let mut state = self.write();
         state.can_subscribe = true;
@@ -211,13 +211,13 @@ impl Registry {
         self.announce_list_changed(ListKind::Resources);
     }
 
-    /// Takes a resource away; tells whether it was there.
+    /// Removes a resource; returns whether it existed.
     pub fn remove_resource(&self, uri: &str) -> bool {
         let removed = self.write().resources.remove(uri);
         self.announce_list_changed_if(removed, ListKind::Resources)
     }
 
-    /// Adds a family of resources, or replaces the one of its name.
+    /// Adds a resource template, or replaces the template of the same name.
     pub fn add_template(&self, template: Template) {
         let mut state = self.write();
         state.can_subscribe = true;
@@ -226,23 +226,23 @@ impl Registry {
         self.announce_list_changed(ListKind::Templates);
     }
 
-    /// Adds a prompt, or replaces the one of its name.
+    /// Adds a prompt, or replaces the prompt of the same name.
     pub fn add_prompt(&self, prompt: Prompt) {
         self.write().prompts.insert((&prompt.definition).into(), LocalOrRemote::Local(prompt));
         self.announce_list_changed(ListKind::Prompts);
     }
 
-    /// Takes a prompt away; tells whether it was there.
+    /// Removes a prompt; returns whether it existed.
     pub fn remove_prompt(&self, name: &str) -> bool {
         let removed = self.write().prompts.remove(name);
         self.announce_list_changed_if(removed, ListKind::Prompts)
     }
 
-    /// Adds a skill, or replaces the one at its uri. Its `SKILL.md` is listed among the resources; its other files
-    /// are read like resources, and listed by their directories.
+    /// Adds a skill, or replaces the skill with the same URI. Its `SKILL.md` is listed among the resources; its other
+    /// files are read like resources and listed by directory.
     ///
     /// # Errors
-    /// When another skill has a different file at the same uri.
+    /// When another skill has a different file at the same URI.
     pub fn add_skill(&self, skill: Skill) -> Result<(), SkillError> {
         let mut state = self.write();
         let manifest = skill.files().iter().find(|file| file.uri() == skill.uri()).map(Arc::clone);
@@ -257,37 +257,37 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a skill away; tells whether it was there.
+    /// Removes a skill; returns whether it existed.
     pub fn remove_skill(&self, uri: &str) -> bool {
         let mut state = self.write();
         let removed = state.skill_index.remove(uri);
-        // Where it is a file of another skill, it can still be read there.
+        // If it is also a file of another skill, it can still be read there.
         _ = removed && state.resources.remove(uri);
         drop(state);
         self.announce_list_changed_if(removed, ListKind::Skills)
     }
 
-    /// Tells subscribers that a resource changed.
+    /// Notifies subscribers that a resource changed.
     pub fn resource_updated(&self, uri: &str) {
         self.announce(Change::Resource(uri.to_owned()).into());
     }
 
-    /// Keeps something for as long as the registry is there: what watches files for it ends with it.
+    /// Keeps a value as long as the registry exists, for example a file watcher that must stop with it.
     pub fn attach(&self, kept: impl Any + Send) {
         self.shared.attached.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(kept));
     }
 
-    /// What changes from now on, for drivers of transports; whoever lags behind has to tell of everything.
+    /// Changes from now on, for the transports. A receiver that lags must announce every list as changed.
     pub fn changes(&self) -> broadcast::Receiver<Announcement> {
         self.shared.changes.subscribe()
     }
 
-    /// The arguments of a tool that requests over HTTP repeat in headers, if there are any.
+    /// The arguments of a tool that HTTP requests repeat in headers, if there are any.
     pub(crate) fn mirrored_headers(&self, tool: &str) -> Option<Arc<[MirroredHeader]>> {
         self.read().tools.mirrored_headers(tool)
     }
 
-    /// Asks the chain anew how everything is to be seen, when a layer has changed its mind.
+    /// Applies the chain to all definitions again, after a layer changed its rules.
     pub fn reapply_layers(&self) {
         let mut state = self.write();
         state.tools.reapply_layers();
@@ -300,7 +300,7 @@ impl Registry {
         kinds.into_iter().for_each(|kind| self.announce_list_changed(kind));
     }
 
-    /// The same, if a layer has changed its mind; to be called every few seconds, where that may wait for a file.
+    /// The same, if a layer reports a change. Call it every few seconds, where a wait for a file does no harm.
     pub fn reapply_layers_if_changed(&self) {
         let layers = Arc::clone(self.read().tools.layers());
         if crate::chain::definitions_changed(&layers) {
@@ -308,12 +308,12 @@ impl Registry {
         }
     }
 
-    /// The patterns of the layers around the server that matched no item that was listed so far, in words.
+    /// The patterns of the server's layers that have matched no listed item so far, as readable text.
     pub fn unmatched_patterns(&self) -> Vec<String> {
         crate::chain::unmatched_patterns(self.read().tools.layers())
     }
 
-    /// What the server has to offer: what it has now, or had once.
+    /// The capabilities of the server: for items that it has now or ever had.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         let state = self.read();
         let offered = |has: fn(&ServerCapabilities) -> bool| {
@@ -347,8 +347,8 @@ impl Registry {
         self.shared.settings.dialect.has_tasks(rules) && self.read().has_task_tools
     }
 
-    /// How a call of a tool is to be run, or why it cannot be. A client that cannot follow tasks at all has
-    /// every tool run in place.
+    /// How a call of a tool is run, or why it cannot be. For a client that cannot follow tasks, every tool runs in
+    /// place.
     pub(crate) fn run_mode(&self, tool: &str, caller: &Caller) -> Result<RunMode, Fault> {
         if !self.has_tasks(caller.rules) {
             return Ok(RunMode::InPlace);
@@ -388,7 +388,7 @@ impl Registry {
             crate::chain::resource_updated(&layers, uri);
         }
         if self.shared.is_visible.load(Ordering::Acquire) {
-            // Nobody listening is not an error.
+            // A send without receivers is not an error.
             _ = self.shared.changes.send(announcement);
         }
     }
@@ -400,7 +400,7 @@ impl Registry {
         changed
     }
 
-    /// The state is whole between any two calls, so a panic elsewhere does not spoil it.
+    /// The state is consistent between any two calls, so a panic in another thread does not invalidate it.
     fn read(&self) -> RwLockReadGuard<'_, RegistryState> {
         self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -410,7 +410,7 @@ impl Registry {
     }
 }
 
-/// Says so if a tool cannot be called over HTTP.
+/// Logs a warning if a tool cannot be called over HTTP.
 fn warn_invalid_mirrored_headers(tool: &Tool) {
     if let Err(error) = MirroredHeader::find_all(tool.definition.input_schema.as_str()) {
         let name = &*tool.definition.name;

@@ -1,12 +1,11 @@
-//! Processes that share a state, and what one of them asks of another.
+//! Replicas: processes that share a state, and the requests between them.
 //!
-//! A client may come back to another process than the one that has its call or its stream. The one that was asked
-//! then sends an errand to the one that has it, and passes on what that one says. All of it goes through the
-//! [`State`]: an errand is a value that its taker removes, so that it is taken once; what is said about it is a log;
-//! messages only tell that there is something to look at, so nothing is lost with one of them.
+//! A client may return to another replica than the one that holds its call or stream. The replica that gets the
+//! client's request then sends a replica request to the holder, and relays its responses. All of it goes through the
+//! [`State`]. A replica request is a value that the receiver removes, so that it is accepted once. Its responses are a
+//! log. Messages only signal that there is something to read, so a lost message loses no data.
 //!
-//! Nothing here costs anything before there is something to [keep](Replicas::register) for others: only then does a process
-//! say that it is there, and listen.
+//! A process sends heartbeats and listens only after it [registers](Replicas::register) its first session or call.
 
 mod presence;
 mod replica_request;
@@ -29,22 +28,22 @@ pub use replica_responses::ReplicaResponses;
 use crate::state::{State, StateError};
 use crate::task::random_id;
 
-/// How often a process says that it is there.
+/// The interval between two heartbeats.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How long it is believed to be there after it last said so. All of them go by the clock of the state.
+/// How long a replica counts as present after its last heartbeat. All replicas use the clock of the state.
 pub(crate) const HEARTBEAT_TTL: Duration = Duration::from_secs(8);
 
-/// How long a process that is there may take to take an errand.
+/// How long a replica that is present may take to accept a request.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest that somebody waits for an errand, and that what is said about it is kept.
+/// The longest wait for a replica request, and how long its responses are kept.
 pub(crate) const REQUEST_TTL: Duration = Duration::from_secs(3600);
 
-/// Errands of others that a process is busy with at the same time; the rest waits.
+/// Requests of other replicas that a process handles at the same time; the rest waits.
 const MAX_CONCURRENT_REQUESTS: usize = 1024;
 
-/// One of several processes that share a state; clones are the same one.
+/// This process as one of several replicas; clones are the same replica.
 #[derive(Clone)]
 pub struct Replicas {
     shared: Arc<ReplicaShared>,
@@ -54,31 +53,31 @@ pub(crate) struct ReplicaShared {
     state: State,
     name: String,
     registrations: Mutex<Registrations>,
-    /// Whether others can find this process.
+    /// Whether other replicas can find this process.
     is_present: watch::Sender<bool>,
     slots: Arc<Semaphore>,
 }
 
-/// What this process keeps for others.
+/// The targets that this process registered for other replicas.
 #[derive(Default)]
 struct Registrations {
     handlers: HashMap<String, RequestHandler>,
-    /// Whether somebody says that this process is there.
+    /// Whether the heartbeat task is running.
     is_heartbeat_running: bool,
 }
 
 type RequestHandler = Arc<dyn Fn(ReplicaRequest) + Send + Sync>;
 
-/// Why an errand came to nothing.
+/// Why a replica request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplicaError {
-    /// The process is gone, or went while the errand was run.
+    /// The replica is gone, or went away while it handled the request.
     Gone,
-    /// The process has no such thing any more.
+    /// The replica no longer has the target.
     Unknown,
-    /// The process is there and has not taken it.
+    /// The replica is present and has not accepted the request.
     Busy,
-    /// The state that they share failed, or the errand is too long for it.
+    /// The shared state failed, or the request is too long for it.
     State(StateError),
 }
 
@@ -101,7 +100,7 @@ impl fmt::Display for ReplicaError {
 
 impl std::error::Error for ReplicaError {}
 
-/// Something that is kept for others until this is dropped.
+/// A target that stays registered until this is dropped.
 #[must_use = "others find it for as long as this lives"]
 pub struct Registration {
     shared: Arc<ReplicaShared>,
@@ -109,8 +108,8 @@ pub struct Registration {
 }
 
 impl Replicas {
-    /// This process, as one of those that share the state. Its name is a new one, so that a process that was started
-    /// again is not taken for the one before; `None` when the system has no randomness for it.
+    /// This process as a replica of the state. It gets a new name, so that a restarted process is not mistaken for its
+    /// former instance. `None` when the system has no random bytes.
     #[must_use]
     pub fn new(state: State) -> Option<Self> {
         let name = random_id().ok()?;
@@ -127,20 +126,20 @@ impl Replicas {
         })
     }
 
-    /// What others know this process by.
+    /// The name under which other replicas know this process.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// What they share.
+    /// The shared state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.shared.state
     }
 
-    /// Has errands to `target` come to `take`, which must not wait, for as long as what is given back lives. Returns
-    /// once others can find it.
+    /// Passes requests for `target` to `take`, which must not block, as long as the returned registration lives.
+    /// Returns once other replicas can find this process.
     pub async fn register(
         &self,
         target: &str,
@@ -150,15 +149,15 @@ impl Replicas {
         self.shared.registrations().handlers.insert(target.to_owned(), Arc::new(take));
         presence::start(&self.shared);
         let mut present = self.shared.is_present.subscribe();
-        // A state that fails is told of in the log; who comes back to this process finds everything all the same.
+        // A failure of the state is logged. Clients that return to this process are served all the same.
         _ = tokio::time::timeout(HEARTBEAT_TTL, present.wait_for(|present| *present)).await;
         keeping
     }
 
-    /// Sends an errand about a target to a process that has it; what it says to it is read from what is given back.
+    /// Sends a request about a target to the replica that has it; its responses are read from the returned value.
     ///
     /// # Errors
-    /// When the process is not there, the errand is longer than a value of the state, or the state fails.
+    /// When the replica is not present, the request is longer than a value of the state, or the state fails.
     pub async fn send(
         &self,
         to: &str,
@@ -171,10 +170,10 @@ impl Replicas {
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, errand).await
     }
 
-    /// Tells the others that this process is gone, so that nobody waits until they notice.
+    /// Tells the other replicas that this process is gone, so that they need not wait for its heartbeat to expire.
     pub async fn leave(&self) {
         self.shared.registrations().handlers.clear();
-        // Who cannot be told notices a little later.
+        // If this fails, the heartbeat expires a little later.
         _ = self.shared.state.remove(&presence_path(&self.shared.name)).await;
     }
 }
@@ -197,7 +196,7 @@ impl ReplicaShared {
 impl Drop for Registration {
     fn drop(&mut self) {
         let taker = self.shared.registrations().handlers.remove(&self.target);
-        // Outside of the lock: it may hold on to anything.
+        // Dropped outside of the lock, because it may own anything.
         drop(taker);
     }
 }
@@ -208,22 +207,22 @@ impl fmt::Debug for Replicas {
     }
 }
 
-/// Where a process says that it is there, and the topic on which it is told of errands.
+/// The key of a replica's presence, and the topic that announces requests to it.
 fn presence_path(name: &str) -> String {
     format!("peer/{name}")
 }
 
-/// The errand itself, until it is taken.
+/// The key of a request until it is accepted.
 fn request_path(id: &str) -> String {
     format!("errand/{id}")
 }
 
-/// There for as long as somebody waits for the errand; also the topic on which its end is told.
+/// Exists as long as the requester waits; also the topic that announces that it stopped waiting.
 fn waiter_path(id: &str) -> String {
     format!("errand/{id}/waiting")
 }
 
-/// The log of what is said about an errand, and the topic on which that is told.
+/// The log of the responses to a request, and the topic that announces them.
 fn responses_path(id: &str) -> String {
     format!("errand/{id}/replies")
 }

@@ -1,8 +1,8 @@
-//! JSON Schema validation of tool arguments, safe against schemas and arguments of strangers.
+//! JSON Schema validation of tool arguments, safe for untrusted schemas and arguments.
 //!
-//! Plain schemas are checked by a small checker of our own (`flat`); all others by the
-//! `jsonschema` crate (`full`), after `bounds` made sure that they can neither exhaust the
-//! stack nor run for minutes. `format` is an annotation in both dialects and never checked.
+//! Simple schemas are checked by a small validator of our own (`flat`), all others by the `jsonschema` crate (`full`),
+//! after `bounds` has checked that they can neither exhaust the stack nor run for minutes. `format` is an annotation in
+//! both dialects and is never checked.
 
 mod bounds;
 mod flat;
@@ -26,11 +26,11 @@ use self::value_size::ValueSize;
 /// The schema of a tool, compiled on first use.
 pub struct Schema {
     text: SchemaText,
-    /// Compiling for the first time in a process costs milliseconds, which no start should pay.
+    /// Compiled lazily: the first compilation in a process costs milliseconds, which would slow down the start.
     compiled: OnceLock<Result<Compiled, SchemaError>>,
 }
 
-/// Where the text of a schema is.
+/// Where the text of a schema is stored.
 enum SchemaText {
     Owned(Arc<str>),
     Shared(Raw),
@@ -46,13 +46,13 @@ enum Checker {
     Full(Box<FullSchema>),
 }
 
-/// One way in which a value does not fit.
+/// One violation of the schema by a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// The JSON Pointer of the part that does not fit; empty for the whole value.
+    /// The JSON Pointer of the invalid part; empty for the whole value.
     pub pointer: String,
-    /// What that part must be, to follow the name of the part.
+    /// What that part must be; the message follows the name of the part.
     pub message: String,
     is_schema_broken: bool,
 }
@@ -65,31 +65,31 @@ pub enum SchemaError {
     TooLarge,
     /// The text is not JSON, for this reason.
     NotJson(String),
-    /// It is nested, or its references are chained, too deeply.
+    /// The schema or its chain of references is nested too deeply.
     TooDeep,
     /// It has too many subschemas or patterns, counted with their references followed.
     TooComplex,
-    /// Some of its references only lead back to themselves.
+    /// Some of its references only lead to themselves.
     Circular,
     /// It is written in this dialect, which is neither 2020-12 nor draft-07.
     Dialect(String),
-    /// It refers to this, which is not a place within the schema.
+    /// This reference does not point to a place within the schema.
     Reference(String),
     /// It is not a valid schema, for this reason.
     Invalid(String),
 }
 
-/// The versions of JSON Schema that are understood.
+/// The supported versions of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SchemaDraft {
     Draft7,
     Draft202012,
 }
 
-/// The longest text of a schema.
+/// Maximum length of a schema's text.
 pub const MAX_TEXT: usize = 256 * 1024;
 
-/// No more violations than these are reported.
+/// Maximum number of reported violations.
 pub const MAX_VIOLATIONS: usize = 8;
 
 impl Schema {
@@ -98,7 +98,7 @@ impl Schema {
         Self { text: SchemaText::Owned(text.into()), compiled: OnceLock::new() }
     }
 
-    /// The schema that this JSON is, which is not copied.
+    /// The schema in this JSON value, which is not copied.
     pub fn of(schema: &Raw) -> Self {
         Self { text: SchemaText::Shared(schema.clone()), compiled: OnceLock::new() }
     }
@@ -115,16 +115,16 @@ impl Schema {
     /// Checks syntax, bounds, dialect and references, without compiling.
     ///
     /// # Errors
-    /// The first thing that is wrong. A schema that passes may still turn out invalid on first use.
+    /// The first error. A schema that passes may still turn out invalid on first use.
     pub fn check(&self) -> Result<(), SchemaError> {
         parse(self.text()).map(|_| ())
     }
 
-    /// Whether `instance` fits; the first call compiles the schema.
+    /// Validates `instance`; the first call compiles the schema.
     ///
     /// # Errors
-    /// At least one and at most [`MAX_VIOLATIONS`] violations. If the schema itself is unusable, it
-    /// is one for which [`Violation::is_broken_schema`] holds.
+    /// At least one and at most [`MAX_VIOLATIONS`] violations. If the schema itself is unusable,
+    /// [`Violation::is_broken_schema`] holds for the only one.
     pub fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
         match self.compiled.get_or_init(|| Compiled::new(self.text())) {
             Ok(compiled) => compiled.validate(instance),
@@ -170,7 +170,7 @@ fn parse(text: &str) -> Result<(Value, SchemaDraft, SchemaMeasures), SchemaError
 }
 
 impl SchemaDraft {
-    /// The dialect that `$schema` names; without it, 2020-12 as MCP says.
+    /// The dialect that `$schema` names; without it, 2020-12, the default of MCP.
     fn of(schema: &Value) -> Result<Self, SchemaError> {
         match schema.get("$schema") {
             None => Ok(Self::Draft202012),
@@ -203,7 +203,7 @@ impl Violation {
         Self { pointer: String::new(), message, is_schema_broken: true }
     }
 
-    /// Whether the schema is at fault, and so the tool's author rather than its caller.
+    /// Whether the schema is invalid, which is an error of the tool's author and not of the caller.
     #[must_use]
     pub fn is_broken_schema(&self) -> bool {
         self.is_schema_broken
@@ -241,7 +241,7 @@ impl fmt::Display for SchemaError {
 
 impl Error for SchemaError {}
 
-/// Names of properties are the caller's, too, and may be long.
+/// Property names come from the caller too and may be long.
 const MAX_POINTER: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Transports of a server: byte streams, memory and HTTP.
+//! Server transports: byte streams (stdio, memory) and HTTP.
 
 pub mod http;
 pub(crate) mod lines;

@@ -1,11 +1,11 @@
-//! What outlives a request: one small interface behind which tasks and sessions live.
+//! Storage for data that outlives a request, such as tasks and sessions, behind one small interface.
 //!
-//! Four verbs cover all of it: keyed values with an age and compare-and-set, logs that are read from a
-//! place, messages to whoever listens, and leases. A [`State`] keeps them in memory or in an SQLite
-//! file; what one backend promises, all of them promise, because one suite of tests runs on each.
+//! The interface has four parts: keyed values with a time to live and compare-and-set, logs that are read from a
+//! position, messages to subscribers, and leases. A [`State`] keeps them in memory or in an SQLite file. All backends
+//! make the same guarantees, because one test suite runs on each of them.
 //!
-//! Nothing here grows without end ([`StateLimits`]), and nothing here wakes up by itself: what is too old is
-//! never shown again, and is thrown away a little with every later write.
+//! The size of everything is bounded ([`StateLimits`]). There is no background work: expired data is never returned,
+//! and every later write deletes some of it.
 
 mod error;
 mod lease;
@@ -33,20 +33,19 @@ use memory::MemoryState;
 use sqlite::SqliteState;
 pub use topics::{Subscription, TopicEvent};
 
-/// What every call here comes to.
+/// The result of every operation on the state.
 pub type Result<T> = std::result::Result<T, StateError>;
 
-/// A place for what outlives a request. Clones are cheap and share everything.
+/// Stores data that outlives a request. Clones are cheap and share everything.
 ///
-/// Dropping the future of a call that changes something leaves open whether it was changed; the change
-/// is made as a whole or not at all.
+/// If the future of a change is dropped, the change may or may not have happened, but never in part.
 #[derive(Clone, Debug)]
 pub struct State {
     backend: Backend,
     limits: StateLimits,
 }
 
-/// An enum rather than a trait object: no future is boxed, and a call in memory is done when it is made.
+/// An enum rather than a trait object: no future is boxed, and an operation in memory completes at once.
 #[derive(Clone, Debug)]
 enum Backend {
     Memory(Arc<MemoryState>),
@@ -54,23 +53,23 @@ enum Backend {
     Sqlite(SqliteState),
 }
 
-/// A value as it was found.
+/// A stored value with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateEntry {
     /// The value.
     pub value: Bytes,
-    /// Grows with every write and is never given out twice, also not after the key was removed.
+    /// Increases with every write and is never reused, not even after the key was removed.
     pub version: u64,
 }
 
-/// Values and leases have names of their own, so that no key can be mistaken for a lease.
+/// Values and leases have separate namespaces, so that no key can be mistaken for a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Namespace {
     Entries,
     Leases,
 }
 
-/// What must be true of a key for a change to be made.
+/// The condition on a key under which a change is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Any,
@@ -101,23 +100,22 @@ impl State {
         Self { backend: Backend::Memory(Arc::new(MemoryState::new(limits))), limits }
     }
 
-    /// A state in an SQLite file, which is made if it is not there. Several processes of one machine may
-    /// share it; a file on a network drive cannot be shared safely.
+    /// A state in an SQLite file, which is created if it does not exist. Several processes of one machine may share it;
+    /// a file on a network drive cannot be shared safely.
     ///
-    /// What was acknowledged survives `kill -9` and a loss of power. Ages are told by the clock of the
-    /// system, because they have to hold for the next process too: setting the clock forward ends what
-    /// is young.
+    /// Acknowledged writes survive `kill -9` and a power failure. Expiry uses the system clock, because it must hold
+    /// for the next process too: setting the clock forward expires young entries.
     ///
     /// # Errors
-    /// When the file cannot be opened, is damaged, belongs to another program or to a newer version. It
-    /// is then left as it is.
+    /// When the file cannot be opened, is damaged, belongs to another program or to a newer version. The file is then
+    /// left unchanged.
     #[cfg(feature = "sqlite")]
     pub async fn sqlite(path: impl Into<PathBuf>, limits: StateLimits) -> Result<Self> {
         let sqlite = SqliteState::open(path.into(), limits).await?;
         Ok(Self { backend: Backend::Sqlite(sqlite), limits })
     }
 
-    /// Whether other processes may have the same state.
+    /// Whether other processes may use the same state.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         !matches!(self.backend, Backend::Memory(_))
@@ -136,18 +134,18 @@ impl State {
         }
     }
 
-    /// Writes a value, whatever there was, and gives its version. It is gone once `ttl` has passed.
+    /// Writes a value unconditionally and returns its version. The value expires after `ttl`.
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
     pub async fn put(&self, key: &str, value: Bytes, ttl: Option<Duration>) -> Result<u64> {
         let written = self.write(Namespace::Entries, key, Condition::Any, value, ttl).await?;
-        // A write without a condition cannot lose.
+        // A write without a condition cannot fail on the condition.
         Ok(written.unwrap_or_default())
     }
 
-    /// Writes a value if the key still has the expected version, or still is absent, and gives the new
-    /// version; `None` when somebody else was faster.
+    /// Writes a value if the key still has the expected version, or still is absent, and returns the new version;
+    /// `None` when another writer was faster.
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
@@ -162,7 +160,7 @@ impl State {
         self.write(Namespace::Entries, key, condition, value, ttl).await
     }
 
-    /// Gives a value a new age and leaves it and its version as they are. Tells whether it was there.
+    /// Sets a new time to live and leaves the value and its version unchanged. Returns whether the value existed.
     ///
     /// # Errors
     /// When the key is longer than the limits allow, or the file fails.
@@ -170,7 +168,7 @@ impl State {
         self.prolong(Namespace::Entries, key, Condition::Any, ttl).await
     }
 
-    /// Removes a value and tells whether it was there.
+    /// Removes a value and returns whether it existed.
     ///
     /// # Errors
     /// When the key is longer than the limits allow, or the file fails.
@@ -178,9 +176,9 @@ impl State {
         self.discard(Namespace::Entries, key, Condition::Any).await
     }
 
-    /// Writes an entry at the end of a log and gives its number. The first one of a log is 1. A log
-    /// comes into being with its first entry; a name that is used again after [`Self::remove_log`]
-    /// begins anew, so whoever hands numbers to clients takes a new name for each log.
+    /// Appends an entry to a log and returns its number. The first entry of a log has number 1 and creates the log. A
+    /// name that is used again after [`Self::remove_log`] starts at 1 again, so code that gives numbers to clients uses
+    /// a new name for each log.
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
@@ -195,12 +193,11 @@ impl State {
         }
     }
 
-    /// The entries of a log after a number, in order, and `most` of them at the most. A log that does
-    /// not exist has none.
+    /// The entries of a log after a number, in order, at most `most` of them. A log that does not exist has none.
     ///
     /// # Errors
-    /// [`StateError::Trimmed`] when entries after that number were thrown away already, or when the log
-    /// never came that far; otherwise when the file fails.
+    /// [`StateError::Trimmed`] when entries after that number were already deleted, or when the log never reached that
+    /// number; otherwise when the file fails.
     pub async fn read_after(
         &self,
         log: &str,
@@ -215,7 +212,7 @@ impl State {
         }
     }
 
-    /// Removes a log with all its entries and tells whether it was there.
+    /// Removes a log with all its entries and returns whether it existed.
     ///
     /// # Errors
     /// When the name is longer than the limits allow, or the file fails.
@@ -228,8 +225,8 @@ impl State {
         }
     }
 
-    /// Tells a message to everybody who listens to a topic now. Messages of one publisher arrive in
-    /// their order. Nobody is waited for: who is too slow is told that something was missed.
+    /// Sends a message to all current subscribers of a topic. Messages of one publisher arrive in order. The publisher
+    /// never waits: a subscriber that is too slow learns that it missed messages.
     ///
     /// # Errors
     /// When topic or message are longer than the limits allow, or the file fails.
@@ -246,10 +243,10 @@ impl State {
         }
     }
 
-    /// Listens to a topic: what is published once this has returned will be told.
+    /// Subscribes to a topic: every message that is published after this returns is received.
     ///
     /// # Errors
-    /// When the topic is longer or the listeners are more than the limits allow, or the file fails.
+    /// When the topic is longer or the subscribers are more than the limits allow, or the file fails.
     pub async fn subscribe(&self, topic: &str) -> Result<Subscription> {
         self.limits.check_key(topic)?;
         match &self.backend {
@@ -259,7 +256,7 @@ impl State {
         }
     }
 
-    /// Takes a lease, unless somebody holds it.
+    /// Takes a lease, unless it is already held.
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails.

@@ -1,4 +1,4 @@
-//! Transports: each only reads, writes and notices the end.
+//! Byte streams under the line transports: each reads, writes and detects the end of its peer.
 
 mod blocking;
 mod memory;
@@ -14,7 +14,7 @@ use std::io;
 
 /// Bytes from a client.
 pub trait ByteSource: Send {
-    /// Appends at most `most` bytes to the buffer and tells how many; none means the end. Cancel-safe.
+    /// Appends at most `most` bytes to the buffer and returns their number; 0 means the end. Cancel-safe.
     fn read(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -24,13 +24,13 @@ pub trait ByteSource: Send {
 
 /// Bytes to a client.
 pub trait ByteSink: Send + Sync {
-    /// Writes what is taken at once and tells how much; `None` when the client is not ready.
+    /// Writes as many bytes as fit without waiting and returns their number; `None` when the client is not ready.
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>>;
 
-    /// Resolves when another try makes sense, be it because the client is gone. Cancel-safe.
+    /// Resolves when another write makes sense, also because the client is gone. Cancel-safe.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Resolves when everything that was taken is where the client can read it.
+    /// Resolves when everything that was accepted is where the client can read it.
     fn flush(&self) -> impl Future<Output = io::Result<()>> + Send {
         std::future::ready(Ok(()))
     }

@@ -1,10 +1,9 @@
-//! Tasks: calls that go on after their answer, which clients come back for.
+//! Tasks: calls that continue after their response and whose result clients fetch later.
 //!
-//! A tool says whether it runs as a task ([`TaskSupport`]). Where the client can follow one, the call is
-//! answered with a task that is kept under an id that nobody can guess, and the tool runs on, whatever
-//! becomes of the connection. Its questions (see [`crate::input`]) let the task wait for input. What happens to
-//! a task happens to its record; whoever works on it and whoever waits for it watch the record, so they need
-//! not be in the same process.
+//! A tool declares whether it runs as a task ([`TaskSupport`]). If the client can follow tasks, the response to the
+//! call is a task with an unguessable id. The tool continues, independently of the connection. Its input requests (see
+//! [`crate::input`]) put the task into the state that waits for input. Every change of a task is a change of its
+//! record. The worker and the waiting clients watch the record, so they need not be in the same process.
 
 mod claims;
 mod create;
@@ -40,22 +39,22 @@ use claims::InputClaims;
 use record::TaskRecord;
 use store::{TaskKey, TaskStore};
 
-/// How much tasks may take.
+/// Limits on tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLimits {
-    /// The most tasks of one caller, those that are over and still kept included.
+    /// Maximum number of tasks per principal, including finished tasks that are still kept.
     pub per_principal: usize,
-    /// The most tasks that this process keeps at the same time.
+    /// Maximum number of tasks that this process keeps at the same time.
     pub total: usize,
-    /// How long a task is kept after its creation when the client does not say.
+    /// How long a task is kept after its creation if the client does not request a time.
     pub ttl: Duration,
-    /// The shortest time that a client may wish for; shorter wishes are raised to it.
+    /// The shortest time that a client may request; shorter requests are raised to it.
     pub min_ttl: Duration,
-    /// The longest time that a client may wish for; longer wishes are cut to it.
+    /// The longest time that a client may request; longer requests are lowered to it.
     pub max_ttl: Duration,
-    /// How long clients are asked to wait between two looks.
+    /// The poll interval that clients are told.
     pub poll_interval: Duration,
-    /// The most bytes that are kept of one task: its questions, answers and result.
+    /// Maximum size of a task's record in bytes: its input requests, input responses and result.
     pub record_bytes: usize,
 }
 
@@ -84,19 +83,19 @@ struct TaskShared {
     limits: TaskLimits,
     sealer: Sealer,
     page_size: usize,
-    /// Where news are told to connections.
+    /// Announces changes of tasks to connections.
     changes: broadcast::Sender<Announcement>,
     /// One permit for each task that this process keeps.
     slots: Arc<Semaphore>,
-    /// The name of this process, for others that share the store. Nothing if the system had no random bytes; then there
-    /// are no tasks, because processes with one name would take each other's tasks for their own.
+    /// The name of this process among the processes that share the store. `None` if the system has no random bytes.
+    /// Then there are no tasks, because processes with the same name would take each other's tasks for their own.
     worker: Option<String>,
     activity: Mutex<WorkerActivity>,
     claims: InputClaims,
     followed: Mutex<HashSet<String>>,
 }
 
-/// How many tasks are worked on, and whether others are told that we are alive.
+/// How many tasks are being worked on, and whether the heartbeat is running.
 #[derive(Default)]
 struct WorkerActivity {
     tasks: usize,
@@ -135,7 +134,7 @@ impl TaskShared {
         self.worker.as_deref().ok_or_else(|| NoRandomBytes.into())
     }
 
-    /// A record as it stands. A task whose worker is gone has failed: nobody will finish it.
+    /// The current record. A task whose worker is gone counts as failed, because no process will finish it.
     async fn read_record(&self, key: &TaskKey) -> Result<Option<TaskRecord>, Fault> {
         let Some(record) = self.store.read(key).await? else { return Ok(None) };
         let is_over =
@@ -158,23 +157,23 @@ impl TaskShared {
     }
 }
 
-/// Refuses a caller that did not declare the extension where tasks are one (SEP-2663, protocol errors).
+/// Rejects a caller that did not declare the extension where tasks are one (SEP-2663, protocol errors).
 pub(crate) fn check_declared(caller: &Caller) -> Result<(), Fault> {
     let undeclared = caller.rules.tasks == Kind::Extension && !caller.capabilities.tasks;
     let detail = "This needs a client that declares the extension for tasks.";
     if undeclared { Err(missing_extension(FaultKind::MissingCapability, detail)) } else { Ok(()) }
 }
 
-/// A fault that names the extension as what the client lacks.
+/// A fault that says that the client lacks the extension.
 pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> Fault {
     let needed = json!({"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}});
     Fault::new(kind, detail).with_data(Raw::from_value(&needed))
 }
 
-/// 128 random bits as text: a name that nobody can guess.
+/// 128 random bits as text: an unguessable name.
 ///
 /// # Errors
-/// Without randomness there are no such names: whoever guesses one might have what it stands for.
+/// When the system has no random bytes. There is no fallback, because a guessable id gives access to what it names.
 pub fn random_id() -> Result<String, Fault> {
     Ok(format!("{:032x}", u128::from_be_bytes(random::random_bytes()?)))
 }

@@ -1,4 +1,5 @@
-//! What a transport is to a connection: it carries frames away and brings messages in.
+//! The interface between a connection and its transport: frames go out through a [`TransportHandle`], messages come in
+//! through an [`Inbox`].
 
 pub mod http;
 pub(crate) mod lines;
@@ -13,24 +14,24 @@ use creole_proto::http::request_headers::HeaderField;
 use super::dispatcher::Dispatcher;
 use crate::chain::BoxFuture;
 
-/// A way to a server that was not gone yet.
+/// A transport that has not been connected.
 pub trait Transport: Send {
-    /// What the server is called in messages.
+    /// The server's name in log and error messages.
     fn name(&self) -> &str;
 
-    /// Goes it; what arrives is handed to the inbox. Within a tokio runtime.
+    /// Connects; messages that arrive are passed to the inbox. Must be called within a tokio runtime.
     fn connect(self: Box<Self>, inbox: Inbox) -> Arc<dyn TransportHandle>;
 }
 
-/// Carries a request to a server and its answer to the inbox. Driven by whoever waits for that, it needs no task, and
-/// nobody has to be woken. Dropping it cuts the request off.
+/// Sends one request and passes its response to the inbox. The caller that waits for the response polls this future, so
+/// it needs no task and no wake-up. Dropping it aborts the request.
 pub type Exchange = BoxFuture<'static, ()>;
 
-/// A way to a server. Dropping it closes it.
+/// A connected transport. Dropping it closes it.
 pub trait TransportHandle: Send + Sync {
-    /// Carries a frame away without waiting. What goes wrong is told to the inbox, later. The headers repeat what is
-    /// in the frame, if the transport [has any](TransportHandle::has_headers). A request may be left to whoever waits for its
-    /// answer: it goes out when they first look for that.
+    /// Sends a frame without waiting. Failures are reported to the inbox later. The headers repeat members of the
+    /// frame, if the transport [has headers](TransportHandle::has_headers). A request may be returned as an
+    /// [`Exchange`]: it goes out when the caller first polls for its response.
     fn send(&self, frame: OutgoingFrame<'_>, headers: Vec<HeaderField>) -> Option<Exchange>;
 
     /// Whether frames travel with headers.
@@ -38,61 +39,62 @@ pub trait TransportHandle: Send + Sync {
         false
     }
 
-    /// The conversation is open on these terms.
+    /// The session is open under these rules.
     fn on_opened(&self, _greeting: &NegotiationResult) {}
 
-    /// A call was answered or failed; nothing more is expected on its own channel.
+    /// A call has its response or failed; its own channel expects nothing more.
     fn on_call_done(&self, _call: CallKey) {}
 
-    /// A call was given up: its own channel is to be closed.
+    /// A call was cancelled: its own channel is to be closed.
     fn on_call_cancelled(&self, call: CallKey) {
         self.on_call_done(call);
     }
 
-    /// Another process goes on with a call: its own channel is to be closed, and its session must stay.
+    /// Another process continues a call: its own channel is to be closed, and its session must stay.
     fn on_call_handed_over(&self, call: CallKey) {
         self.on_call_cancelled(call);
     }
 
-    /// Where a call could be gone on with by another process, if the server lets its stream be taken up again.
+    /// Where another process could continue a call, if the server allows its stream to be resumed.
     fn resume_point(&self, _call: CallKey) -> Option<ResumePoint> {
         None
     }
 
-    /// Whether so much waits to be carried away that no more calls should be begun.
+    /// Whether the send queue is so full that no more calls should be started.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// Closes it in peace.
+    /// Closes the transport gracefully.
     fn close(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Where another process can go on with a call.
+/// Where another process can continue a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
-    /// The session that it was made in, if the server has such.
+    /// The session in which the call was made, if the server has sessions.
     pub session: Option<String>,
-    /// The last event that came of it.
+    /// The id of the last event that the call received.
     pub last_event: String,
 }
 
-/// The size from which on a message is large.
+/// The size from which a message counts as large.
 pub(super) const LARGE_MESSAGE: usize = 128 * 1024;
 
-/// Where a link puts what it brings. It does not keep the connection alive.
+/// Where a transport delivers messages. It does not keep the connection alive.
 #[derive(Clone)]
 pub struct Inbox(pub(super) Weak<Dispatcher>);
 
 impl Inbox {
-    /// One message, or an array of them; with the call on whose own channel it came, if calls have one.
+    /// Delivers one message or a batch, with the call on whose own channel it arrived, if calls have their own
+    /// channels.
     pub fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_message(message, origin);
         }
     }
 
-    /// The same for a message that is not to be copied, because it is large.
+    /// The same for a large message, which is not copied.
     pub fn on_large_message(&self, message: Vec<u8>, origin: Option<CallKey>) {
         match String::from_utf8(message) {
             Ok(message) => {
@@ -100,66 +102,66 @@ impl Inbox {
                     hub.on_large_message(message, origin);
                 }
             }
-            // What is no text is no message either.
+            // Bytes that are not UTF-8 are no message; the dispatcher counts them as a violation.
             Err(error) => self.on_message(error.as_bytes(), origin),
         }
     }
 
-    /// Something that is too long or too broken to be looked at as a message.
+    /// Reports input that is too long or too broken to be parsed as a message.
     pub fn on_unreadable(&self, origin: Option<CallKey>) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_dropped_start(&[], DropReason::TooLong, origin);
         }
     }
 
-    /// A message that is dropped begins with these bytes; it came on a channel that all calls share.
+    /// Reports the first bytes of a message that is dropped. It arrived on a channel that all calls share.
     pub fn on_dropped_start(&self, start: &[u8], why: DropReason) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_dropped_start(start, why, None);
         }
     }
 
-    /// The message that was dropped ended with these bytes.
+    /// Reports the last bytes of the message that was dropped.
     pub fn on_dropped_end(&self, end: &[u8]) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_dropped_end(end);
         }
     }
 
-    /// A call's own channel broke.
+    /// Reports that a call's own channel broke.
     pub fn on_call_failed(&self, call: CallKey, fault: Fault) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_call_failed(call, fault);
         }
     }
 
-    /// The whole way is closed; every call fails with this.
+    /// Reports that the transport is closed; every call fails with this fault.
     pub fn on_closed(&self, fault: Fault) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_closed(fault, false);
         }
     }
 
-    /// The server forgot our session; every call fails with this, and a new conversation may be opened.
+    /// Reports that the server lost our session; every call fails with this fault, and a new session may be opened.
     pub fn on_session_lost(&self, fault: Fault) {
         if let Some(hub) = self.0.upgrade() {
             hub.on_closed(fault, true);
         }
     }
 
-    /// Whether what belongs to no call can be heard, from now on. A way that never says so always has it heard.
+    /// Says whether notifications can arrive from now on. For a transport that never calls this, they always can.
     pub fn set_notifications_available(&self, hears: bool) {
         if let Some(hub) = self.0.upgrade() {
             hub.set_notifications_available(hears);
         }
     }
 
-    /// Whether the call is neither answered nor given up.
+    /// Whether the call has neither its response nor been cancelled.
     pub fn is_call_open(&self, call: CallKey) -> bool {
         self.0.upgrade().is_some_and(|hub| hub.is_call_open(call))
     }
 
-    /// Whether nobody is there any more.
+    /// Whether the connection no longer exists.
     pub fn is_closed(&self) -> bool {
         self.0.strong_count() == 0
     }

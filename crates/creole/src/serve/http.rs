@@ -1,11 +1,10 @@
-//! Streamable HTTP of every revision on one endpoint, and the listener around it.
+//! Serves Streamable HTTP of every revision on one endpoint, with the listener and router around it.
 //!
-//! A [`Listener`] accepts connections and hands every request to a [`Router`], which checks host, origin,
-//! path, method and caller before an [`HttpHandler`] sees it. The [`McpEndpoint`] is the answer of MCP: a request that
-//! brings all that it needs is an exchange of its own and ends when its client goes away; clients that open a
-//! session get one, whose calls outlive the connections that asked for them and whose streams can be resumed.
-//! Both are conversations with a protocol machine. The rules are in `creole_proto::http`; what is here moves
-//! bytes.
+//! A [`Listener`] accepts connections and hands every request to a [`Router`]. The router checks host, origin, path,
+//! method and caller before an [`HttpHandler`] sees the request. The [`McpEndpoint`] is the handler for MCP. A
+//! stateless request is an exchange of its own and ends when its client disconnects. A client that opens a session gets
+//! one: its calls outlive the connections that requested them, and its streams can be resumed. Both kinds run a
+//! protocol machine. The protocol rules are in `creole_proto::http`; this module moves bytes.
 
 pub use crate::serve::http::conn::incoming::IncomingBody;
 pub use crate::serve::http::conn::outgoing::OutgoingBody;
@@ -24,7 +23,7 @@ pub use crate::serve::http::web::tls;
 
 pub use creole_proto::http::forwarded::{Network, TrustedProxies};
 pub use creole_proto::http::origin_guard::OriginGuard;
-// Whoever writes an answer or a gate names these, and should not have to name their crates and versions.
+// Implementations of `HttpHandler` and `Authenticate` use these types, and need not depend on the `http` crate.
 pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 pub(crate) mod conn;

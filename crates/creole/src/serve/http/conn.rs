@@ -1,4 +1,4 @@
-//! One HTTP connection: timeouts, supervision and the two versions of HTTP.
+//! Serves one HTTP connection: version detection, HTTP/1, HTTP/2, timeouts and supervision.
 
 pub(crate) mod connection;
 pub(crate) mod http1;

@@ -1,4 +1,4 @@
-//! The MCP endpoint: sessions, streams of events and the HTTP+SSE transport.
+//! The MCP endpoint: sessions, event streams, stateless exchanges and the HTTP+SSE transport of 2024-11-05.
 
 pub(crate) mod change_fanout;
 pub(crate) mod endpoint;
