@@ -1,7 +1,6 @@
 //! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
 
 mod machine_events;
-mod send_batch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -22,7 +21,6 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use self::send_batch::SendBatch;
 use super::connection::{
     CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
 };
@@ -49,7 +47,6 @@ pub(super) struct Dispatcher {
     /// Told when the machine's deadline comes earlier.
     deadline_moved: Arc<Notify>,
     timer_task: OnceLock<AbortHandle>,
-    flush_task: OnceLock<AbortHandle>,
     started: Instant,
     weak_self: Weak<Self>,
 }
@@ -63,7 +60,6 @@ struct DispatcherState {
     /// When the clock rings next.
     timer_deadline: Option<Duration>,
     violations: ViolationCounter,
-    send_batch: SendBatch,
 }
 
 impl Dispatcher {
@@ -77,7 +73,6 @@ impl Dispatcher {
             input_requests: BTreeMap::new(),
             timer_deadline: None,
             violations: ViolationCounter::default(),
-            send_batch: SendBatch::default(),
         };
         let hub = Arc::new_cyclic(|own| Self {
             name: transport.name().into(),
@@ -91,14 +86,12 @@ impl Dispatcher {
             on_log: setup.on_log,
             deadline_moved: Arc::new(Notify::new()),
             timer_task: OnceLock::new(),
-            flush_task: OnceLock::new(),
             started: Instant::now(),
             weak_self: own.clone(),
         });
         hub.begin_transport(transport, setup.prior_messages.as_ref());
         let clock = tokio::spawn(run_timer(Arc::downgrade(&hub), Arc::clone(&hub.deadline_moved)));
         let _ = hub.timer_task.set(clock.abort_handle());
-        hub.enable_batching();
         if setup.prior_messages.is_none() {
             hub.with_machine(|state, now| {
                 state.machine.open(now, &mut state.outbox);
@@ -412,8 +405,9 @@ impl Dispatcher {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        let own = [&self.timer_task, &self.flush_task].into_iter().filter_map(OnceLock::get);
-        own.for_each(AbortHandle::abort);
+        if let Some(timer) = self.timer_task.get() {
+            timer.abort();
+        }
     }
 }
 

@@ -134,8 +134,6 @@ pub(super) struct CallSlot {
     headers: Option<Vec<HeaderField>>,
     /// What carries it, until its caller takes that over.
     exchange: Option<Exchange>,
-    /// Whether that has to wait for its turn.
-    is_queued: bool,
 }
 
 impl CallSlot {
@@ -149,24 +147,10 @@ impl CallSlot {
         known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrored_headers))
     }
 
-    /// Leaves it to the caller to have the request carried, now or when its turn has come.
-    pub(super) fn set_exchange(&mut self, carrier: Exchange, is_held: bool) {
-        (self.exchange, self.is_queued) = (Some(carrier), is_held);
-        if !is_held {
-            self.wake();
-        }
-    }
-
-    /// Leaves the rest of the way to the caller, who is woken by what carries it.
-    pub(super) fn continue_exchange(&mut self, carrier: Exchange) {
-        self.exchange = Some(carrier);
-    }
-
-    /// It is the call's turn to be sent: by whoever says so, unless nobody waits for it yet.
-    pub(super) fn take_queued(&mut self) -> Option<(Exchange, Waker)> {
-        self.is_queued = false;
-        let waker = self.waker.clone()?;
-        self.exchange.take().map(|carrier| (carrier, waker))
+    /// Leaves the exchange to the caller, who polls it.
+    pub(super) fn set_exchange(&mut self, exchange: Exchange) {
+        self.exchange = Some(exchange);
+        self.wake();
     }
 
     /// Wakes nobody until somebody looks again.
@@ -211,7 +195,7 @@ impl CallSlot {
         if let Some(fault) = &mut self.ended {
             return Poll::Ready(SlotPoll::Step(CallStep::Ended(fault.take())));
         }
-        if let Some(carrier) = self.exchange.take_if(|_| !self.is_queued) {
+        if let Some(carrier) = self.exchange.take() {
             return Poll::Ready(SlotPoll::Exchange(carrier));
         }
         match &mut self.waker {

@@ -16,7 +16,6 @@ use serde_json::json;
 use super::super::connection::ServerNotification;
 use super::super::pending_call::{CallEvent, CallSlot, InputResponder, ServerInputRequest};
 use super::super::transport::Exchange;
-use super::send_batch::SendBatch;
 use super::{Dispatcher, DispatcherState};
 use crate::process::unavailable_fault;
 
@@ -56,7 +55,7 @@ impl Dispatcher {
         // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
         if let Some(link) = self.transport.get() {
-            let DispatcherState { machine, outbox, calls, send_batch: turns, .. } = state;
+            let DispatcherState { machine, outbox, calls, .. } = state;
             for frame in outbox.frames() {
                 match frame.kind {
                     FrameKind::Request(call) => {
@@ -69,7 +68,7 @@ impl Dispatcher {
                     false => Vec::new(),
                 };
                 if let Some(carrier) = link.send(frame, headers) {
-                    assign_exchange(carrier, frame.kind, calls, turns);
+                    assign_exchange(carrier, frame.kind, calls);
                 }
             }
         }
@@ -213,15 +212,11 @@ fn assign_exchange(
     carrier: Exchange,
     sending: FrameKind,
     calls: &mut MonotonicMap<CallKey, CallSlot>,
-    turns: &mut SendBatch,
 ) {
     if let FrameKind::Request(call) = sending
         && let Some(desk) = calls.get_mut(call)
     {
-        desk.set_exchange(carrier, turns.is_enabled);
-        if turns.is_enabled {
-            turns.queue(call);
-        }
+        desk.set_exchange(carrier);
     } else {
         // Nobody does: it opens the conversation.
         tokio::spawn(carrier);
