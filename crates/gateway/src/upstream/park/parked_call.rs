@@ -1,5 +1,7 @@
 //! The one who stays with a call while its caller is away.
 
+mod completion;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::proto::operation::{Event, Outcome};
 use creole::proto::wire::Raw;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::checkpoint::Checkpoint;
 use super::{
@@ -29,12 +31,6 @@ use crate::upstream::park::request_state::{AnsweredInput, input_request_digest};
 
 /// How long further questions are waited for, so that those of one moment go out together.
 const INPUT_REQUEST_BATCHING: Duration = Duration::from_millis(10);
-
-/// How long the outcome is kept for a caller that lost it on the way.
-const OUTCOME_RETENTION: Duration = Duration::from_secs(60);
-
-/// How long a server has to end a call whose questions nobody answered.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a server that wants to be told is told that its question still waits for an answer: people take longer
 /// than most servers wait for a request that makes no progress.
@@ -401,77 +397,6 @@ impl ParkedCall {
             _ = caller.send(told.clone()).await;
         }
     }
-
-    /// Gives the outcome to everybody who waits for it, or comes back for it soon.
-    async fn deliver_outcome(
-        mut self,
-        outcome: Outcome,
-        mut resumes: mpsc::Receiver<ResumeCommand>,
-    ) {
-        self.open_requests.clear();
-        self.send_to_callers(CallerMessage::Done(outcome.clone())).await;
-        let was_fetched = !self.waiting_callers.is_empty();
-        if (was_fetched && self.round == 0) || !self.slot.keep_outcome() {
-            return;
-        }
-        let Self {
-            last_responses: taken,
-            round: last,
-            call: calling,
-            lease,
-            slot: spot,
-            missed_progress: mut missed,
-            ..
-        } = self;
-        drop((calling, lease));
-        let until =
-            Instant::now() + if was_fetched { OUTCOME_RETENTION } else { spot.input_timeout() };
-        while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
-            let is_known = resume.responses == taken || (!was_fetched && resume.round == last);
-            let told = if is_known { outcome.clone() } else { state_consumed().into() };
-            if let Some(missed) = missed.take_if(|_| is_known) {
-                _ = resume.caller.send(CallerMessage::Event(missed)).await;
-            }
-            _ = resume.caller.send(CallerMessage::Done(told)).await;
-        }
-    }
-
-    /// Leaves a call to the process that took it over: it answers the questions, and the server's session is its own too.
-    fn detach(mut self) {
-        let upstream = self.lease.connection.name();
-        tracing::warn!(
-            upstream,
-            "another process goes on with a call that waited here, as this one was not there for too long"
-        );
-        self.slot.forget_checkpoint();
-        if let CallState::Running(calling) = self.call {
-            calling.hand_over();
-        }
-    }
-
-    /// Ends a call that nobody waits for: its questions are answered with no, and if that does not end it, it is
-    /// cancelled.
-    async fn abandon(mut self) {
-        for open in std::mem::take(&mut self.open_requests).into_values() {
-            let answer = match open.request {
-                InputRequest::Form { .. } | InputRequest::Url { .. } => {
-                    Ok(Raw::from_value(&CancelledResponse::NEW))
-                }
-                InputRequest::Roots => {
-                    self.lease.active_call.active_calls().set_missed_roots(true);
-                    Err(InputRequestError::declined("nobody answered"))
-                }
-                InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
-            };
-            open.reply.respond(answer);
-        }
-        let has_begun = matches!(self.call, CallState::Running(_));
-        if self.input_deadline.is_some() && has_begun {
-            let last = async { while !matches!(self.call.next().await, CallStep::Done(_)) {} };
-            // Too late for anybody: dropping the call cancels it.
-            _ = timeout(CANCEL_TIMEOUT, last).await;
-        }
-    }
 }
 
 /// Whether this can be an answer to the question; why not, if it cannot.
@@ -487,16 +412,6 @@ fn approximate_size(question: &InputRequest) -> usize {
         InputRequest::Sample { params } => params.as_str().len(),
         InputRequest::Roots => 0,
     }
-}
-
-/// What a person who closed a form would have said.
-#[derive(serde::Serialize)]
-struct CancelledResponse {
-    action: &'static str,
-}
-
-impl CancelledResponse {
-    const NEW: Self = Self { action: "cancel" };
 }
 
 /// Resolves when no caller waits any more.

@@ -1,0 +1,103 @@
+//! The end of a parked call: its outcome is delivered, another replica takes it over, or it is abandoned.
+
+use std::time::Duration;
+
+use creole::client::CallStep;
+use creole::proto::client::InputRequestError;
+use creole::proto::model::InputRequest;
+use creole::proto::operation::Outcome;
+use creole::proto::wire::Raw;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::{CallState, ParkedCall};
+use crate::upstream::park::{CallerMessage, ResumeCommand, state_consumed};
+
+/// How long the outcome is kept for a caller that lost the connection before it arrived.
+const OUTCOME_RETENTION: Duration = Duration::from_secs(60);
+
+/// How long an upstream may take to end a call whose input requests were cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl ParkedCall {
+    /// Gives the outcome to everybody who waits for it, or comes back for it soon.
+    pub(super) async fn deliver_outcome(
+        mut self,
+        outcome: Outcome,
+        mut resumes: mpsc::Receiver<ResumeCommand>,
+    ) {
+        self.open_requests.clear();
+        self.send_to_callers(CallerMessage::Done(outcome.clone())).await;
+        let was_fetched = !self.waiting_callers.is_empty();
+        if (was_fetched && self.round == 0) || !self.slot.keep_outcome() {
+            return;
+        }
+        let Self {
+            last_responses: taken,
+            round: last,
+            call: calling,
+            lease,
+            slot: spot,
+            missed_progress: mut missed,
+            ..
+        } = self;
+        drop((calling, lease));
+        let until =
+            Instant::now() + if was_fetched { OUTCOME_RETENTION } else { spot.input_timeout() };
+        while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
+            let is_known = resume.responses == taken || (!was_fetched && resume.round == last);
+            let told = if is_known { outcome.clone() } else { state_consumed().into() };
+            if let Some(missed) = missed.take_if(|_| is_known) {
+                _ = resume.caller.send(CallerMessage::Event(missed)).await;
+            }
+            _ = resume.caller.send(CallerMessage::Done(told)).await;
+        }
+    }
+
+    /// Leaves a call to the process that took it over: it answers the questions, and the server's session is its own too.
+    pub(super) fn detach(mut self) {
+        let upstream = self.lease.connection.name();
+        tracing::warn!(
+            upstream,
+            "another process goes on with a call that waited here, as this one was not there for too long"
+        );
+        self.slot.forget_checkpoint();
+        if let CallState::Running(calling) = self.call {
+            calling.hand_over();
+        }
+    }
+
+    /// Ends a call that nobody waits for: its questions are answered with no, and if that does not end it, it is
+    /// cancelled.
+    pub(super) async fn abandon(mut self) {
+        for open in std::mem::take(&mut self.open_requests).into_values() {
+            let answer = match open.request {
+                InputRequest::Form { .. } | InputRequest::Url { .. } => {
+                    Ok(Raw::from_value(&CancelledResponse::NEW))
+                }
+                InputRequest::Roots => {
+                    self.lease.active_call.active_calls().set_missed_roots(true);
+                    Err(InputRequestError::declined("nobody answered"))
+                }
+                InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
+            };
+            open.reply.respond(answer);
+        }
+        let has_begun = matches!(self.call, CallState::Running(_));
+        if self.input_deadline.is_some() && has_begun {
+            let last = async { while !matches!(self.call.next().await, CallStep::Done(_)) {} };
+            // Too late for anybody: dropping the call cancels it.
+            _ = timeout(CANCEL_TIMEOUT, last).await;
+        }
+    }
+}
+
+/// What a person who closed a form would have said.
+#[derive(serde::Serialize)]
+struct CancelledResponse {
+    action: &'static str,
+}
+
+impl CancelledResponse {
+    const NEW: Self = Self { action: "cancel" };
+}
