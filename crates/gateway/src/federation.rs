@@ -1,4 +1,4 @@
-//! Several servers behind one: each is reached by itself, and none makes the others wait for long.
+//! A federation of upstreams. Each upstream starts on its own, and a slow one delays the others only for a short time.
 
 mod start_order;
 
@@ -19,28 +19,28 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::upstream::{Upstream, UpstreamSettings, UpstreamStatus};
 
-/// How often the layers around everything are asked whether they let something else be listed.
+/// How often the outermost layers are checked for changed definitions.
 const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long lists wait for upstreams that are slow to start, unless the configuration says otherwise.
+/// The default time that lists wait for upstreams that are slow to start.
 pub const LIST_WAIT: Duration = Duration::from_secs(2);
 
-/// How long lists wait while there is nothing at all to show. The hosts that wait the least give a server ten seconds.
+/// How long lists wait while there is no item at all. The least patient hosts give a server ten seconds.
 pub(crate) const EMPTY_WAIT: Duration = Duration::from_secs(8);
 
-/// The servers behind one.
+/// The upstreams of one gateway.
 #[derive(Clone)]
 pub struct Federation {
     members: Arc<OnceLock<FederationMembers>>,
     list_wait: ListWait,
 }
 
-/// How long lists wait for upstreams that are slow to start, counted from when these were started.
+/// How long lists wait for upstreams that are slow to start, counted from their start.
 #[derive(Clone, Copy)]
 struct ListWait {
-    /// For clients that are told when the rest arrives.
+    /// For clients that receive a notification when the other lists arrive.
     notified_clients: Duration,
-    /// For clients that cannot be told.
+    /// For clients that receive no notifications.
     other_clients: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for Federation {
 }
 
 impl ListWait {
-    /// At most so long. A client that hears of the rest waits a moment, because some look at a list only once.
+    /// At most this long. A client that receives notifications waits too, since some clients fetch a list only once.
     fn of(others: Duration) -> Self {
         Self { notified_clients: others / 4, other_clients: others }
     }
@@ -65,25 +65,25 @@ impl ListWait {
 struct FederationMembers {
     registry: WeakRegistry,
     upstreams: Vec<Arc<Upstream>>,
-    /// Whether the server in front has something itself.
+    /// Whether the gateway has items of its own.
     has_own_items: bool,
 }
 
 impl Federation {
-    /// The layer that has calls wait until the servers behind are there; it belongs outside of all others.
+    /// The layer that delays calls until their upstreams are ready. It belongs outside of all other layers.
     pub fn layer(&self) -> impl Middleware + use<> {
         StartupLayer { federation: self.clone() }
     }
 
-    /// The same federation, whose lists wait at most so long for upstreams that are slow to start. A client that is
-    /// told when the rest arrives waits a quarter of it.
+    /// Sets how long lists wait at most for upstreams that are slow to start. A client that receives a notification
+    /// when the other lists arrive waits a quarter of it.
     #[must_use]
     pub fn with_list_wait(mut self, wait: Duration) -> Self {
         self.list_wait = ListWait::of(wait);
         self
     }
 
-    /// Reaches the servers, in the order in which their items are to be listed. Within a tokio runtime, once.
+    /// Starts the upstreams, in the order in which their items are listed. Called once, within a tokio runtime.
     pub fn start_upstreams(
         &self,
         servers: Vec<UpstreamSettings>,
@@ -100,8 +100,8 @@ impl Federation {
         });
     }
 
-    /// Reaches the servers for a successor of this server. Those that are as they were stay, with all their
-    /// conversations, and move over when the successor takes the place.
+    /// Prepares the upstreams of a replacement of this server. Unchanged upstreams keep all their connections and move
+    /// over at the swap.
     pub fn prepare_replacement(
         &self,
         servers: Vec<UpstreamSettings>,
@@ -111,7 +111,7 @@ impl Federation {
         let is_alone = servers.len() == 1 && !has_own;
         let (mut upstreams, mut staying) = (Vec::new(), Vec::new());
         for settings in servers {
-            // Places are given in the order in which items are to be listed.
+            // Sources are added in the order in which items are listed.
             let place = registry.add_source();
             let known =
                 self.upstreams().iter().find(|known| known.is_equivalent(&settings, is_alone));
@@ -131,12 +131,12 @@ impl Federation {
         FederationReplacement { members: behind, retained: staying, removed: leaving }
     }
 
-    /// Ends the conversations with the servers in peace; programs are stopped.
+    /// Closes all connections to the upstreams gracefully and stops their programs.
     pub async fn close(&self) {
         close(self.upstreams()).await;
     }
 
-    /// Waits until each upstream was reached or failed, and for none longer than its time to start.
+    /// Waits until each upstream is ready or has failed, at most for its startup timeout.
     pub async fn wait_until_settled(&self) {
         for upstream in self.upstreams() {
             upstream.wait_until_settled().await;
@@ -148,13 +148,13 @@ impl Federation {
         self.upstreams().iter().map(|upstream| upstream.status()).collect()
     }
 
-    /// The servers.
+    /// The upstreams.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
         self.members.get().map_or(&[], |behind| &behind.upstreams)
     }
 
-    /// Waits for what the call is about, as far as that is not here yet. Tells why the only server is not there to
-    /// whoever opens a conversation.
+    /// Waits for the upstream that the call needs, if it is not ready yet. When a client opens a session and the only
+    /// upstream has failed, returns its fault.
     async fn wait_for_call(&self, call: &Call) -> Result<(), Fault> {
         let operation = &call.operation;
         let is_known = || self.registry().is_some_and(|registry| registry.has_target(operation));
@@ -163,9 +163,9 @@ impl Federation {
                 self.wait_for_all(&call.context).await;
                 return self.check_only_upstream(&call.context).await;
             }
-            // A further page may have been begun in another process.
+            // Another replica may have served the first page.
             Operation::List(..) | Operation::Listen(_) => self.wait_for_all(&call.context).await,
-            // Not all resources are listed, so one that is not may well be that of a server that is there.
+            // Not all resources are listed. One that is not listed may belong to any upstream that is ready.
             Operation::ReadResource { .. } | Operation::Subscribe { .. } if !is_known() => {
                 self.wait_for_all(&call.context).await;
             }
@@ -173,14 +173,14 @@ impl Federation {
                 let mut waiting = self.spawn_startup_waits(&call.context);
                 while !is_known() && waiting.join_next().await.is_some() {}
             }
-            // Tasks and skills are here, or nowhere.
+            // Tasks and skills need no wait: they exist here already, or not at all.
             _ => {}
         }
         Ok(())
     }
 
-    /// Waits until every server was reached or could not be, but not long: what those that are slow to start list is
-    /// announced when it comes. Where nothing is there at all, something is worth a longer wait.
+    /// Waits until every upstream is ready or has failed, but only for a short time: the lists of slow upstreams are
+    /// announced later. While there is no item at all, the wait is longer.
     async fn wait_for_all(&self, context: &Context) {
         let since = |upstream: &Arc<Upstream>| upstream.starting_since();
         let mut waiting = self.spawn_startup_waits(context);
@@ -193,14 +193,14 @@ impl Federation {
             tokio::select! {
                 tried = waiting.join_next() => if tried.is_none() { break },
                 () = &mut grace, if self.has_items() => break,
-                // The only upstream is waited for as long as it may take to start.
+                // The only upstream is waited for until its startup timeout.
                 () = &mut longest, if !self.is_single_upstream() => break,
             }
         }
         self.starting_upstreams().for_each(|upstream| upstream.mark_missed());
     }
 
-    /// Lets a conversation be opened, unless there is nothing behind it.
+    /// Refuses to open a session if the only upstream has failed.
     async fn check_only_upstream(&self, context: &Context) -> Result<(), Fault> {
         match self.upstreams() {
             [only] if only.is_single() => only.wait_until_ready(context).await,
@@ -211,12 +211,12 @@ impl Federation {
         }
     }
 
-    /// Those that may still be reached for the first time; each ends when it was tried or has no time left.
+    /// One wait per upstream that is still starting. Each ends when the upstream is ready, has failed or has timed out.
     fn spawn_startup_waits(&self, context: &Context) -> JoinSet<()> {
         let mut waiting = JoinSet::new();
         for upstream in self.upstreams().iter().filter(|upstream| upstream.is_starting()) {
             let (upstream, context) = (Arc::clone(upstream), context.clone());
-            // Whether it was reached is seen by its status.
+            // Its status records the result.
             waiting.spawn(async move { _ = upstream.wait_until_ready(&context).await });
         }
         waiting
@@ -226,7 +226,7 @@ impl Federation {
         self.upstreams().iter().filter(|upstream| !upstream.is_ready())
     }
 
-    /// Whether there is something to show.
+    /// Whether there is any item to list.
     fn has_items(&self) -> bool {
         let has_own = self.members.get().is_some_and(|behind| behind.has_own_items);
         has_own || self.upstreams().iter().any(|upstream| upstream.is_ready())
@@ -236,10 +236,10 @@ impl Federation {
         self.members.get()?.registry.upgrade()
     }
 
-    /// Has lists fetched again that became too old, and which nobody would tell us of.
+    /// Fetches lists that are stale and whose changes the upstream does not announce.
     async fn refresh_stale_lists(&self, kind: ListKind, context: &Context) {
         let mut fetching = JoinSet::new();
-        // Who has a list of its own does not see the shared one.
+        // A caller with a session list does not see the shared one.
         let is_seen = |it: &&Arc<Upstream>| it.is_list_stale(kind) && it.shares_lists(context);
         for upstream in self.upstreams().iter().filter(is_seen) {
             let upstream = Arc::clone(upstream);
@@ -248,8 +248,8 @@ impl Federation {
         fetching.join_all().await;
     }
 
-    /// Says how long a list may be kept: as long as each that it is made of. What is behind may be another caller's, so
-    /// it is for this caller alone.
+    /// Sets the cache hints of a list: the shortest time to live of its parts. The scope is private, since the lists
+    /// may depend on the caller.
     fn set_cache_hints(&self, page: &mut Page) {
         let left =
             self.upstreams().iter().filter_map(|upstream| upstream.list_ttl(page.kind)).min();
@@ -268,7 +268,8 @@ impl Federation {
         matches!(self.upstreams(), [only] if only.is_single())
     }
 
-    /// Why the only server has never shown this list, if it was asked. Where there are others, theirs are shown.
+    /// Why the first fetch of this list from the only upstream failed. With several upstreams the lists of the others
+    /// are returned.
     fn only_upstream_list_failure(&self, kind: ListKind) -> Option<Fault> {
         match self.upstreams() {
             [only] if only.is_single() => only.list_failure(kind),
@@ -276,7 +277,7 @@ impl Federation {
         }
     }
 
-    /// Looks what the servers list for this caller, where nobody has yet.
+    /// Fetches the session lists of this caller that were not fetched yet.
     async fn fetch_session_lists(&self, kind: ListKind, context: &Context) {
         let mut looking = JoinSet::new();
         for upstream in self.upstreams().iter().filter(|it| it.needs_list_fetch(kind, context)) {
@@ -287,17 +288,17 @@ impl Federation {
     }
 }
 
-/// Asks the layers around everything whether they let something else be listed, while somebody needs the servers.
+/// Polls the outermost layers for changed definitions while the federation exists.
 async fn watch_chain_changes(registry: WeakRegistry, needed: Weak<OnceLock<FederationMembers>>) {
     while needed.strong_count() > 0 {
         sleep(CHAIN_CHECK_INTERVAL).await;
         let Some(registry) = registry.upgrade() else { return };
-        // One that broke down is asked again.
+        // A layer that panicked is asked again.
         _ = tokio::task::spawn_blocking(move || registry.reapply_layers_if_changed()).await;
     }
 }
 
-/// The servers behind a successor, before it has taken the place.
+/// The upstreams of a replacement, before the swap.
 pub struct FederationReplacement {
     members: FederationMembers,
     retained: Vec<(Arc<Upstream>, ItemSource)>,
@@ -305,7 +306,7 @@ pub struct FederationReplacement {
 }
 
 impl FederationReplacement {
-    /// Waits until every server was reached or could not be.
+    /// Waits until every upstream is ready or has failed.
     pub async fn wait_until_ready(&self) {
         let mut waiting = JoinSet::new();
         for upstream in &self.members.upstreams {
@@ -315,8 +316,8 @@ impl FederationReplacement {
         waiting.join_all().await;
     }
 
-    /// Moves those that stay, just before the successor takes the place, and makes the federation that of the
-    /// successor. Those that are no longer needed are to be [closed](Leaving::close) when the last call has ended.
+    /// Moves the retained upstreams and puts the new members into the federation, just before the swap of the server.
+    /// The removed upstreams must be [closed](RemovedUpstreams::close) when the last call has ended.
     pub fn swap(self, federation: &Federation) -> RemovedUpstreams {
         for (upstream, place) in self.retained {
             upstream.move_to(place);
@@ -324,17 +325,17 @@ impl FederationReplacement {
         let registry = self.members.registry.clone();
         tokio::spawn(watch_chain_changes(registry, Arc::downgrade(&federation.members)));
         federation.members.get_or_init(|| self.members);
-        // Clients do not look again by themselves.
+        // Clients do not fetch lists again by themselves.
         federation.starting_upstreams().for_each(|upstream| upstream.mark_missed());
         RemovedUpstreams(self.removed)
     }
 }
 
-/// Servers that are no longer behind.
+/// Upstreams that are no longer in the federation.
 pub struct RemovedUpstreams(Vec<Arc<Upstream>>);
 
 impl RemovedUpstreams {
-    /// Ends the conversations with them in peace.
+    /// Closes their connections gracefully.
     pub async fn close(self) {
         close(&self.0).await;
     }
@@ -358,7 +359,7 @@ impl Middleware for StartupLayer {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
             return self.forward_when_ready(call, next);
         }
-        // Those that wait for their only caller have it now, whatever it wants.
+        // An upstream that waits for its only caller starts at its first call, whatever the operation.
         self.federation
             .starting_upstreams()
             .for_each(|upstream| upstream.start_for_caller(&call.context));
@@ -372,12 +373,12 @@ impl Middleware for StartupLayer {
 }
 
 impl StartupLayer {
-    /// Passes a call on when the servers behind are there. Most calls wait for nothing here.
+    /// Forwards a call when its upstream is ready. Most calls wait for nothing here.
     fn forward_when_ready<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let federation = &self.federation;
         match call.operation {
             Operation::List(kind, ref cursor) => {
-                // Further pages belong to the list that the first one came from.
+                // Further pages belong to the same list as the first one.
                 let is_first = cursor.is_none();
                 Box::pin(async move {
                     if is_first {

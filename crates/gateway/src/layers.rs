@@ -1,9 +1,9 @@
-//! Ready-made layers of a chain, in code and in TOML: each does one thing.
+//! Built-in layers of a chain, for code and TOML. Each layer does one thing.
 //!
-//! A chain surrounds a server or a server behind it; the first layer is outermost. A layer that changes or hides
-//! what is listed does so when items come ([`Middleware::rewrite_definition`]), so that lists cost nothing more, and changes
-//! calls back when they pass. Names in the settings of a layer are those of its place in the chain: what a layer
-//! further in calls `a` and one further out `b` is `b` outside of both.
+//! A chain surrounds the whole server or one upstream. The first layer is outermost. A layer that changes or hides
+//! definitions does so when items arrive ([`Middleware::rewrite_definition`]), so that lists cost nothing more, and
+//! maps calls back when they pass. Names in the settings of a layer are the names at its place in the chain: if an
+//! inner layer names an item `a` and an outer layer renames it to `b`, it is `b` outside of both.
 
 pub(crate) mod definitions;
 pub(crate) mod limits;
@@ -41,7 +41,7 @@ pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
 pub use name_patterns::NamePatterns;
 pub use script::ScriptLayer;
 
-/// The layers around a server behind this one, outermost first; clones share them.
+/// The layers around one upstream, outermost first. Clones share the layers.
 #[derive(Clone)]
 pub struct Chain(Arc<[Arc<dyn Middleware>]>);
 
@@ -51,7 +51,7 @@ impl Chain {
         Self(layers.into())
     }
 
-    /// An item of the server as the layers let it be seen.
+    /// The definition of an item after all layers have rewritten it, unless a layer hides it.
     pub fn rewrite_definition(
         &self,
         kind: ListKind,
@@ -60,47 +60,47 @@ impl Chain {
         creole::chain::rewrite_definition(&self.0, kind, item)
     }
 
-    /// Why the layers withhold an item that they do not let be seen, where callers are told.
+    /// The fault that calls of a withheld item get, if the layer states one.
     pub fn withheld_fault(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
         creole::chain::withheld_fault(&self.0, kind, item)
     }
 
-    /// Lets the layers write down what they have to remember of the items that they shaped.
+    /// Lets the layers save the definitions that they have seen.
     pub fn save_definitions(&self) {
         creole::chain::save_definitions(&self.0);
     }
 
-    /// Tells the layers that a resource of the server changed.
+    /// Notifies the layers that a resource of the upstream changed.
     pub fn resource_updated(&self, uri: &str) {
         creole::chain::resource_updated(&self.0, uri);
     }
 
-    /// Changes a question that belongs to no call as the layers want it, before a client is asked it.
+    /// Lets the layers rewrite an input request that belongs to no call, before it reaches a client.
     pub fn rewrite_input_request(&self, question: &mut InputRequest) {
         creole::chain::rewrite_input_request(&self.0, question);
     }
 
-    /// Lets the layers give the names of a list anew: all of its items are shaped again.
+    /// Lets the layers assign the names of a list again. All of its items are rewritten afterwards.
     pub fn reassign_names(&self, kind: ListKind) {
         creole::chain::reassign_names(&self.0, kind);
     }
 
-    /// Whether a layer lets something else be seen than before.
+    /// Whether a layer would rewrite or hide definitions differently than before.
     pub fn definitions_changed(&self) -> bool {
         creole::chain::definitions_changed(&self.0)
     }
 
-    /// The patterns of the layers that matched no item that was listed so far, in words.
+    /// The patterns of the layers that have matched no listed item so far, as messages.
     pub fn unmatched_patterns(&self) -> Vec<String> {
         creole::chain::unmatched_patterns(&self.0)
     }
 
-    /// Whether calls of an item may pass that the layers were never asked to list.
+    /// Whether the layers admit calls of an item that was never listed.
     pub fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
         creole::chain::admits_unlisted(&self.0, kind, name)
     }
 
-    /// The server with the layers around it.
+    /// The endpoint with the layers around it.
     pub fn wrap(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {
             true => endpoint,

@@ -1,9 +1,9 @@
-//! Another server as an endpoint: calls are passed on to it, whatever era it and the caller speak.
+//! An upstream as an endpoint: forwards calls to another server and translates between its era and the caller's.
 //!
-//! A server of the handshake era asks in the middle of a call. Its questions reach a caller of that era as they
-//! are; a caller of the stateless era is given them as the answer to its call, which is [parked](park) meanwhile.
-//! A server of the stateless era ends its call with questions; for callers of the handshake era they are asked
-//! by [`creole::input`], which then calls again.
+//! An upstream of the handshake era sends input requests during a call. A caller of that era receives them as they are.
+//! A caller of the stateless era receives them as the outcome of its call, and the upstream call is [parked](park)
+//! meanwhile. An upstream of the stateless era ends its call with input requests. For callers of the handshake era,
+//! [`creole::input`] sends them and then repeats the call.
 
 pub(crate) mod connections;
 mod forward;
@@ -57,48 +57,48 @@ use lists::UpstreamLists;
 use park::ParkedCalls;
 use status::StatusRecord;
 
-/// How long a resource is still watched after the last who did: many come back at once.
+/// How long a subscription outlives its last subscriber, since many clients subscribe again at once.
 const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
 
-/// How a server is treated.
+/// The settings of one upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
-    /// Where it is.
+    /// The endpoint address.
     pub address: Address,
-    /// What it is offered to speak.
+    /// The revisions that the gateway offers.
     pub revisions: RevisionChoice,
-    /// How it deviates from that.
+    /// How the upstream deviates from its revision.
     pub dialect: Dialect,
-    /// Whether it is spoken to in another dialect, where it turns out to speak that.
+    /// Whether the gateway switches to another dialect when it detects that the upstream uses one.
     pub detects_dialect: bool,
-    /// How its items are named here.
+    /// How the gateway names the items of the upstream.
     pub naming: Naming,
-    /// Which callers share a conversation.
+    /// Which callers share a session.
     pub affinity: Affinity,
-    /// Whether this server speaks in its name.
+    /// Whether the gateway presents the upstream's name and instructions as its own.
     pub transparent: bool,
-    /// Whether callers can be asked by it.
+    /// Whether the upstream may send input requests to callers.
     pub interactive: bool,
-    /// How long others wait for it when everything starts.
+    /// How long callers wait for the upstream at startup.
     pub startup_timeout: Duration,
-    /// How long it may be silent about a call, and how long a call may take at all.
+    /// How long a call may go without a message from the upstream, and how long it may take in total.
     pub limits: ClientLimits,
-    /// How long a caller may take to come back with answers.
+    /// How long a caller may take to return with its input responses.
     pub input_timeout: Duration,
-    /// The most calls that wait for answers at once.
+    /// The maximum number of parked calls.
     pub max_parked_calls: usize,
-    /// The most conversations of callers at once; one of several callers has at most half of them.
+    /// The maximum number of caller sessions. With several callers, one caller has at most half of them.
     pub max_sessions: usize,
     /// The layers around its calls.
     pub chain: Chain,
-    /// What the configuration says of it, if it does.
+    /// The plan of the upstream, if the configuration defines it.
     pub plan: Option<UpstreamPlan>,
-    /// The processes that share the state, where there may be several: callers may come back to any of them.
+    /// The replicas that share the state, if there are any. A caller may return to any of them.
     pub replicas: Option<Replicas>,
 }
 
 impl UpstreamSettings {
-    /// A server there, treated as most are.
+    /// Default settings for this address.
     pub fn new(way: Address) -> Self {
         Self {
             address: way,
@@ -120,7 +120,7 @@ impl UpstreamSettings {
         }
     }
 
-    /// The most conversations of one caller at once: no caller takes those of all others.
+    /// The maximum number of sessions of one caller, so that one caller cannot take all of them.
     fn max_sessions_per_caller(&self) -> usize {
         match self.affinity {
             Affinity::Single => self.max_sessions,
@@ -128,7 +128,8 @@ impl UpstreamSettings {
         }
     }
 
-    /// Whether it is treated the same. What no configuration names is named on the command line, which stays.
+    /// Whether the settings are the same. An upstream without a plan comes from the command line, which does not
+    /// change.
     fn is_equivalent(&self, other: &Self) -> bool {
         let treated = |it: &Self| (it.affinity, it.input_timeout, it.transparent);
         self.plan == other.plan
@@ -137,7 +138,7 @@ impl UpstreamSettings {
     }
 }
 
-/// Another server.
+/// A server that the gateway forwards to.
 pub struct Upstream {
     this: Weak<Self>,
     settings: UpstreamSettings,
@@ -145,45 +146,45 @@ pub struct Upstream {
     pool: Arc<UpstreamPool>,
     parked_calls: Arc<ParkedCalls>,
     subscriptions: ResourceSubscriptions,
-    /// What is watched in sessions of callers, and by whom.
+    /// The subscriptions in sessions of callers.
     session_subscriptions: SessionSubscriptions,
     unsubscribe_queue: UnsubscribeQueue,
     source: RwLock<ItemSource>,
     status: signal::Sender<StartupStatus>,
-    /// What the gateway's own conversation may ask for: nothing, or what the only caller can do.
+    /// What the gateway's own session declares: nothing, or the capabilities of the only caller.
     gateway_capabilities: OnceLock<Arc<ClientCapabilities>>,
-    /// The era of the only caller, once it came.
+    /// The era of the only caller, once it is known.
     only_era: OnceLock<Era>,
-    /// The session of the only caller, once it came.
+    /// The session of the only caller, once it is known.
     only_session: OnceLock<ClientSession>,
-    /// What somebody can do who cannot be asked anything.
+    /// The capabilities of a caller that accepts no input requests.
     no_capabilities: Arc<ClientCapabilities>,
-    /// Since when it is being reached; nothing while it waits for its only caller, or for others to start.
+    /// When the start of the upstream began. `None` while it waits for its only caller or for other upstreams.
     start_time: signal::Sender<Option<Instant>>,
-    /// Whether somebody looked at lists before it was there.
+    /// Whether a client fetched lists before the upstream was ready.
     lists_missed: AtomicBool,
     tool_index: RwLock<Arc<ToolIndex>>,
     list_ages: ListAges,
-    /// The shared lists, and those of callers that have a session of their own.
+    /// The shared lists, and the lists of callers that have their own session.
     lists: UpstreamLists,
     excluded_items: ExcludedItems,
     /// The lists whose last fetch failed.
     list_failures: ListFailures,
     status_record: StatusRecord,
-    /// Whether the server decides by itself which calls become tasks.
+    /// Whether the upstream decides by itself which calls become tasks.
     decides_tasks: AtomicBool,
-    /// Whether the server tells when its lists change.
+    /// Whether the upstream announces changes of its lists.
     announces_changes: AtomicBool,
-    /// Told when the server turned out to be of another era, and its conversations were left.
+    /// Signals that the upstream has changed its era and that its old sessions are retired.
     era_changed: signal::Sender<()>,
-    /// Held while lists are fetched because of their age.
+    /// Held while stale lists are fetched.
     refresh_lock: AsyncMutex<()>,
-    /// Whether other servers have items here too, so that instructions have to say whose they are.
+    /// Whether no other server provides items here. If others do, the instructions have to name the upstream.
     is_single: bool,
 }
 
 impl Upstream {
-    /// Another server, whose items are listed in the registry as soon as it is reached.
+    /// Starts an upstream. The registry lists its items as soon as it is ready.
     pub fn start(settings: UpstreamSettings, registry: &Registry, is_alone: bool) -> Arc<Self> {
         let upstream = Self::new(registry.add_source(), settings, is_alone);
         if upstream.is_queued() {
@@ -192,7 +193,7 @@ impl Upstream {
         upstream
     }
 
-    /// Another server, whose items are listed at this place of a registry as soon as it is started and reached.
+    /// An upstream that is not started yet. This source of a registry lists its items as soon as it is ready.
     pub(crate) fn new(source: ItemSource, settings: UpstreamSettings, is_alone: bool) -> Arc<Self> {
         source.set_name(settings.address.name());
         let identity = Implementation {
@@ -250,28 +251,28 @@ impl Upstream {
         upstream
     }
 
-    /// What the server is called in messages.
+    /// The name of the upstream in messages.
     pub fn name(&self) -> &str {
         self.settings.address.name()
     }
 
-    /// The patterns of the layers around it that matched none of its items so far, in words.
+    /// The patterns of its layers that have matched none of its items so far, as messages.
     pub fn unmatched_patterns(&self) -> Vec<String> {
         self.settings.chain.unmatched_patterns()
     }
 
-    /// Ends all conversations with the server in peace.
+    /// Closes all connections to the upstream gracefully.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 
-    /// Lists its items at another place from now on.
+    /// Lists its items in another source of a registry from now on.
     pub(crate) fn move_to(&self, place: ItemSource) {
         place.set_name(self.name());
         self.source.write().unwrap_or_else(PoisonError::into_inner).move_to(place);
     }
 
-    /// Whether nothing would be different if it were started anew on these terms.
+    /// Whether a restart with these settings would change nothing.
     pub(crate) fn is_equivalent(&self, settings: &UpstreamSettings, is_alone: bool) -> bool {
         self.is_single == is_alone && self.settings.is_equivalent(settings)
     }
@@ -287,7 +288,7 @@ impl Upstream {
         self.source().announce(change);
     }
 
-    /// Announces a change to the callers that it concerns.
+    /// Announces a change to the callers that it affects.
     fn announce_to(&self, to: Recipients, change: Change) {
         if let Change::Resource(uri) = &change {
             self.settings.chain.resource_updated(uri);
@@ -326,7 +327,8 @@ impl Endpoint for Upstream {
     }
 }
 
-/// An outcome as callers are told it. What a program wrote at its end is for whoever runs it, and may tell secrets.
+/// Removes the standard error output of an upstream program from an outcome. It is for the operator and may contain
+/// secrets.
 fn without_trace(mut outcome: Outcome) -> Outcome {
     if let Outcome::Fail(fault) = &mut outcome {
         fault.trace = None;

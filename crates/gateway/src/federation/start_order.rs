@@ -1,5 +1,5 @@
-//! Starts upstreams in the order of the configuration, a few at a time: forty programs that start at once on two cores
-//! are all late.
+//! Starts upstreams in the order of the configuration, a few at a time: if forty programs start at once on two cores,
+//! all of them are late.
 
 use std::num::NonZero;
 use std::sync::{Arc, Weak};
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::upstream::Upstream;
 
-/// How long an upstream that does not answer keeps the next one from being started.
+/// How long an upstream that does not respond delays the next one.
 const MAX_START_WAIT: Duration = Duration::from_secs(5);
 
 /// How many upstreams start at the same time.
@@ -19,9 +19,9 @@ pub(crate) fn max_concurrent_starts() -> usize {
     available_parallelism().map_or(2, NonZero::get).saturating_mul(2).clamp(4, 16)
 }
 
-/// Starts upstreams in this order. The first ones are started before this returns, the others each when one of those
-/// before it was reached, could not be, or takes too long. Upstreams that wait for their only caller, or were started
-/// before, are passed over.
+/// Starts upstreams in this order. The first ones start before this function returns. Each further one starts when an
+/// earlier one is ready, has failed or takes too long. Upstreams that wait for their only caller and upstreams that
+/// have started already are skipped.
 pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
     let places = Arc::new(Semaphore::new(max_concurrent_starts()));
     let mut rest = upstreams.into_iter().filter_map(|it| it.upgrade()).filter(|it| it.is_queued());
@@ -50,7 +50,7 @@ pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
     });
 }
 
-/// Starts one upstream, which has its place until it is there or takes too long.
+/// Starts one upstream. It holds its permit until it is ready or takes too long.
 fn start_one(upstream: &Arc<Upstream>, place: tokio::sync::OwnedSemaphorePermit) {
     upstream.start_now();
     let upstream = Arc::clone(upstream);

@@ -1,4 +1,4 @@
-//! Connections to one upstream: opened, detected, shared among callers and counted.
+//! Connections to one upstream: opening, dialect detection, pooling and affinity.
 
 pub(crate) mod affinity;
 pub(crate) mod connector;

@@ -1,4 +1,4 @@
-//! A call on its way to the server behind: passed on, followed to its end, and told in the caller's words.
+//! Forwards calls to an upstream, follows each to its end and translates its outcome for the caller.
 
 pub(crate) mod active_calls;
 pub(crate) mod declined_input;
@@ -29,8 +29,7 @@ use crate::upstream::park::request_state;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
 
 impl Upstream {
-    /// Answers a call. What is rare waits on the heap: a future of less than a kilobyte is one that the allocator has
-    /// at hand.
+    /// Answers a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
     pub(super) async fn answer_call(&self, call: &Call) -> Outcome {
         if let Err(fault) = self.check_session_name(&call.context) {
             return fault.into();
@@ -43,7 +42,7 @@ impl Upstream {
         }
     }
 
-    /// Answers a call that was made before, and left to be made again.
+    /// Answers the next round of a multi-round-trip request.
     async fn answer_next_round(&self, call: &Call) -> Outcome {
         let kept = call.context.request_state().and_then(RequestState::decode);
         match &kept {
@@ -68,7 +67,7 @@ impl Upstream {
         self.forward_with_retry(call, kept.as_ref()).await
     }
 
-    /// Passes a call on, and once more if the server would not look at it and it is known what to do about that.
+    /// Forwards a call, and a second time if the upstream did not process it and [`Self::recover`] removed the cause.
     async fn forward_with_retry(&self, call: &Call, kept: Option<&RequestState>) -> Outcome {
         for attempt in 0..2 {
             let untouched = match self.forward(call, kept).await {
@@ -83,7 +82,7 @@ impl Upstream {
         internal_fault("the server forgets its sessions").into()
     }
 
-    /// Does something about it that a server would not look at a call, if that is possible and was not done before.
+    /// Removes the cause why an upstream did not process a call, if that is possible and was not tried before.
     async fn recover(&self, why: NotProcessed, is_mended: bool) -> Result<(), Fault> {
         match why {
             NotProcessed::SessionLost => Ok(()),
@@ -129,7 +128,7 @@ impl Upstream {
         .await
     }
 
-    /// Makes a call in a conversation that it belongs into, and follows it to its end.
+    /// Makes a call in the session that it belongs to and follows it to its end.
     async fn dispatch(
         &self,
         call: &Call,
@@ -147,7 +146,7 @@ impl Upstream {
             Box::pin(self.resubscribe_in_new(&lease)).await;
         }
         let (connection, lane) = (lease.connection.clone(), lease.lane);
-        // Not before: what the server has may have been learned while the conversation was opened.
+        // Not before: opening the connection may have fetched the tools.
         let known = self.tool_index();
         let mirrors = mirrored_headers(&call.operation, &known);
         let tasking = task_mode(&call.operation, &known, context, &connection);
@@ -174,7 +173,7 @@ impl Upstream {
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
     }
 
-    /// Follows the task that the server made of a call.
+    /// Follows a task that the upstream created for a call.
     async fn follow_new_task(
         &self,
         task: &Task,
@@ -202,7 +201,7 @@ impl Upstream {
         Ok(Forwarded::Answered(outcome))
     }
 
-    /// What is to be made of a call that failed.
+    /// Decides what to do about a failed call.
     async fn on_failure(&self, fault: Fault, call: &Call, carried: Dispatched) -> Forwarded {
         let Dispatched { connection, tool_index: known, .. } = carried;
         if connection.close_reason().is_some_and(|closed| closed.session_lost) {
@@ -219,7 +218,7 @@ impl Upstream {
         }
     }
 
-    /// Follows the task that a call became before.
+    /// Follows the task that an earlier round created.
     async fn resume_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
         let capabilities = upstream_request::caller_capabilities(&call.context);
         let (key, asks) =
@@ -230,14 +229,14 @@ impl Upstream {
         Ok(self.task_follower(call, lease, &capabilities).resume(id).await)
     }
 
-    /// Goes on with a call that its caller had to leave.
+    /// Resumes a parked call.
     async fn resume_parked(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
         let resumed = self.parked_calls.resume(parked, call).await;
         let ResumeOutcome::Outcome(Outcome::Complete(Payload::TaskCreated(task))) = &resumed else {
             return resumed;
         };
         let capabilities = upstream_request::caller_capabilities(&call.context);
-        // Only sessions ask in the middle of a call.
+        // Only upstreams with sessions send input requests during a call.
         let (key, asks) = self.call_session_key(call, &capabilities, Era::Handshake);
         let conversation = call.context.session_name().cloned();
         let key = SessionKey { lane: parked.lane, ..key };
@@ -249,7 +248,7 @@ impl Upstream {
         }
     }
 
-    /// The one who follows a task that the server made of a call.
+    /// The follower of a task that the upstream created for a call.
     fn task_follower<'a>(
         &'a self,
         call: &'a Call,
@@ -267,13 +266,13 @@ impl Upstream {
     }
 }
 
-/// The arguments that are repeated in headers, where a server wants that.
+/// The mirrored headers of a tool call, if the upstream requires them.
 fn mirrored_headers(operation: &Operation, known: &ToolIndex) -> Arc<[MirroredHeader]> {
     let Operation::CallTool { name, .. } = operation else { return Arc::default() };
     known.mirrored_headers(name).cloned().unwrap_or_default()
 }
 
-/// Whether the server may make a task of the call, which is then followed here.
+/// Whether the upstream may create a task for the call, which the gateway then follows.
 fn task_mode(
     operation: &Operation,
     known: &ToolIndex,
@@ -286,7 +285,7 @@ fn task_mode(
         return TaskPreference::Never;
     }
     match (greeting.rules.tasks, known.task_support(name)) {
-        // Whoever could have allowed it and did not is told that it has to.
+        // A caller that could have allowed a task and did not gets the upstream's error.
         (TaskModel::Extension, _) if context.caller().rules.tasks == TaskModel::Extension => {
             context.caller().task_preference
         }
@@ -301,22 +300,22 @@ fn task_mode(
     }
 }
 
-/// Where a call was made.
+/// The connection and the context of a call that was made.
 struct Dispatched {
     connection: Connection,
     lane: usize,
-    /// What was known of the server's tools.
+    /// The tool index at the time of the call.
     tool_index: Arc<ToolIndex>,
 }
 
-/// What seldom comes of a call, and has to be looked into.
+/// The rare outcomes of a call, which need further handling.
 enum SlowPath {
     Failed(Fault),
     Task(Arc<Task>),
 }
 
 impl SlowPath {
-    /// What is rare about an outcome, or else the outcome.
+    /// The rare form of an outcome, or else the outcome itself.
     fn of(outcome: Outcome) -> Result<Self, Outcome> {
         match outcome {
             Outcome::Fail(fault) => Ok(Self::Failed(fault)),
@@ -326,27 +325,27 @@ impl SlowPath {
     }
 }
 
-/// What came of passing a call on.
+/// The result of forwarding a call.
 enum Forwarded {
     Answered(Outcome),
     NotProcessed(NotProcessed),
 }
 
-/// Why a server has not looked at a call.
+/// Why an upstream did not process a call.
 enum NotProcessed {
-    /// It had forgotten the session before that.
+    /// It had lost the session before the call.
     SessionLost,
-    /// It is not of this era any more.
+    /// It no longer uses this era.
     EraChanged(Fault, Era),
-    /// The headers of the call were not those that the tool's schema wants, as far as that was known, so it was refused
-    /// before it was carried out (2026-07-28 basic/transports/streamable-http, client behavior).
+    /// The headers of the call did not match the tool's schema, as far as the schema was known. The upstream refused
+    /// the call before it executed it (2026-07-28 basic/transports/streamable-http, client behavior).
     HeadersMismatched(Fault, Arc<ToolIndex>),
 }
 
-/// What the caller is told, given what the server did.
+/// The outcome for the caller of an outcome of the upstream.
 pub(super) fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
     match outcome {
-        // Questions of calls that were parked carry their own state already.
+        // Input requests of parked calls carry their own state already.
         Outcome::InputRequired { requests: asks, request_state: state } => {
             if let Some(fault) =
                 creole::input::unsupported_input_fault(&asks, call.context.caller())
@@ -366,7 +365,7 @@ pub(super) fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connect
     }
 }
 
-/// The fault of a caller that did not visit the page without which the server refuses.
+/// The fault of a caller that declined the URL elicitation that the upstream requires.
 fn url_elicitation_declined(context: &Context) -> Option<Fault> {
     let accepted = |answer: &Raw| {
         answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")

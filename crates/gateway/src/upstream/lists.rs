@@ -1,7 +1,7 @@
-//! The lists of an upstream: the shared ones, and those of callers that have a session of their own with it.
+//! The lists of an upstream: the shared ones, and those of callers that have their own session.
 //!
-//! A session list that is the same as the shared one is only noted, not stored. Definitions that are the same as shared
-//! ones are shared by reference.
+//! A session list that equals the shared one is only recorded, not stored. Definitions that equal shared ones are
+//! shared by reference.
 
 pub(crate) mod caller_session;
 pub(crate) mod excluded_items;
@@ -27,13 +27,13 @@ use crate::upstream::connections::pool::SessionKey;
 use crate::upstream::lists::list_age::{MIN_FETCH_INTERVAL, digest};
 use crate::upstream::lists::list_fetch::{item_key, newest_json};
 
-/// The most sessions of one upstream whose lists are known.
+/// The maximum number of sessions of one upstream whose lists are stored.
 const MAX_SESSIONS: usize = 256;
 
-/// The most definitions of session lists that are no shared ones.
+/// The maximum number of definitions in session lists that are not shared ones.
 const MAX_DEFINITIONS: usize = 20_000;
 
-/// How long a session list is shown as it is after it could not be fetched.
+/// How long a session list stays in use after a failed fetch.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// The lists of one upstream.
@@ -44,7 +44,7 @@ pub(super) struct UpstreamLists(Mutex<UpstreamListsInner>);
 struct UpstreamListsInner {
     shared: BTreeMap<ListKind, SharedList>,
     sessions: HashMap<SessionKey, StoredSession>,
-    /// Counts uses of sessions, to find the one that was not used for the longest time.
+    /// Counts uses of sessions, to find the least recently used one.
     uses: u64,
 }
 
@@ -52,7 +52,7 @@ struct UpstreamListsInner {
 struct SharedList {
     items: Vec<Arc<Definition>>,
     digest: u64,
-    /// Counts how often the list was published: session lists are named anew then.
+    /// Counts how often the list was published. Session lists are named again after each publication.
     published: u64,
 }
 
@@ -64,27 +64,27 @@ struct StoredSession {
 
 /// A list of one session.
 struct StoredList {
-    /// As the server lists it, and as callers see it; nothing where it is the shared list.
+    /// The definitions of the upstream and the list that callers see. `None` if both equal the shared list.
     items: Option<(Vec<Arc<Definition>>, SessionList)>,
-    /// How many of its definitions are no shared ones.
+    /// How many of its definitions are not shared.
     unshared: usize,
     digest: u64,
-    /// How often the shared list had been published.
+    /// The publication count of the shared list at that time.
     published: u64,
     fetched_at: Instant,
     ttl: Duration,
-    /// Whether the server announces changes of it.
+    /// Whether the upstream announces changes of it.
     is_announced: bool,
     is_stale: bool,
-    /// When it is fetched again, if it could not be.
+    /// When it is fetched again after a failure.
     retry_at: Option<Instant>,
 }
 
-/// A session list that was fetched.
+/// A fetched session list.
 pub(super) struct FetchedSessionList {
     pub(super) items: Vec<Arc<Definition>>,
     pub(super) cache: CacheHints,
-    /// Whether the server announces changes of it.
+    /// Whether the upstream announces changes of it.
     pub(super) is_announced: bool,
 }
 
@@ -113,7 +113,7 @@ impl UpstreamLists {
         self.lock().shared.contains_key(&kind)
     }
 
-    /// Whether the list of a session need not be fetched.
+    /// Whether the list of a session is current and need not be fetched.
     pub(super) fn is_current(&self, kind: ListKind, key: &SessionKey) -> bool {
         let inner = self.lock();
         let Some(own) = inner.stored_list(kind, key) else { return false };
@@ -130,7 +130,7 @@ impl UpstreamLists {
         !own.is_stale && is_young && is_valid
     }
 
-    /// Stores the list of a session. `show` makes of it what callers see.
+    /// Stores the list of a session. `show` converts it to the list that callers see.
     pub(super) fn set_session_list(
         &self,
         kind: ListKind,
@@ -147,7 +147,7 @@ impl UpstreamLists {
                 (shared.digest == digest, shared.published, unshared)
             }
         };
-        // Outside of the lock: layers are asked.
+        // Outside of the lock: `show` calls layers.
         let shown = (!is_shared).then(|| show(&items));
         let own = StoredList {
             items: shown.map(|shown| (items, shown)),
@@ -166,7 +166,7 @@ impl UpstreamLists {
         inner.evict();
     }
 
-    /// Notes that the list of a session could not be fetched. What was known before is shown for a while.
+    /// Records that the list of a session could not be fetched. The previous list stays in use for a while.
     pub(super) fn set_failed(&self, kind: ListKind, key: &SessionKey) {
         let mut inner = self.lock();
         let retry_at = Some(Instant::now() + RETRY_PAUSE);
@@ -187,7 +187,7 @@ impl UpstreamLists {
         inner.evict();
     }
 
-    /// Notes that a list of a session changed.
+    /// Records that a list of a session changed.
     pub(super) fn set_stale(&self, kind: ListKind, key: &SessionKey) {
         let mut inner = self.lock();
         let Some(session) = inner.sessions.get_mut(key) else { return };
@@ -200,8 +200,8 @@ impl UpstreamLists {
         }
     }
 
-    /// Notes that a session is over: the next one of its callers may list something else. Returns the lists of which
-    /// they saw others than the shared ones.
+    /// Records that a session ended: the next session of its callers may have other lists. Returns the lists that
+    /// differed from the shared ones.
     pub(super) fn end_session(&self, key: &SessionKey) -> Vec<ListKind> {
         let mut inner = self.lock();
         let lists = inner.sessions.get_mut(key).map(|session| session.lists.iter_mut());
@@ -218,12 +218,12 @@ impl UpstreamLists {
         self.lock().sessions.clear();
     }
 
-    /// Whether a list of the session is known, be it an old one.
+    /// Whether a list of the session is stored, even if it is stale.
     pub(super) fn has_session_list(&self, kind: ListKind, key: &SessionKey) -> bool {
         self.lock().stored_list(kind, key).is_some_and(|own| own.items.is_some())
     }
 
-    /// The list of a session as its callers see it; nothing where they see the shared one.
+    /// The list of a session as its callers see it. `None` if they see the shared one.
     pub(super) fn session_list(&self, kind: ListKind, key: &SessionKey) -> Option<SessionList> {
         let mut inner = self.lock();
         inner.touch(key);
@@ -257,7 +257,7 @@ impl UpstreamListsInner {
         }
     }
 
-    /// Forgets the sessions that were not used for the longest time, until the others are within the limits.
+    /// Evicts the least recently used sessions until the rest is within the limits.
     fn evict(&mut self) {
         loop {
             let lists = self.sessions.values().flat_map(|session| session.lists.values());
@@ -272,7 +272,7 @@ impl UpstreamListsInner {
     }
 }
 
-/// Replaces definitions by those of the shared list that are the same. Returns the number of the others.
+/// Replaces definitions by equal ones of the shared list. Returns the number of definitions that have no equal.
 fn share_definitions(
     items: &mut [Arc<Definition>],
     shared: &[Arc<Definition>],

@@ -1,8 +1,8 @@
-//! Parking: a server waits for an answer in the middle of a call, and the client has gone to get it.
+//! Parked calls: upstream calls that wait for input while the client fetches it.
 //!
-//! A client of the stateless generation cannot be asked while it waits: its call ends with the questions, and it
-//! calls again with the answers. The server's call goes on meanwhile, in a task that owns it. Who calls again is
-//! led back to it by a name that nobody can guess, sealed and bound to the first call
+//! A client of the stateless era accepts no input requests while it waits: its call ends with the input requests, and
+//! it repeats the call with the input responses. The upstream call continues meanwhile in a task that owns it. The
+//! request state leads the next round back to the task by an unguessable id. It is sealed and bound to the first call
 //! (2026-07-28 basic/patterns/mrtr).
 
 mod checkpoint;
@@ -34,37 +34,37 @@ use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestSt
 use parked_call::ParkedCall;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 
-/// Calls of one caller that wait for answers.
+/// The maximum number of parked calls per caller.
 pub(super) const MAX_PARKED_PER_CALLER: usize = 16;
 
-/// How long a call that was given up for a newer one may take to make room.
+/// How long an evicted call may take to free its slot.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Things on their way to a caller that may wait to be taken.
+/// The maximum number of queued messages to a caller.
 const EVENT_QUEUE: usize = 64;
 
-/// The calls of one server that wait for answers, or may have to.
+/// The calls of one upstream that are parked or may have to be parked.
 pub(crate) struct ParkedCalls {
     slots: Mutex<ParkSlots>,
-    /// How long the answers may take.
+    /// How long the input responses may take.
     input_timeout: Duration,
-    /// The processes that share the state, if there may be others than this one.
+    /// The replicas that share the state, if there may be others than this one.
     replicas: Option<Replicas>,
 }
 
-/// A call that is about to be made.
+/// A call that is ready to be sent.
 pub(super) struct PreparedCall {
     pub(super) request: CallRequest,
-    /// Its arguments that are repeated in headers.
+    /// Its mirrored headers.
     pub(super) mirrored_headers: Arc<[MirroredHeader]>,
-    /// Answers from when it was made before, by what tells their questions apart.
+    /// Input responses of an earlier attempt, by the digest of their input request.
     pub(super) known_responses: Vec<(String, Raw)>,
-    /// Whether it may be made a second time if its process is gone.
+    /// Whether the call may be repeated if its replica is gone.
     pub(super) may_repeat: bool,
 }
 
 impl PreparedCall {
-    /// Whether the server was told of folders, for which some ask before they are called.
+    /// Whether the client declared roots: some upstreams request them before a call.
     fn declares_roots(&self) -> bool {
         self.request.options.capabilities.roots
     }
@@ -74,35 +74,35 @@ impl PreparedCall {
     }
 }
 
-/// Somebody who came back.
+/// A caller that returned for its parked call.
 pub(super) struct ResumeCommand {
     round: u32,
     responses: Vec<(String, Raw)>,
     caller: mpsc::Sender<CallerMessage>,
-    /// What its client says why it cancels.
+    /// The reason that its client gives when it cancels.
     cancel_reason: CancelReason,
 }
 
-/// What a call has for whoever waits for it.
+/// A message of a parked call to its waiting callers.
 #[derive(Clone, Debug)]
 pub(super) enum CallerMessage {
     Event(Event),
-    /// It asks, and goes on waiting.
+    /// The call needs input and stays parked.
     InputRequired(InputRound),
     Done(Outcome),
 }
 
-/// What a call asks.
+/// The input requests of one round.
 #[derive(Clone, Debug)]
 pub(super) struct InputRound {
     input_requests: Vec<KeyedInputRequest>,
     round: u32,
-    /// What was answered before, if the call may be made again.
+    /// The input responses so far, if the call may be repeated.
     answered_inputs: Option<Vec<AnsweredInput>>,
 }
 
 impl InputRound {
-    /// What the caller leaves with.
+    /// The outcome of the caller's current round.
     fn into_outcome(self, id: &str, lane: usize, home: Option<&str>) -> Outcome {
         let Self { input_requests: asks, round, answered_inputs: known } = self;
         let known = known.map(|known| {
@@ -115,11 +115,11 @@ impl InputRound {
     }
 }
 
-/// What came of somebody who came back.
+/// The result of resuming a parked call.
 pub(super) enum ResumeOutcome {
-    /// The call went on.
+    /// The call continued.
     Outcome(Outcome),
-    /// The process in which the call waited is gone, and the call with it.
+    /// The replica that held the call is gone, and the call with it.
     ReplicaGone,
 }
 
@@ -130,7 +130,7 @@ impl From<Fault> for ResumeOutcome {
 }
 
 impl ParkedCalls {
-    /// No calls yet; answers may take so long, and so many calls may wait for them.
+    /// An empty table, with the time limit of input responses and the maximum number of parked calls.
     pub(super) fn new(patience: Duration, most: usize, peers: Option<Replicas>) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::new(ParkSlots::new(most)),
@@ -139,12 +139,12 @@ impl ParkedCalls {
         })
     }
 
-    /// What other processes know this one by.
+    /// The name of this replica.
     fn replica_name(&self) -> Option<&str> {
         self.replicas.as_ref().map(Replicas::name)
     }
 
-    /// Follows a call whose caller may have to leave it.
+    /// Runs a call that may have to be parked.
     pub(super) async fn run(
         self: &Arc<Self>,
         beginning: PreparedCall,
@@ -166,7 +166,7 @@ impl ParkedCalls {
         self.wait_for_outcome(news, &id, lane, context).await
     }
 
-    /// Goes on with a call that its caller had to leave, here or in the process in which it waits.
+    /// Resumes a parked call, in this replica or in the one that holds it.
     pub(super) async fn resume(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
         let ParkedState { id, round, lane, .. } = parked;
         let context = &call.context;
@@ -203,7 +203,7 @@ impl ParkedCalls {
         }
     }
 
-    /// Waits for the call's end or its next questions. Being dropped is noticed by the call.
+    /// Waits for the end of the call or its next input requests. The call notices if this future is dropped.
     async fn wait_for_outcome(
         &self,
         mut news: mpsc::Receiver<CallerMessage>,
@@ -223,11 +223,11 @@ impl ParkedCalls {
         super::internal_fault("the call was given up").into()
     }
 
-    /// Gives up the oldest call of this caller that waits for answers and that nobody waits for, and waits until
-    /// it has left its place; tells whether there was one. Calls of others are not touched.
+    /// Evicts the oldest parked call of this principal that no caller waits for, and waits until its slot is free.
+    /// Returns whether there was one. Calls of other principals are not affected.
     pub(super) async fn evict_oldest(&self, principal: &str) -> bool {
         let Some(left) = self.lock().evict_oldest(principal) else { return false };
-        // A sender that is gone without a word is what is waited for.
+        // The sender is dropped when the slot is free.
         _ = timeout(EVICTION_TIMEOUT, left).await;
         true
     }
@@ -254,13 +254,13 @@ impl ParkedCalls {
         })
     }
 
-    /// How many wait for answers, and the bytes of their questions.
+    /// The number of parked calls, and the bytes of their input requests.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
         self.lock().usage()
     }
 
-    /// Whether no call has a place.
+    /// Whether no call has a slot.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
@@ -271,26 +271,26 @@ impl ParkedCalls {
     }
 }
 
-/// The place of one call, left when this is dropped.
+/// The slot of one call, freed on drop.
 pub(super) struct ParkSlotGuard {
     parked_calls: Arc<ParkedCalls>,
     id: String,
     evicted: Arc<Notify>,
-    /// Has other processes find it.
+    /// The registration by which other replicas find the call.
     registration: Option<Registration>,
-    /// The version of what is written down about where the call is, if anything is.
+    /// The version of the stored checkpoint, if there is one.
     checkpoint_version: Option<u64>,
     _released: oneshot::Sender<()>,
 }
 
 impl ParkSlotGuard {
-    /// How long the answers may take.
+    /// How long the input responses may take.
     fn input_timeout(&self) -> Duration {
         self.parked_calls.input_timeout
     }
 
-    /// Has the call wait for answers to questions of so many bytes. If too many of its caller's do, the oldest is given up for it; it is
-    /// refused if too many of others do.
+    /// Parks the call with input requests of this many bytes. If its caller has too many parked calls, the oldest is
+    /// evicted. If all callers together have too many, the call is refused.
     fn park(&self, bytes: usize) -> Result<(), Fault> {
         if self.parked_calls.lock().park(&self.id, bytes) {
             Ok(())
@@ -299,7 +299,7 @@ impl ParkSlotGuard {
         }
     }
 
-    /// Has other processes find the call, if there may be any: its caller may come back to one of them.
+    /// Registers the call for other replicas, if there may be any: its caller may return to one of them.
     async fn register(&mut self) {
         let Some(peers) =
             self.parked_calls.replicas.as_ref().filter(|_| self.registration.is_none())
@@ -314,12 +314,12 @@ impl ParkSlotGuard {
         self.registration = Some(keeping.await);
     }
 
-    /// Whether the call may be made again when this process is gone.
+    /// Whether another replica may repeat the call when this one is gone.
     fn has_replicas(&self) -> bool {
         self.parked_calls.replicas.is_some()
     }
 
-    /// Somebody came back for the call; too late, if it was given up meanwhile.
+    /// Records that a caller returned. Returns false if the call was evicted meanwhile.
     fn unpark(&self) -> bool {
         self.parked_calls.lock().unpark(&self.id)
     }
@@ -329,7 +329,7 @@ impl ParkSlotGuard {
         self.parked_calls.lock().finish(&self.id)
     }
 
-    /// Resolves when the call is given up for a newer one.
+    /// Resolves when the call is evicted.
     async fn wait_for_eviction(&self) {
         self.evicted.notified().await;
     }
@@ -342,8 +342,8 @@ impl Drop for ParkSlotGuard {
     }
 }
 
-/// Whether a call has to be left alone when its server asks: its caller is not asked while it waits. Tasks wait for
-/// input, whoever is their caller.
+/// Whether a call has to be parked when its upstream sends input requests, because its caller accepts none while it
+/// waits. Tasks wait for input whatever the caller is.
 pub(super) fn needs_parking(
     context: &Context,
     lease: &UpstreamLease,
@@ -357,13 +357,13 @@ pub(super) fn needs_parking(
         && capabilities.accepts_input_requests()
 }
 
-/// The fault of a call that asks while too many others wait for answers.
+/// The fault of a call that needs input while too many others are parked.
 pub(super) fn too_many_parked_calls() -> Fault {
     let detail = "too many calls wait for answers; answer one of them first";
     Fault::new(FaultKind::Busy, detail)
 }
 
-/// The fault of a call that nobody knows any more: it may have been carried out.
+/// The fault of a call that is no longer known. It may have been executed.
 pub(super) fn lost_call(operation: &Operation) -> Fault {
     let detail = "the call that asked this is over: its answer was taken, it took too long, or the gateway was \
                   restarted. Nothing is known about its effects; call again if that is safe";
@@ -374,14 +374,14 @@ pub(super) fn lost_call(operation: &Operation) -> Fault {
     Fault::new(kind, detail).with_subject(operation.target())
 }
 
-/// The fault of answers that come too late: the call was given up, as newer ones of its caller asked too.
+/// The fault of late input responses: newer calls of the caller have evicted the call.
 fn state_expired() -> Fault {
     let detail = "`requestState` is no longer valid: the call that asked was given up for newer ones; call again";
     let data = Raw::from_value(&json!({"reason": "state_expired"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
 }
 
-/// The fault of answers to questions that were answered otherwise before.
+/// The fault of input responses that differ from those that were accepted before.
 fn state_consumed() -> Fault {
     let detail = "`requestState` is not valid for this request";
     let data = Raw::from_value(&json!({"reason": "state_consumed"}));
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(parking.lock().usage(), (10_000, 10_000));
         let (late, refused) = parked(&parking, "late");
         assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
-        // Who comes back makes room for one that asks.
+        // A caller that returns frees a slot.
         assert!(all[17].0.unpark());
         assert!(late.park(1).is_ok());
         let (_more, is_parked) = parked(&parking, &principal(0));

@@ -1,4 +1,4 @@
-//! From the plan of a server behind to how it is treated.
+//! Converts the plan of an upstream to its settings.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,7 +19,7 @@ use crate::plan::layer::{LayerError, build};
 use crate::plan::upstream::{TokenSource, UpstreamAddress, UpstreamPlan};
 
 impl UpstreamSettings {
-    /// How a planned server is treated.
+    /// The settings of a planned upstream.
     ///
     /// # Errors
     /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
@@ -68,20 +68,20 @@ fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
     }
 }
 
-/// What presets look for in the environment.
+/// The environment variables that presets read.
 const PRESET_VARIABLES: [&str; 3] = ["CREOLE_DATA_DIR", "CREOLE_TASKS_URL", "CREOLE_WORDPRESS_URL"];
 
-/// This program once more, under this name: it serves a preset, and finds in its environment what it would find in ours.
+/// The address of this program as the server of a preset, with the environment variables that presets read.
 ///
 /// # Errors
-/// When this program cannot find itself.
+/// When the path of this program cannot be determined.
 pub fn preset_address(name: &str, preset: &str) -> io::Result<Address> {
     let mut program = Program::new(name, std::env::current_exe()?);
     program.env = inherited_variables(&PRESET_VARIABLES).collect();
     Ok(Address::Child(program.args(["serve", "--stdio", "--preset", preset])))
 }
 
-/// The entries of our environment that have these names, as far as there are any.
+/// The variables of this process's environment that have these names.
 fn inherited_variables<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (OsString, OsString)> {
     names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
 }

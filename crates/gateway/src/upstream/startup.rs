@@ -1,4 +1,4 @@
-//! When a server is there: who waits for it and how long, and who looked before.
+//! The startup of an upstream: how long callers wait for it, and which clients fetched lists before it was ready.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,22 +12,22 @@ use crate::upstream::forward::upstream_request;
 use crate::upstream::lists::list_sync::StartupStatus;
 
 impl Upstream {
-    /// Whether the server was reached.
+    /// Whether the upstream is ready.
     pub fn is_ready(&self) -> bool {
         *self.status.borrow() == StartupStatus::Ready
     }
 
-    /// Whether it was neither reached yet nor found out why it cannot be.
+    /// Whether the upstream is neither ready nor failed.
     pub(crate) fn is_starting(&self) -> bool {
         *self.status.borrow() == StartupStatus::Starting
     }
 
-    /// Whether its start has not begun although it waits for no caller.
+    /// Whether the upstream has not started although it waits for no caller.
     pub(crate) fn is_queued(&self) -> bool {
         self.settings.affinity != Affinity::Single && self.starting_since().is_none()
     }
 
-    /// Begins to reach the server.
+    /// Starts the upstream.
     pub(crate) fn start_now(&self) {
         self.start_time.send_if_modified(|since| {
             let is_first = since.is_none();
@@ -36,17 +36,17 @@ impl Upstream {
         });
     }
 
-    /// Since when it is being reached.
+    /// When the start of the upstream began.
     pub(crate) fn starting_since(&self) -> Option<Instant> {
         *self.start_time.borrow()
     }
 
-    /// Whether nobody else has anything to offer.
+    /// Whether no other server provides items.
     pub(crate) fn is_single(&self) -> bool {
         self.is_single
     }
 
-    /// Waits until the server was reached or could not be, but not longer than its time to start.
+    /// Waits until the upstream is ready or has failed, at most for its startup timeout.
     pub async fn wait_until_ready(&self, context: &Context) -> Result<(), Fault> {
         if self.is_ready() {
             return Ok(());
@@ -69,28 +69,28 @@ impl Upstream {
         }
     }
 
-    /// Waits until the server was reached or could not be, unless it waits for its only caller itself.
+    /// Waits until the upstream is ready or has failed, unless it waits for its only caller.
     pub(crate) async fn wait_until_tried(&self) {
         if self.settings.affinity != Affinity::Single {
             let mut status = self.status.subscribe();
             let reached = status.wait_for(|status| *status != StartupStatus::Starting);
-            // Whether it was or not, the successor takes the place.
+            // The swap happens in either case.
             _ = timeout(self.settings.startup_timeout, reached).await;
         }
     }
 
-    /// Waits until the upstream was reached or failed, but not longer than its time to start.
+    /// Waits until the upstream is ready or has failed, at most for its startup timeout.
     pub(crate) async fn wait_until_settled(&self) {
         let mut status = self.status.subscribe();
         let settled = status.wait_for(|status| *status != StartupStatus::Starting);
-        // Its status tells which it was.
+        // Its status records the result.
         _ = timeout(self.settings.startup_timeout, settled).await;
     }
 
-    /// Lets a server be reached that waited for its only caller.
+    /// Starts an upstream that waits for its only caller.
     pub(crate) fn start_for_caller(&self, context: &Context) {
         if self.settings.affinity == Affinity::Single && self.starting_since().is_none() {
-            // What a client of the stateless era can do is said with each call, and may be something else each time.
+            // A client of the stateless era declares its capabilities with each call, and they may differ each time.
             let stays = context.session_name().is_some();
             let capabilities = match self.settings.interactive && stays {
                 true => upstream_request::caller_capabilities(context),
@@ -106,23 +106,23 @@ impl Upstream {
     }
 
     pub(super) async fn wait_for_start(&self) {
-        // The sender lives as long as we do.
+        // The sender lives as long as `self`.
         _ = self.start_time.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Notes that somebody sees lists without those of this server, who is to be told when they come.
+    /// Records that a client fetched lists without those of this upstream. It is notified when they arrive.
     pub(crate) fn mark_missed(&self) {
-        // An exchange, as below: of the two, the second one sees all that was done before the first.
+        // An exchange, as in `take_missed`: the second of the two sees everything that happened before the first.
         self.lists_missed.swap(true, Ordering::AcqRel);
     }
 
-    /// Whether somebody saw lists without those of this server.
+    /// Whether a client fetched lists without those of this upstream.
     pub(super) fn take_missed(&self) -> bool {
         self.lists_missed.swap(false, Ordering::AcqRel)
     }
 
-    /// Offers lists of each kind before it is known which the server has: whoever opens a conversation is told
-    /// only once what there is.
+    /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the
+    /// capabilities only once.
     pub(crate) fn offer_lists(&self) {
         self.source().offer_lists();
     }

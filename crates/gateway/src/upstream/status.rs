@@ -17,24 +17,24 @@ use crate::upstream::lists::list_sync::StartupStatus;
 pub struct UpstreamStatus {
     /// The name of the upstream in the configuration.
     pub name: String,
-    /// Whether it can be used.
+    /// Whether it is usable.
     pub state: UpstreamState,
-    /// How it is reached: `stdio` or `http`.
+    /// Its transport: `stdio` or `http`.
     pub transport: &'static str,
-    /// The protocol version that it answered with, once it was reached.
+    /// The negotiated protocol version, once the upstream has responded.
     pub revision: Option<String>,
     /// The lists that it declares, in the order of tools, resources, resource templates, prompts.
     pub lists: Vec<ListStatus>,
     /// Items that are excluded from its lists, each with the reason.
     pub excluded: Vec<String>,
-    /// How long its last answer to a list request took.
+    /// How long its last response to a list request took.
     pub latency: Option<Duration>,
-    /// The last error of any kind, which may be over.
+    /// The last error of any kind. It may be resolved already.
     pub last_error: Option<UpstreamError>,
 }
 
 impl UpstreamStatus {
-    /// The number of items in a list; 0 for a list that it does not have.
+    /// The number of items in a list; 0 for a list that the upstream does not have.
     pub fn items(&self, kind: ListKind) -> usize {
         self.lists.iter().find(|list| list.kind == kind).map_or(0, |list| list.items)
     }
@@ -45,16 +45,16 @@ impl UpstreamStatus {
     }
 }
 
-/// Whether an upstream can be used.
+/// Whether an upstream is usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// Its start has not begun: others start before it, or it waits for its only caller.
+    /// It has not started: it waits for other upstreams or for its only caller.
     Waiting,
-    /// It is being reached for the first time.
+    /// It starts for the first time.
     Starting,
-    /// It was reached. Single lists may have failed.
+    /// It is ready. Single lists may have failed.
     Ready,
-    /// It cannot be reached, for this reason.
+    /// It is unreachable for this reason.
     Failed(String),
 }
 
@@ -63,18 +63,18 @@ pub enum UpstreamState {
 pub struct ListStatus {
     /// Which list.
     pub kind: ListKind,
-    /// How many items it has, excluded ones not counted.
+    /// The number of its items without excluded ones.
     pub items: usize,
-    /// Why the last fetch failed, if it did. The items are then those of an earlier fetch.
+    /// Why the last fetch failed, if it did. The items are those of an earlier fetch then.
     pub failure: Option<String>,
 }
 
 /// An error of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamError {
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// The last lines that its program wrote to its standard error stream, where there are any.
+    /// The last lines that its program wrote to standard error, if there are any.
     pub stderr: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl From<&Fault> for UpstreamError {
     }
 }
 
-/// What is known of an upstream besides its lists.
+/// The status data of an upstream besides its lists.
 #[derive(Default)]
 pub(super) struct StatusRecord(Mutex<StatusData>);
 
@@ -100,7 +100,7 @@ impl StatusRecord {
     pub(super) fn set_error(&self, fault: &Fault) {
         let error = UpstreamError::from(fault);
         self.update(|known| {
-            // While an upstream is not tried again, each attempt repeats why it failed, without its last lines.
+            // During the reconnect pause each attempt repeats the last failure without the standard error lines.
             let is_repeated = |last: &UpstreamError| error.message.contains(&last.message);
             if error.stderr.is_some() || !known.last_error.as_ref().is_some_and(is_repeated) {
                 known.last_error = Some(error);
@@ -112,7 +112,7 @@ impl StatusRecord {
         self.update(|known| known.latency = Some(latency));
     }
 
-    /// Records what the upstream said of itself.
+    /// Records the server information of the upstream.
     pub(super) fn set_greeting(&self, greeting: &creole::proto::client::NegotiationResult) {
         let has = greeting.server_info.capabilities;
         let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&has));
@@ -136,7 +136,7 @@ impl StatusRecord {
     }
 }
 
-/// One item that is left out, as a person reads it.
+/// One excluded item as a line of text.
 fn excluded_line((kind, item): &(ListKind, ExcludedItem)) -> String {
     format!("{} {item}", kind.member())
 }
@@ -177,8 +177,7 @@ impl Upstream {
         }
     }
 
-    /// What happened, with the host and the port of the upstream: whoever runs the gateway needs them, and callers are
-    /// not told.
+    /// A message with the host and the port of the upstream. The operator needs them; callers do not receive them.
     pub(super) fn with_address(&self, message: &str) -> String {
         let name = format!("`{}`", self.name());
         let place = match &self.settings.address {
@@ -192,7 +191,7 @@ impl Upstream {
     }
 }
 
-/// A fault in words: some faults of servers have no sentence.
+/// The text of a fault. Some upstreams send errors without a message.
 fn fault_message(fault: &Fault) -> String {
     match (fault.detail.is_empty(), fault.subject.is_empty()) {
         (false, _) => fault.detail.clone(),

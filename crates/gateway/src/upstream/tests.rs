@@ -1,4 +1,4 @@
-//! Tests of an upstream with servers in this process.
+//! Tests of an upstream against servers in this process.
 
 mod cancel;
 mod era_change;

@@ -1,4 +1,4 @@
-//! Which conversation with a server a call belongs into.
+//! Affinity: decides which upstream session a call uses.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
 use crate::upstream::forward::upstream_request;
 
-/// Which callers share a conversation with a server.
+/// Which callers share a session with an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Affinity {
-    /// Each has its own.
+    /// Each principal has its own.
     #[default]
     Principal,
-    /// There is one caller, so there is one conversation, in which it can be asked.
+    /// There is one caller, hence one session, in which the upstream may send input requests.
     Single,
-    /// All share one: for servers that keep nothing of those who call.
+    /// All callers share one. For upstreams that keep no state of their callers.
     Shared,
-    /// Each session of a client has its own: that of the handshake era, or the one that a call [names](session). A call
-    /// in none has one for itself.
+    /// Each session of a client has its own: the session of the handshake era, or the one that a call
+    /// [names](session_name). A call without a session gets one for itself.
     Session,
-    /// Each call has its own: for servers that must not remember the call before. A server of the stateless era is
-    /// believed to do so by itself.
+    /// Each call has its own. For upstreams that must not keep state between calls. An upstream of the stateless era is
+    /// assumed to keep none.
     Request,
 }
 
 impl Upstream {
-    /// The gateway's own conversation: for lists and notifications.
+    /// The gateway's own connection, for lists and notifications.
     pub(crate) async fn gateway_connection(&self) -> Result<Connection, Fault> {
         let capabilities = self.gateway_capabilities.get().cloned().unwrap_or_default();
         let client = |slot| self.gateway_session_client(slot);
@@ -51,12 +51,12 @@ impl Upstream {
         SessionKey { owner: SessionOwner::Gateway, era, inputs: asks, exclusive: false, lane: 0 }
     }
 
-    /// The era that is wanted for the gateway's own conversation: that of its only caller, else the newest.
+    /// The preferred era of the gateway's own session: that of the only caller, else the newest.
     fn gateway_session_era(&self) -> Era {
         self.only_era.get().copied().unwrap_or(Era::Stateless)
     }
 
-    /// The gateway's own conversation of this era: the main one, if that is of it.
+    /// The key of the gateway's own session of this era: the main one, if it has that era.
     fn gateway_session_key_in(&self, era: Era) -> SessionKey {
         let main = self.gateway_session_key();
         match main.era == era || self.connector.era_for(main.era) == era {
@@ -65,13 +65,14 @@ impl Upstream {
         }
     }
 
-    /// The era that a caller is served in, as far as that is known: its own, unless the server lacks it.
+    /// The era that the gateway uses for a caller, as far as it is known: the caller's own, unless the upstream lacks
+    /// it.
     pub(crate) fn serving_era(&self, context: &Context) -> Era {
         self.connector.era_for(context.caller().rules.era)
     }
 
-    /// The conversation of a call, and the era that it is of. Whether the server speaks the caller's era may turn out
-    /// only now; what was opened to find that out is left then.
+    /// A lease for a call, and the era of its session. Opening a session may show that the upstream lacks the caller's
+    /// era. That session is then left, and one of the other era is leased.
     pub(crate) async fn lease(
         &self,
         call: &Call,
@@ -102,8 +103,8 @@ impl Upstream {
         self.pool.lease(key, &asks, conversation, &self.parked_calls).await
     }
 
-    /// Sends log messages that belong to no call to the caller's own session from now on. A session that several callers
-    /// share may say something of another caller.
+    /// Routes log messages that belong to no call to the caller's own session from now on. Sessions that several
+    /// callers share are exempt, since their messages may reveal another caller's data.
     pub(crate) fn route_logs(&self, lease: &UpstreamLease, context: &Context) {
         let is_own = self.settings.affinity == Affinity::Single || !lease.is_shared();
         if is_own && lease.connection.greeting().server_info.capabilities.logging {
@@ -111,7 +112,7 @@ impl Upstream {
         }
     }
 
-    /// Refuses a call that gives its session a name that is none.
+    /// Rejects a call with an invalid session name.
     pub(crate) fn check_session_name(&self, context: &Context) -> Result<(), Fault> {
         match self.settings.affinity {
             Affinity::Session => requested_session_name(context).map(drop),
@@ -119,7 +120,7 @@ impl Upstream {
         }
     }
 
-    /// Which callers share a conversation with this one.
+    /// The affinity that applies to this caller.
     pub(crate) fn affinity(&self, context: &Context) -> Affinity {
         match self.settings.affinity {
             Affinity::Session if session_name(context).is_none() => Affinity::Request,
@@ -127,7 +128,7 @@ impl Upstream {
         }
     }
 
-    /// The conversation that a call belongs into, and what may be asked there.
+    /// The key of the session for a call, and the capabilities to declare there.
     pub(crate) fn call_session_key(
         &self,
         call: &Call,
@@ -137,7 +138,7 @@ impl Upstream {
         self.session_key_for(&call.context, call.operation.may_require_input(), capabilities, era)
     }
 
-    /// The session that the calls of a caller use: of those that may ask something, where it has two.
+    /// The key of the session that a caller's calls use. If it has two, the one that allows input requests.
     pub(crate) fn caller_session_key(
         &self,
         context: &Context,
@@ -172,7 +173,7 @@ impl Upstream {
             _ => principal(),
         };
         let asks = self.settings.interactive && may_ask && capabilities.accepts_input_requests();
-        // Who cannot be asked may still know extensions, for which some servers have tools.
+        // A caller that accepts no input requests may still support extensions, for which some upstreams have tools.
         let told = match asks {
             true => Some(Arc::clone(capabilities)),
             false => upstream_request::extensions_only(capabilities),
@@ -205,8 +206,8 @@ impl Upstream {
     }
 }
 
-/// The owner of a conversation whose server may be told folders: they are those of one client. Of the clients of one
-/// principal that stand alone, nothing but their self-descriptions tells them apart.
+/// The owner of a session whose upstream may request roots: the roots are those of one client. Stateless clients of one
+/// principal are told apart only by their client information.
 fn owner_of_roots(owner: SessionOwner, context: &Context) -> SessionOwner {
     match owner {
         SessionOwner::Principal(principal) => {
@@ -221,14 +222,14 @@ fn owner_of_roots(owner: SessionOwner, context: &Context) -> SessionOwner {
     }
 }
 
-/// The member of `_meta` by which a call that stands alone names the session that it belongs to.
+/// The `_meta` member by which a stateless call names its session.
 const SESSION_META_KEY: &str = "creole/session";
 
-/// The longest name of a session.
+/// The maximum length of a session name.
 const MAX_SESSION_NAME: usize = 128;
 
-/// The session of its client that a call belongs to. The specification has servers of its stateless era give out
-/// identifiers of their own for what they keep between calls; here the client gives one to a server that has none.
+/// The client session that a call belongs to. The specification lets servers of the stateless era issue their own
+/// identifiers for state between calls. Here the client supplies one for an upstream that has none.
 fn session_name(context: &Context) -> Option<Arc<str>> {
     let own = || {
         requested_session_name(context)
@@ -239,7 +240,7 @@ fn session_name(context: &Context) -> Option<Arc<str>> {
     context.session_name().cloned().or_else(own)
 }
 
-/// The name of a session that a call gives.
+/// The session name in a call's `_meta`.
 fn requested_session_name(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
     let beyond = context.caller().extra.as_ref();
     let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::as_object);
@@ -253,26 +254,26 @@ fn requested_session_name(context: &Context) -> Result<Option<Cow<'_, str>>, Fau
     Ok(Some(name))
 }
 
-/// The prefix of the names of sessions that calls give.
+/// The prefix of session names that calls supply.
 const NAMED_PREFIX: &str = "named ";
 
-/// The prefix of the names of sessions that belong to one client whose requests stand alone.
+/// The prefix of session names that stand for one stateless client.
 const CLIENT_PREFIX: &str = "client ";
 
-/// Whether a session of this name belongs to a principal and to no connection or session of a client.
+/// Whether a session of this name belongs to a principal and not to a connection or session of a client.
 pub(crate) fn has_no_connection(name: &str) -> bool {
     name.starts_with(NAMED_PREFIX) || name.starts_with(CLIENT_PREFIX)
 }
 
-/// Has a session send the messages that its caller wants to hear; more harm nobody.
+/// Sets the log level of a session so that it covers the caller's level. Additional messages are harmless.
 pub(crate) async fn set_level(lease: &UpstreamLease, context: &Context) {
     let greeting = lease.connection.greeting();
     let Some(wanted) = context.caller().log else { return };
     let sets = greeting.rules.session_log_level && greeting.server_info.capabilities.logging;
-    // A session's own default is what its client would hear without us.
+    // Without the gateway, the client would receive messages of the session's default level.
     let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
     if sets && !is_usual && lease.claim_lower_level(wanted) {
-        // A server that refuses goes on as it is.
+        // An upstream that refuses keeps its level.
         _ = Box::pin(lease.connection.set_level(wanted)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Opening conversations with a server, and when one that failed may be tried again.
+//! Opens connections to an upstream and applies backoff after failures.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,40 +19,39 @@ use tokio::time::Instant;
 use crate::upstream::connections::detect_dialect::detect_dialect;
 use crate::upstream::connections::pool::SessionOwner;
 
-/// Which conversation a server is offered.
+/// Which revision the gateway offers to an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum RevisionChoice {
-    /// What it turns out to speak: the era of the caller that a connection is for, if the server has it.
+    /// Detected: the era of the caller that a connection is for, if the upstream supports it.
     #[default]
     Detect,
     /// This revision.
     Revision(&'static Rules),
 }
 
-/// The most callers whose failures are remembered.
+/// The maximum number of callers whose failures are remembered.
 const MAX_OWNERS: usize = 1024;
 
-/// How long a server that was asked anew how it wants to be spoken to is not asked again: whoever calls it could have
-/// it asked each time.
+/// The minimum time between two era probes of an upstream. Without it, each call could trigger one.
 const ERA_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Opens conversations with one server.
+/// Opens connections to one upstream.
 pub(crate) struct UpstreamConnector {
     configured: DialectClient,
-    /// What it turned out to speak instead.
+    /// The detected dialect, if it differs from the configured one.
     detected: OnceLock<DialectClient>,
-    /// Whether that may be found out.
+    /// Whether the dialect may be detected.
     pub(crate) detects_dialect: bool,
     revisions: RevisionChoice,
     created: Instant,
     failures: Mutex<ConnectionFailures>,
 }
 
-/// A dialect, and whoever speaks to the server in it.
+/// A dialect, and the connector that uses it.
 struct DialectClient {
     client: Client,
     profile: Arc<Profile>,
-    /// When the server was asked anew how it wants to be spoken to; held meanwhile.
+    /// The time of the last era probe. Held during a probe.
     last_probe: AsyncMutex<Option<Instant>>,
 }
 
@@ -67,7 +66,7 @@ impl DialectClient {
     }
 }
 
-/// Who failed: what cannot be started is so for everybody; what ended is so for the one whose it was.
+/// Connection failures. A failure to start counts for all callers, an unexpected end only for the owner of the session.
 #[derive(Default)]
 struct ConnectionFailures {
     start_failures: FailureState,
@@ -77,7 +76,7 @@ struct ConnectionFailures {
 #[derive(Default)]
 struct FailureState {
     restarts: RestartPolicy,
-    /// Why it last failed.
+    /// The last failure.
     failure: Option<Fault>,
 }
 
@@ -98,13 +97,13 @@ impl FailureState {
 }
 
 impl ConnectionFailures {
-    /// The failures of one caller's conversations. Those of callers that may start anyway are forgotten first.
+    /// The failures of one owner's connections. Owners that may start again anyway are evicted first.
     fn for_owner(&mut self, owner: &SessionOwner, now: Duration) -> &mut FailureState {
         if self.session_failures.len() >= MAX_OWNERS && !self.session_failures.contains_key(owner) {
             self.session_failures.retain(|_, state| state.is_waiting(now));
         }
         if self.session_failures.len() >= MAX_OWNERS && !self.session_failures.contains_key(owner) {
-            // So many at once are the server's own failures.
+            // This many failing owners indicate a failure of the upstream itself.
             return &mut self.start_failures;
         }
         self.session_failures.entry(owner.clone()).or_default()
@@ -137,24 +136,24 @@ impl UpstreamConnector {
         self.client().address().name()
     }
 
-    /// The era that a caller of this era is served in: its own, unless the server is known to lack it.
+    /// The era that the gateway uses for a caller of this era: its own, unless the upstream is known to lack it.
     pub(crate) fn era_for(&self, caller: Era) -> Era {
         self.client().supported_eras().era_for(caller).unwrap_or(caller)
     }
 
-    /// Notes that the server does not speak an era, as an open connection shows.
+    /// Records that the upstream lacks an era, as an open connection shows.
     pub(crate) fn note_missing_era(&self, era: Era) {
         self.client().mark_era_missing(era);
     }
 
-    /// Whether a server that answered a call like this turns out to be of another era than the conversation. That can
-    /// only be where the server can become another one without the conversation noticing.
+    /// Whether the upstream has changed its era, as an error response suggests. This is possible only if the upstream
+    /// can be replaced without the connection noticing.
     pub(crate) async fn detect_era_change(&self, fault: &Fault, era: Era) -> bool {
         if !may_be_wrong_era(fault) || !matches!(self.client().address(), Address::Http(_)) {
             return false;
         }
         let mut asked = self.dialect_client().last_probe.lock().await;
-        // Another call found out meanwhile.
+        // Another call has detected the change meanwhile.
         if self.client().supported_eras().speaks(era) == Some(false) {
             return true;
         }
@@ -165,14 +164,14 @@ impl UpstreamConnector {
         self.client().recheck_era(era, fault).await.is_ok_and(|speaks| !speaks)
     }
 
-    /// Whether questions say which call they belong to: those that come on the call's own stream do.
+    /// Whether input requests identify their call: those on the call's own stream do.
     pub(crate) fn attributes_input_requests(&self) -> bool {
         matches!(self.client().address(), Address::Http(_))
             && self.client().detected_in(Era::Handshake) != Some(DetectedEra::LegacySse)
     }
 
-    /// Opens a conversation for a caller of this era, unless the server failed a moment ago. It is of the other era if
-    /// the server lacks the caller's.
+    /// Opens a connection for a caller of this era, unless a failure is too recent. It uses the other era if the
+    /// upstream lacks the caller's.
     pub(crate) async fn open(
         &self,
         offer: &ClientOffer,
@@ -193,7 +192,7 @@ impl UpstreamConnector {
         opened
     }
 
-    /// Opens a conversation in which a call of another process goes on, under the number that the server knows.
+    /// Opens a connection that continues a call of another replica, under the request id that the upstream knows.
     pub(crate) async fn resume_session(
         &self,
         resumed: ResumedServer,
@@ -206,14 +205,14 @@ impl UpstreamConnector {
         let setup = ConnectionSetup {
             on_input_request: offer.on_input_request.clone(),
             on_log: offer.on_log.clone(),
-            // The number before is that of the opening.
+            // The id before it belongs to the handshake.
             after_id: number.saturating_sub(2),
             ..ConnectionSetup::new(Arc::clone(&self.dialect_client().profile), opening)
         };
         Connection::open(Box::new(resumed), setup).await
     }
 
-    /// Opens a conversation by the specification, or in the dialect that the server turns out to speak.
+    /// Opens a connection by the specification, or in the dialect that is detected.
     async fn connect(&self, offer: &ClientOffer, caller: Era) -> Result<Connection, Fault> {
         let may_guess = self.detects_dialect && self.detected.get().is_none();
         let connected = self.connect_as(self.dialect_client(), offer, caller).await;
@@ -241,7 +240,7 @@ impl UpstreamConnector {
         tongue.client.connect_in(caller, offer).await
     }
 
-    /// Fails at once while a server that failed may not be tried again.
+    /// Fails immediately during the backoff after a failure.
     fn check_may_start(&self, owner: &SessionOwner) -> Result<(), Fault> {
         let (failures, now) = (self.lock(), self.created.elapsed());
         let own = failures.session_failures.get(self.failure_owner(owner));
@@ -257,13 +256,13 @@ impl UpstreamConnector {
         Ok(())
     }
 
-    /// Notes that somebody's conversation ended although nobody wanted it to.
+    /// Records that a connection of this owner ended unexpectedly.
     pub(crate) fn record_failure(&self, fault: &Fault, owner: &SessionOwner) {
         let now = self.created.elapsed();
         self.lock().for_owner(self.failure_owner(owner), now).fail(now, fault);
     }
 
-    /// Whose failures those of a conversation are: a program is its caller's own, a server elsewhere is everybody's.
+    /// The owner that a failure counts for: a program belongs to its caller, a remote server to all callers.
     fn failure_owner<'a>(&self, owner: &'a SessionOwner) -> &'a SessionOwner {
         match self.client().address() {
             Address::Http(_) => &SessionOwner::Gateway,
@@ -276,7 +275,7 @@ impl UpstreamConnector {
     }
 }
 
-/// Servers of tests, which are in the same process.
+/// In-process servers for tests.
 #[cfg(test)]
 pub(crate) mod in_process {
     use std::collections::HashMap;
@@ -293,7 +292,7 @@ pub(crate) mod in_process {
 
     static SERVERS: Mutex<Option<HashMap<String, ServeFn>>> = Mutex::new(None);
 
-    /// Has this serve each conversation with the server of this name.
+    /// Registers a function that serves each connection to the server of this name.
     pub(crate) fn register<F: Future<Output = ()> + Send + 'static>(
         name: &str,
         serve: fn(MemoryConnection) -> F,
@@ -303,7 +302,7 @@ pub(crate) mod in_process {
         servers.get_or_insert_default().insert(name.to_owned(), serve);
     }
 
-    /// Opens a conversation with the server, if it is in this process.
+    /// Opens a connection to the server, if it is in this process.
     pub(crate) fn connect(
         dialer: &super::UpstreamConnector,
         profile: &Arc<Profile>,
@@ -314,7 +313,7 @@ pub(crate) mod in_process {
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
         let newest = |era| Revision::newest(era).rules();
-        // They shake hands, unless the test says otherwise.
+        // They use the handshake, unless the test says otherwise.
         let opening = match dialer.revisions {
             super::RevisionChoice::Revision(rules) if rules.era == Era::Stateless => {
                 OpenMode::Stateless { rules }

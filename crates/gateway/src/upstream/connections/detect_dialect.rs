@@ -1,9 +1,9 @@
-//! The dialect of a server that does not speak by the specification, by the version which it insists on.
+//! Detects the dialect of an upstream from the protocol version that it demands.
 
 use creole::proto::dialect::{BUILTIN_NAMES, Dialect, VersionPolicy, builtin};
 use creole::proto::fault::{Fault, FaultKind};
 
-/// The dialect that has the version which a server named when it refused ours.
+/// The dialect of the version that an upstream named when it refused ours.
 pub fn detect_dialect(fault: &Fault) -> Option<Dialect> {
     let supported = fault.data.as_ref().filter(|_| fault.kind == FaultKind::UnsupportedVersion)?;
     let supported: serde_json::Value = supported.decode().ok()?;

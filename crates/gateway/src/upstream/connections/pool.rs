@@ -1,7 +1,7 @@
-//! Conversations with one server, each for one caller or purpose and never for another.
+//! The pool of upstream connections. Each connection serves one session key and is never reused for another.
 //!
-//! Which callers share a conversation is a matter of security: what a server keeps in a session, and what it
-//! asks there, is nobody else's.
+//! Session sharing is a matter of security: the state of an upstream session, and its input requests, must not reach
+//! another caller.
 
 mod connection_cell;
 mod key;
@@ -33,35 +33,35 @@ use crate::upstream::park::ParkedCalls;
 use connection_cell::ConnectionCell;
 use slots::{PoolFull, UpstreamSlots};
 
-/// How long a conversation may rest before it is closed.
+/// How long a connection may be idle before it is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a call may wait for a conversation that serves one call at a time.
+/// How long a call may wait for an exclusive connection.
 const EXCLUSIVE_WAIT: Duration = Duration::from_secs(60);
 
-/// Conversations of one caller that serve one call at a time each.
+/// The maximum number of exclusive connections of one caller.
 const MAX_LANES: usize = park::MAX_PARKED_PER_CALLER;
 
-/// Announcements of servers that may wait to be taken.
+/// The capacity of the queue of session changes.
 const CHANGE_QUEUE: usize = 256;
 
-/// How long all conversations may take to end.
+/// How long it may take to close all connections.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The conversations with one server.
+/// The connections to one upstream.
 pub(crate) struct UpstreamPool {
     connector: Arc<UpstreamConnector>,
     slots: Mutex<UpstreamSlots>,
-    /// What servers announce in callers' sessions.
+    /// The changes that the upstream announces in callers' sessions.
     changes: broadcast::Sender<SessionChange>,
     is_closed: AtomicBool,
 }
 
-/// Something that changed in the session of one key.
+/// A change in the session of one key.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionChange {
     pub(crate) key: SessionKey,
-    /// Nothing when the session ended.
+    /// `None` when the session ended.
     pub(crate) change: Option<Change>,
 }
 
@@ -70,18 +70,18 @@ pub(crate) struct SessionHold(
     #[expect(dead_code, reason = "a slot in use does not rest")] Arc<UpstreamSlot>,
 );
 
-/// The place of one conversation.
+/// The slot of one connection.
 pub(crate) struct UpstreamSlot {
-    /// Nothing for a session that is not in the pool.
+    /// `None` for a session that is not in the pool.
     key: Option<SessionKey>,
-    /// The conversation, while there is one; opened by the first who needs it.
+    /// The connection, if there is one. The first caller that needs it opens it.
     cell: ConnectionCell,
     active_calls: ActiveCalls,
     exclusive: Arc<Semaphore>,
     last_used: Mutex<Instant>,
-    /// The least important messages that the server was told to send in this conversation.
+    /// The lowest log level that was requested in this session.
     log_level: Mutex<Option<Level>>,
-    /// Whether the only call in it waits for answers of its caller.
+    /// Whether the only call in it is parked.
     is_parked: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ impl UpstreamSlot {
         })
     }
 
-    /// Tells the server that the roots of its client changed.
+    /// Notifies the upstream that the roots of its client changed.
     pub(crate) fn notify_roots_changed(&self) {
         if let Some(connection) = self.connection_if_open() {
             connection.roots_changed();
@@ -118,19 +118,19 @@ impl UpstreamSlot {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a conversation whose server went on asking after its call was given up.
+    /// Retires the connection if the upstream sent input requests after its call was abandoned.
     fn retire_if_stray(&self) {
         if self.active_calls.take_stray_requests() {
             self.cell.take();
         }
     }
 
-    /// The conversation, if it is open.
+    /// The connection, if it is open.
     fn connection_if_open(&self) -> Option<Connection> {
         self.cell.open_connection()
     }
 
-    /// The conversation, opened if it is not.
+    /// Returns the connection and opens it if necessary.
     async fn open(
         &self,
         dialer: &UpstreamConnector,
@@ -160,7 +160,7 @@ impl UpstreamSlot {
 }
 
 impl UpstreamPool {
-    /// Room for so many conversations of callers, and for so many of them of one principal.
+    /// A pool with these limits: connections of callers in total, and per principal.
     pub(crate) fn new(dialer: Arc<UpstreamConnector>, most: usize, share: usize) -> Arc<Self> {
         let pool = Arc::new(Self {
             connector: dialer,
@@ -172,8 +172,8 @@ impl UpstreamPool {
         pool
     }
 
-    /// A conversation for one call, opened if there is none. Where the calls in all that there may be wait for
-    /// their caller, the oldest of them has to make room.
+    /// Leases a connection for one call and opens it if necessary. If all exclusive connections of the caller hold
+    /// parked calls, the oldest of these is evicted.
     pub(crate) async fn lease(
         &self,
         key: SessionKey,
@@ -192,7 +192,7 @@ impl UpstreamPool {
         if turn.is_some() {
             slot.retire_if_stray();
         }
-        // Joined before the conversation is opened: some servers ask as soon as it is.
+        // Added before the connection opens: some upstreams send input requests immediately.
         let joined = slot.active_calls.add_call(conversation);
         let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
         Ok(UpstreamLease {
@@ -205,7 +205,7 @@ impl UpstreamPool {
         })
     }
 
-    /// A session that is opened for no call. What its server asks is asked of this client, if there is one.
+    /// Opens a session for no call. Its input requests go to this client, if there is one.
     pub(crate) async fn open_session(
         &self,
         key: SessionKey,
@@ -214,7 +214,7 @@ impl UpstreamPool {
     ) -> Result<Connection, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
         let slot = self.slot_for(key)?;
-        // Before it is opened: some servers ask as soon as it is.
+        // Set before the connection opens: some upstreams send input requests immediately.
         if slot.active_calls.client().is_none()
             && let Some(client) = client(Arc::downgrade(&slot))
         {
@@ -223,8 +223,8 @@ impl UpstreamPool {
         Ok(self.open_slot(&slot, (&owner, era), capabilities).await?.0)
     }
 
-    /// The conversation in which a call became a task. No turn is waited for: questions of tasks say which task
-    /// they belong to, and what says nothing is for the call whose turn it is.
+    /// Leases the connection in which a call became a task, without waiting for exclusive use: input requests of tasks
+    /// name their task, and those that name none belong to the call with exclusive use.
     pub(crate) async fn lease_for_task(
         &self,
         key: SessionKey,
@@ -249,7 +249,7 @@ impl UpstreamPool {
         })
     }
 
-    /// The conversation of a slot, and whether it has just been opened.
+    /// The connection of a slot, and whether this call opened it.
     async fn open_slot(
         &self,
         slot: &UpstreamSlot,
@@ -263,19 +263,19 @@ impl UpstreamPool {
         Ok((Box::pin(opening).await?, true))
     }
 
-    /// A conversation that no other call uses: the first that is free, so that what a server keeps there is
-    /// found again; a further one while calls wait for their answers in the others.
+    /// Leases a connection for exclusive use: the first free one, so that a caller finds its session state again, or a
+    /// further one while the others hold parked calls.
     async fn lease_exclusive(
         &self,
         key: SessionKey,
         parking: &ParkedCalls,
     ) -> Result<(Arc<UpstreamSlot>, OwnedSemaphorePermit, usize), Fault> {
         for _ in 0..2 {
-            // The one that is waited for if none is free: one whose call does not wait for its caller.
+            // The slot to wait for if none is free: one whose call is not parked.
             let mut running = None;
             for lane in 0..MAX_LANES {
                 let slot = match self.slot_for(SessionKey { lane, ..key.clone() }) {
-                    // There is no room for a further one: those that there are have to do.
+                    // The limit is reached: use the existing ones.
                     Err(_) if lane > 0 => break,
                     slot => slot?,
                 };
@@ -324,12 +324,12 @@ impl UpstreamPool {
         })
     }
 
-    /// What servers announce in callers' sessions from now on.
+    /// The changes that the upstream announces in callers' sessions from now on.
     pub(crate) fn changes(&self) -> broadcast::Receiver<SessionChange> {
         self.changes.subscribe()
     }
 
-    /// The session of this key, if it is open.
+    /// The connection of this key, if it is open.
     pub(crate) fn connection_if_open(&self, key: &SessionKey) -> Option<Connection> {
         let slot = self.lock().find(key)?;
         slot.touch();
@@ -341,12 +341,12 @@ impl UpstreamPool {
         self.lock().find(key).map(SessionHold)
     }
 
-    /// Whether all conversations were closed.
+    /// Whether the pool is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Leaves the conversations of an era that the server is not of any more; calls that run there go on. Tells whether
+    /// Retires the connections of an era that the upstream no longer uses. Their active calls continue. Returns whether
     /// there were any.
     pub(crate) fn retire_era(&self, era: Era) -> bool {
         let is_of = |slot: &UpstreamSlot| {
@@ -355,7 +355,7 @@ impl UpstreamPool {
         self.lock().remove_matching(is_of)
     }
 
-    /// Closes all conversations, each as patiently as if it were the only one.
+    /// Closes all connections concurrently, each with its full grace period.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let slots = self.lock().take_all();
@@ -368,11 +368,11 @@ impl UpstreamPool {
                 }
             });
         }
-        // What does not end by then is ended with this process.
+        // Connections that remain open end with this process.
         _ = timeout(CLOSE_TIMEOUT, closing.join_all()).await;
     }
 
-    /// Forgets conversations that rest, except the gateway's own.
+    /// Removes idle connections, except the gateway's own.
     fn close_idle(&self) {
         let now = Instant::now();
         self.lock().remove_idle(|slot| slot.idle_since() + IDLE_TIMEOUT <= now);
@@ -383,13 +383,13 @@ impl UpstreamPool {
     }
 }
 
-/// Tells of what a server announces, as long as the session lasts.
+/// Forwards the announcements of an upstream until the session ends.
 async fn forward_changes(
     mut notices: broadcast::Receiver<ServerNotification>,
     key: SessionKey,
     changes: broadcast::Sender<SessionChange>,
 ) {
-    // Nobody who keeps lists is nobody to tell.
+    // Without a receiver the send fails, which is fine.
     let tell = |change| _ = changes.send(SessionChange { key: key.clone(), change });
     loop {
         match notices.recv().await {

@@ -1,4 +1,4 @@
-//! The calls that are under way in a conversation, and what a server says there that belongs to none that it names.
+//! The active calls of an upstream session, and the routing of messages that identify no call.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,17 +12,17 @@ use creole::proto::operation::Event;
 
 use crate::upstream::forward::session_input::SessionClient;
 
-/// Things that may wait to be taken by one call.
+/// The maximum number of queued out-of-band messages of one call.
 const MAX_OUT_OF_BAND: usize = 64;
 
-/// Something that a server says outside of a call's own channel.
+/// A message of the upstream outside of a call's own stream.
 #[derive(Debug)]
 pub(crate) enum OutOfBand {
     InputRequest(ServerInputRequest),
     Log(Event),
 }
 
-/// The calls that are under way in a conversation.
+/// The active calls of a session.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveCalls(Arc<Mutex<ActiveCallsInner>>);
 
@@ -30,27 +30,27 @@ pub(crate) struct ActiveCalls(Arc<Mutex<ActiveCallsInner>>);
 struct ActiveCallsInner {
     /// Oldest first.
     calls: Vec<ActiveCall>,
-    /// Whether a call was given up before it was answered.
+    /// Whether a call was abandoned before its response.
     has_abandoned_call: bool,
-    /// Whether the server asked something after that, when no call was under way.
+    /// Whether the upstream sent an input request after that, while no call was active.
     has_stray_requests: bool,
-    /// Sessions of clients that called here: they get log messages that belong to no call. Oldest first.
+    /// The client sessions that have called here. They get log messages that belong to no call. Oldest first.
     log_sessions: Vec<ClientSession>,
-    /// The client that the session belongs to, if it belongs to one alone: it is asked what belongs to no call.
+    /// The client that alone owns the session, if there is one. It gets input requests that belong to no call.
     only_client: Option<SessionClient>,
-    /// Whether the server asked for roots and nobody answered.
+    /// Whether a request for roots got no response.
     missed_roots: bool,
 }
 
-/// The most sessions of clients that get log messages of one session with a server.
+/// The maximum number of client sessions that get the log messages of one upstream session.
 const MAX_LOG_SESSIONS: usize = 64;
 
-/// A call under way, and what waits for it.
+/// An active call and its queue.
 struct ActiveCall {
     number: u64,
-    /// The connection or session of the client that it came in.
+    /// The connection or session of its client.
     client_session: Option<Arc<str>>,
-    /// Whether the server is done with it.
+    /// Whether the upstream has responded to it.
     is_answered: bool,
     out_of_band: VecDeque<OutOfBand>,
     waker: Option<Waker>,
@@ -61,7 +61,7 @@ impl ActiveCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more call is under way.
+    /// Adds an active call.
     pub(crate) fn add_call(&self, conversation: Option<Arc<str>>) -> ActiveCallHandle {
         let mut inner = self.lock();
         let is_heard = conversation.as_ref().is_none_or(|name| inner.gets_logs(name));
@@ -84,7 +84,7 @@ impl ActiveCalls {
         }
     }
 
-    /// Sends log messages that belong to no call to this session of a client too.
+    /// Sends log messages that belong to no call to this client session too.
     fn add_log_session(&self, log: ClientSession) {
         let mut inner = self.lock();
         inner.log_sessions.retain(ClientSession::is_open);
@@ -96,23 +96,23 @@ impl ActiveCalls {
         }
     }
 
-    /// The session belongs to this client alone.
+    /// Sets the client that alone owns the session.
     pub(crate) fn set_client(&self, client: SessionClient) {
-        // Outside of the lock: the one before ends a task.
+        // Outside of the lock: dropping the previous client aborts a task.
         let _before = self.lock().only_client.replace(client);
     }
 
-    /// The client that the session belongs to alone, as long as that client is there.
+    /// The client that alone owns the session, while that client is connected.
     pub(crate) fn client(&self) -> Option<SessionClient> {
         self.lock().only_client.clone().filter(SessionClient::is_open)
     }
 
-    /// Notes whether the server asked for roots and nobody answered.
+    /// Records whether a request for roots got no response.
     pub(crate) fn set_missed_roots(&self, is_missed: bool) {
         self.lock().missed_roots = is_missed;
     }
 
-    /// What a server may ask, and that its questions and messages come here.
+    /// The offer of a session: the declared capabilities, and the handler of its input requests and log messages.
     pub(crate) fn client_offer(&self, capabilities: &Arc<ClientCapabilities>) -> ClientOffer {
         let (asked, logged) = (self.clone(), self.clone());
         ClientOffer {
@@ -122,20 +122,20 @@ impl ActiveCalls {
         }
     }
 
-    /// Whether the server went on asking after its call was given up: what it asks next would be taken for a
-    /// question of the next call.
+    /// Whether the upstream sent input requests after its call was abandoned. A further one would be attributed to the
+    /// next call.
     pub(crate) fn take_stray_requests(&self) -> bool {
         std::mem::take(&mut self.lock().has_stray_requests)
     }
 
-    /// Nothing was given up in a conversation that begins.
+    /// Resets the records of abandoned calls for a new session.
     pub(crate) fn reset(&self) {
         let mut inner = self.lock();
         (inner.has_abandoned_call, inner.missed_roots) = (false, false);
     }
 
-    /// Hands a question to the oldest call that takes it, else to the client that the session belongs to alone. Nobody
-    /// there is the same as a refusal. If a call was given up, the server may still be at it.
+    /// Routes an input request to the oldest call that accepts it, else to the client that alone owns the session.
+    /// Without either it is declined. If a call was abandoned, the upstream may still be working on it.
     fn route_request(&self, asked: ServerInputRequest) {
         let mut inner = self.lock();
         if let Some(caller) = inner.calls.iter_mut().find(|caller| caller.has_room()) {
@@ -147,13 +147,14 @@ impl ActiveCalls {
         }
         inner.has_stray_requests |= inner.has_abandoned_call;
         inner.missed_roots |= matches!(asked.request, InputRequest::Roots);
-        // Outside of the lock: to drop a question is to refuse it.
+        // Outside of the lock: dropping an input request declines it.
         drop(inner);
         drop(asked);
     }
 
-    /// Hands a message to all calls, since nothing says whose it is; of those in one session of a client, which is
-    /// told of it once, to the oldest. They are calls of one caller, unless callers were declared to be one.
+    /// Sends a log message to all calls, since nothing identifies its call. Of the calls in one client session only the
+    /// oldest gets it, so that the client receives it once. All calls are of one caller, unless the configuration
+    /// shares the session.
     fn broadcast_log(&self, event: &Event) {
         let mut told: Vec<Arc<str>> = Vec::new();
         let mut inner = self.lock();
@@ -164,14 +165,14 @@ impl ActiveCalls {
                 }
                 told.push(Arc::clone(conversation));
             }
-            // A call that takes nothing misses some of it.
+            // A call with a full queue loses messages.
             if caller.has_room() {
                 caller.push(OutOfBand::Log(event.clone()));
             }
         }
         let others = inner.log_sessions.iter().filter(|log| !told.contains(log.name()));
         let others: Vec<_> = others.cloned().collect();
-        // Outside of the lock: connections are told.
+        // Outside of the lock: this sends to connections.
         drop(inner);
         for log in others {
             log.send_log(event.clone());
@@ -180,7 +181,7 @@ impl ActiveCalls {
 }
 
 impl ActiveCallsInner {
-    /// Whether a session of a client gets log messages that belong to no call.
+    /// Whether a client session gets log messages that belong to no call.
     fn gets_logs(&self, name: &Arc<str>) -> bool {
         self.log_sessions.iter().any(|log| log.name() == name)
     }
@@ -199,9 +200,9 @@ impl ActiveCall {
     }
 }
 
-/// A call that is under way in a conversation.
+/// The handle of an active call.
 pub(crate) struct ActiveCallHandle {
-    /// What the server says that belongs to no call that it names.
+    /// The out-of-band messages of the upstream.
     pub(crate) out_of_band: OutOfBandQueue,
 }
 
@@ -215,45 +216,45 @@ impl ActiveCallHandle {
         }
     }
 
-    /// The calls that are under way in the same session.
+    /// The active calls of the same session.
     pub(crate) fn active_calls(&self) -> ActiveCalls {
         self.out_of_band.active_calls.clone()
     }
 
-    /// The client that the session belongs to alone, if that is known.
+    /// The client that alone owns the session, if it is known.
     pub(crate) fn client(&self) -> Option<SessionClient> {
         self.out_of_band.active_calls.client()
     }
 
-    /// Whether it is known which client the session belongs to alone.
+    /// Whether the client that alone owns the session is known.
     pub(crate) fn has_client(&self) -> bool {
         self.client().is_some()
     }
 
-    /// The session belongs to this client alone.
+    /// Sets the client that alone owns the session.
     pub(crate) fn set_client(&self, client: SessionClient) {
         self.out_of_band.active_calls.set_client(client);
     }
 
-    /// Whether the server asked for roots before and nobody answered; it is taken for known then.
+    /// Whether an earlier request for roots got no response. Resets the record.
     pub(crate) fn take_missed_roots(&self) -> bool {
         std::mem::take(&mut self.out_of_band.active_calls.lock().missed_roots)
     }
 
-    /// Notes that the server is done with the call.
+    /// Records that the upstream has responded to the call.
     pub(crate) fn set_answered(&self) {
         self.out_of_band.with_entry(|own| own.is_answered = true);
     }
 }
 
-/// What waits for a call; the call is under way for as long as this is there.
+/// The queue of a call. The call is active until this is dropped.
 pub(crate) struct OutOfBandQueue {
     active_calls: ActiveCalls,
     call: CallNumber,
 }
 
-/// The number of a call, and whether its caller's session gets log messages that belong to no call, or it has none. In
-/// one word: it is a part of each call's future.
+/// The number of a call, and a flag: its caller's session gets log messages that belong to no call, or it has no
+/// session. Packed into one word, since it is part of each call's future.
 struct CallNumber(u64);
 
 impl CallNumber {
@@ -271,17 +272,17 @@ impl CallNumber {
 }
 
 impl OutOfBandQueue {
-    /// What came next; waits for it. Cancel-safe.
+    /// Waits for the next message. Cancel-safe.
     pub(crate) async fn recv(&mut self) -> Option<OutOfBand> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// What came next, if anything came.
+    /// The next message, if there is one.
     pub(crate) fn try_recv(&mut self) -> Option<OutOfBand> {
         self.with_entry(|own| own.out_of_band.pop_front())?
     }
 
-    /// Whether the server asked something that was not taken yet.
+    /// Whether an input request is queued.
     pub(crate) fn has_input_request(&self) -> bool {
         let is_question = |aside: &OutOfBand| matches!(aside, OutOfBand::InputRequest(_));
         self.with_entry(|own| own.out_of_band.iter().any(is_question)).unwrap_or(false)
@@ -313,7 +314,7 @@ impl Drop for OutOfBandQueue {
         inner.has_abandoned_call |= own.as_ref().is_some_and(|own| !own.is_answered);
         let is_roots = |aside: &OutOfBand| matches!(aside, OutOfBand::InputRequest(asked) if matches!(asked.request, InputRequest::Roots));
         inner.missed_roots |= own.as_ref().is_some_and(|own| own.out_of_band.iter().any(is_roots));
-        // Outside of the lock: questions that nobody took are refused.
+        // Outside of the lock: dropping the queue declines its input requests.
         drop(inner);
         drop(own);
     }

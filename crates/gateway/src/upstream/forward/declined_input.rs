@@ -1,4 +1,4 @@
-//! What a server asked although the caller cannot answer it.
+//! Input requests that were declined because the caller lacks the capability.
 
 use creole::call::Context;
 use creole::client::ServerInputRequest;
@@ -9,22 +9,22 @@ use creole::proto::model::InputRequest;
 use creole::proto::operation::{Outcome, Payload};
 use creole::proto::revision::InputRequestStyle;
 
-/// The most questions of one call that are remembered.
+/// The maximum number of declined input requests of one call that are remembered.
 const MAX_REMEMBERED: usize = 8;
 
-/// Questions of one call that were refused, because its caller cannot be asked them.
+/// The input requests of one call that were declined because its caller does not support them.
 #[derive(Debug, Default)]
 pub(crate) struct DeclinedInput(Vec<InputRequest>);
 
 impl DeclinedInput {
-    /// Notes a question that was refused.
+    /// Records a declined input request.
     pub(crate) fn record(&mut self, question: InputRequest) {
         if self.0.len() < MAX_REMEMBERED {
             self.0.push(question);
         }
     }
 
-    /// The question, unless the caller cannot be asked it: then it is refused and noted.
+    /// Returns the input request, or declines and records it if the caller does not support it.
     pub(crate) fn decline_unsupported(
         &mut self,
         asked: ServerInputRequest,
@@ -41,11 +41,11 @@ impl DeclinedInput {
         None
     }
 
-    /// What the caller is told of a call that came to this.
+    /// The outcome for the caller, given the declined input requests.
     ///
-    /// A server that goes on without an answer has done what was asked of it. Where it failed, a caller that says
-    /// with each request what it can be asked is told what it lacks (2026-07-28 basic, capabilities); one that
-    /// shook hands is told what the server says.
+    /// An upstream that succeeds without the input has done its work. If it failed, a caller that declares its
+    /// capabilities with each request gets an error that names the missing capability (2026-07-28 basic, capabilities).
+    /// A caller of the handshake era gets the upstream's own error.
     pub(crate) fn explain(self, outcome: Outcome, context: &Context) -> Outcome {
         let is_told = context.caller().rules.input_request_style
             == InputRequestStyle::MultiRoundTrip
@@ -57,7 +57,7 @@ impl DeclinedInput {
     }
 }
 
-/// Whether the server itself says that the call failed.
+/// Whether the upstream reports that the call failed.
 fn is_failure(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Fail(fault) => !matches!(

@@ -1,4 +1,4 @@
-//! One call passed on, for a caller who can be asked while it waits, or who cannot be asked at all.
+//! Relays one call for a caller that accepts input requests while it waits, or accepts none at all.
 
 use std::collections::HashMap;
 
@@ -16,24 +16,24 @@ use crate::upstream::forward::active_calls::{ActiveCalls, OutOfBand, OutOfBandQu
 use crate::upstream::forward::declined_input::DeclinedInput;
 use crate::upstream::forward::session_input::{RootsRequestGuard, apply_roots};
 
-/// What happens next to a call.
+/// The next event of a call.
 enum RelayEvent {
     Step(CallStep),
     OutOfBand(OutOfBand),
-    /// One of the questions is answered.
+    /// An input request is answered.
     InputAnswered,
-    /// A page that was asked to be visited has done its part.
+    /// A URL elicitation is completed.
     UrlElicitationDone(String),
 }
 
-/// Follows a call to its end. What happens on the way is told to the caller, and what is asked is asked there.
-/// Dropping the call cancels it.
+/// Follows a call to its end, and relays its events and input requests to the caller. Dropping the future cancels the
+/// call.
 pub(crate) async fn relay_call(
     calling: &mut PendingCall,
     lease: &mut UpstreamLease,
     context: &Context,
 ) -> Outcome {
-    // Most calls ask nothing and tell nothing: what is needed for that is on the heap.
+    // Boxed, since most calls have neither events nor input requests.
     let mut asking: Option<Box<PendingInput>> = None;
     let mut unmet = DeclinedInput::default();
     loop {
@@ -78,7 +78,7 @@ pub(crate) async fn relay_call(
     }
 }
 
-/// Answers what a server asks before it is called, by asking the caller.
+/// Answers the input requests that an upstream sends before the call, by relaying them to the caller.
 pub(crate) async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
     lease.wait_until_processed().await;
     let mut was_asked = false;
@@ -100,7 +100,7 @@ pub(crate) async fn answer_initial_requests(lease: &mut UpstreamLease, context: 
     }
 }
 
-/// Asks the caller, and tells the server the answer.
+/// Relays an input request to the caller, and the response to the upstream.
 fn answer_request(
     asked: ServerInputRequest,
     callers: ActiveCalls,
@@ -116,7 +116,7 @@ fn answer_request(
     }
 }
 
-/// What the call itself says, or else the server aside of it.
+/// The next step of the call, or the next out-of-band message.
 async fn next_call_event(calling: &mut PendingCall, asides: &mut OutOfBandQueue) -> RelayEvent {
     tokio::select! {
         biased;
@@ -125,7 +125,7 @@ async fn next_call_event(calling: &mut PendingCall, asides: &mut OutOfBandQueue)
     }
 }
 
-/// Ends a call of which something was said before the answer, and is told before it.
+/// Ends a call after its queued out-of-band messages were relayed.
 async fn finish_call(
     outcome: Outcome,
     first: OutOfBand,
@@ -141,18 +141,18 @@ async fn finish_call(
     unmet.explain(outcome, context)
 }
 
-/// Questions that the caller is being asked.
+/// The input requests that the caller is answering.
 #[derive(Default)]
 struct PendingInput {
     running: JoinSet<()>,
     by_key: HashMap<InputRequestKey, AbortHandle>,
-    /// The names of pages that were asked to be visited, and who tells that one has done its part.
+    /// The ids of open URL elicitations, and the channel that reports their completion.
     url_elicitations: Vec<String>,
     notifications: Option<broadcast::Receiver<ServerNotification>>,
 }
 
 impl PendingInput {
-    /// The same as [`next`], while questions wait for answers.
+    /// Like [`next_call_event`], while input requests are open.
     async fn next_event(
         &mut self,
         calling: &mut PendingCall,
@@ -195,7 +195,7 @@ impl PendingInput {
     }
 }
 
-/// The name of the next visit that is over.
+/// The id of the next completed URL elicitation.
 async fn next_completed_elicitation(
     notices: &mut Option<broadcast::Receiver<ServerNotification>>,
 ) -> String {
@@ -203,7 +203,7 @@ async fn next_completed_elicitation(
     loop {
         match notices.recv().await {
             Ok(ServerNotification::ElicitationComplete(id)) => return id,
-            // What was missed may be missed: it is only told where it is known.
+            // A lost completion is harmless: it is only reported if it is known.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }

@@ -1,4 +1,4 @@
-//! Which calls may be made a second time when nobody can tell what became of the first.
+//! Decides which calls may be repeated when the effect of the first attempt is unknown.
 
 use creole::proto::operation::Operation;
 
@@ -6,7 +6,7 @@ use crate::plan::layer::LayerPlan;
 use crate::upstream::Upstream;
 
 impl Upstream {
-    /// Whether an operation may be done again: it only reads, or a layer that tries again may do so too.
+    /// Whether an operation may be repeated: it only reads, or a retry layer may repeat it too.
     pub(crate) fn may_repeat(&self, operation: &Operation) -> bool {
         match operation {
             Operation::ReadResource { .. } | Operation::GetPrompt { .. } => true,
@@ -15,10 +15,10 @@ impl Upstream {
         }
     }
 
-    /// Whether whoever runs this lets the tool be tried again: by its name, or by believing what it says of itself.
+    /// Whether the configuration allows a tool to be repeated: by its name, or because its hints are trusted.
     fn is_retry_allowed(&self, tool: &str) -> bool {
         let layers = self.settings.plan.as_ref().map_or(&[][..], |plan| &plan.chain);
-        // Where names are changed, those of the layer may be others' names here.
+        // If a layer renames items, the names in the retry layer may differ from the names here.
         let is_renamed = layers.iter().any(|layer| matches!(layer, LayerPlan::Rename(_)));
         let retried = layers.iter().any(|layer| match layer {
             LayerPlan::Retry(retry) => {

@@ -1,8 +1,9 @@
-//! Questions that a server asks outside of calls, and roots that change there.
+//! Input requests outside of calls, and notifications about changed roots.
 //!
-//! A session with a server may belong to one session of a client of the handshake era. Then the server may ask that client
-//! at any time, and is told when the client's roots change. In all other sessions nobody can be asked outside of a call.
-//! A server that asked for roots in vain is told before the next call that they changed, so that it asks again.
+//! An upstream session may belong to one client session of the handshake era. The upstream may then send input requests
+//! to that client at any time and is notified when the client's roots change. In all other sessions input requests
+//! outside of calls are declined. If a request for roots was declined, the upstream is notified before the next call
+//! that the roots changed, so that it requests them again.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,32 +23,31 @@ use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::forward::relay;
 use crate::upstream::{Affinity, Upstream};
 
-/// How long calls wait for a client that was asked for its roots outside of a call.
+/// How long calls wait for the client's response to a request for roots outside of a call.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a server gets to apply the roots that it was told before it is called: nothing in the protocol says that it
-/// has applied them.
+/// How long an upstream gets to apply received roots before the call: the protocol has no message that confirms it.
 const ROOTS_APPLY_DELAY: Duration = Duration::from_millis(50);
 
-/// Waits until a server has applied the roots that it was told, as far as that can be known.
+/// Waits until an upstream has probably applied the roots that it received.
 pub(crate) async fn apply_roots() {
     sleep(ROOTS_APPLY_DELAY).await;
 }
 
-/// The one client that a session with a server belongs to.
+/// The client that alone owns an upstream session.
 #[derive(Clone)]
 pub(crate) struct SessionClient {
     session: ClientSession,
-    /// What the layers around the server make of its questions.
+    /// The layers that rewrite the upstream's input requests.
     chain: Chain,
-    /// How long the client may take to answer.
+    /// How long the client may take to respond.
     input_timeout: Duration,
-    /// How many times the client is being asked for its roots.
+    /// The number of pending requests for roots.
     pending_roots_requests: watch::Sender<usize>,
     _roots_watch: Option<Arc<RootsWatchGuard>>,
 }
 
-/// Ends a task that follows the roots of a client.
+/// Aborts the task that follows the roots of a client.
 struct RootsWatchGuard(AbortHandle);
 
 impl Drop for RootsWatchGuard {
@@ -73,12 +73,12 @@ impl SessionClient {
         }
     }
 
-    /// Whether it can still be asked.
+    /// Whether the client is still connected.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_open()
     }
 
-    /// Asks it what belongs to no call.
+    /// Sends the client an input request that belongs to no call.
     pub(crate) fn request_input(self, asked: ServerInputRequest, callers: ActiveCalls) {
         let ServerInputRequest { request: mut question, responder: reply, .. } = asked;
         self.chain.rewrite_input_request(&mut question);
@@ -98,7 +98,8 @@ impl SessionClient {
         });
     }
 
-    /// Waits while the client is being asked for its roots, but not long. Nothing waits for the same question again.
+    /// Waits until no request for roots is pending, up to a timeout. After a timeout later calls do not wait for the
+    /// same request.
     async fn wait_for_roots(&self) {
         let mut roots = self.pending_roots_requests.subscribe();
         if timeout(ROOTS_TIMEOUT, roots.wait_for(|open| *open == 0)).await.is_err() {
@@ -107,7 +108,7 @@ impl SessionClient {
     }
 }
 
-/// Counts a question for roots while it is open.
+/// Counts a pending request for roots.
 struct PendingRootsGuard(watch::Sender<usize>);
 
 impl PendingRootsGuard {
@@ -123,11 +124,11 @@ impl Drop for PendingRootsGuard {
     }
 }
 
-/// A question for roots, which counts as missed until it is answered: whoever asks may be dropped at any time.
+/// A request for roots. It counts as missed until it is answered, since the future that handles it may be dropped.
 pub(crate) struct RootsRequestGuard(ActiveCalls);
 
 impl RootsRequestGuard {
-    /// Nothing for other questions.
+    /// `None` for other input requests.
     pub(crate) fn of(question: &InputRequest, callers: ActiveCalls) -> Option<Self> {
         matches!(question, InputRequest::Roots).then(|| {
             callers.set_missed_roots(true);
@@ -135,7 +136,8 @@ impl RootsRequestGuard {
         })
     }
 
-    /// The client has answered or refused. A server that does not wait any more missed it all the same.
+    /// Records that the client has responded or declined. If the upstream no longer waits, the request counts as
+    /// missed.
     pub(crate) fn resolve(self, reply: &InputResponder) {
         if reply.id().is_some() {
             self.0.set_missed_roots(false);
@@ -143,7 +145,7 @@ impl RootsRequestGuard {
     }
 }
 
-/// Tells a server whenever the roots of its only client change.
+/// Notifies an upstream whenever the roots of its only client change.
 async fn forward_roots_changes(mut changes: watch::Receiver<()>, slot: Weak<UpstreamSlot>) {
     while changes.changed().await.is_ok() {
         let Some(slot) = slot.upgrade() else { return };
@@ -152,7 +154,7 @@ async fn forward_roots_changes(mut changes: watch::Receiver<()>, slot: Weak<Upst
 }
 
 impl Upstream {
-    /// Notes which client a session belongs to, if it belongs to one that can be asked outside of calls.
+    /// Records the client that alone owns a session, if that client accepts input requests outside of calls.
     fn attach_client(&self, lease: &UpstreamLease, context: &Context) {
         let is_own = match self.settings.affinity {
             Affinity::Single => true,
@@ -165,14 +167,14 @@ impl Upstream {
         }
     }
 
-    /// The only client that there is, for the gateway's own session.
+    /// The only client of the gateway, for the gateway's own session.
     pub(crate) fn gateway_session_client(&self, slot: Weak<UpstreamSlot>) -> Option<SessionClient> {
         let session = self.only_session.get().filter(|_| self.settings.interactive)?;
         Some(SessionClient::new(session.clone(), self, slot))
     }
 
-    /// Prepares a session for a caller that is asked while it waits: what the server asks before the call is answered
-    /// before the call.
+    /// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream
+    /// sends before the call are answered before the call.
     pub(crate) async fn prepare_session(&self, lease: &mut UpstreamLease, context: &Context) {
         self.attach_client(lease, context);
         let caller = context.caller();

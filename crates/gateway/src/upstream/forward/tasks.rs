@@ -1,4 +1,4 @@
-//! Tasks of other servers, followed to their end for callers who know nothing of them.
+//! Follows tasks of upstreams to their end for callers that do not support tasks.
 
 mod cancel_on_drop;
 
@@ -25,34 +25,34 @@ use crate::upstream::park;
 use crate::upstream::park::request_state::RequestState;
 use crate::upstream::park::{ParkedCalls, PreparedCall};
 
-/// Between two looks at a task, at the least and at the most.
+/// The minimum and the maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Follows a task of a server to its end.
+/// Follows a task of an upstream to its end.
 pub(crate) struct TaskFollower<'a> {
     pub(crate) parked_calls: &'a Arc<ParkedCalls>,
-    /// The conversation that the task belongs to.
+    /// The session that the task belongs to.
     pub(crate) lease: UpstreamLease,
     pub(crate) context: &'a Context,
     pub(crate) capabilities: &'a Arc<ClientCapabilities>,
-    /// Whether nobody else finds that conversation, so that the task ends with whoever follows it.
+    /// Whether no other call can reach that session, so that the task ends with its follower.
     pub(crate) ends_with_call: bool,
 }
 
 impl TaskFollower<'_> {
-    /// What comes of a call that the server made a task of: a task here too, where the caller follows tasks.
+    /// The outcome of a call that became a task: a task here too, if the caller follows tasks.
     pub(crate) async fn start(self, task: &Task) -> Outcome {
         let goes_on = self.context.caller().task_preference != TaskPreference::Never
             && !self.context.is_task();
         match goes_on && !self.ends_with_call {
             true => Outcome::Detach(Some(self.request_state(&task.id))),
-            // Answers that the caller came back with were for the call.
+            // The caller's input responses were for the call.
             false => self.run(&task.id).await,
         }
     }
 
-    /// Goes on with a task: the answers that the caller came back with are for it.
+    /// Continues a task with the caller's input responses.
     pub(crate) async fn resume(self, id: &str) -> Outcome {
         if self.context.input_responses().next().is_some()
             && let Err(fault) = self.send_responses(id).await
@@ -62,7 +62,7 @@ impl TaskFollower<'_> {
         self.run(id).await
     }
 
-    /// Stays with the task until it is over, or asks; a caller that cancels has it cancelled.
+    /// Polls the task until it has ended or needs input. If the caller cancels, the task is cancelled.
     async fn run(self, id: &str) -> Outcome {
         let cancellation = self.task_request(Operation::CancelTask { id: id.to_owned() });
         let connection = self.lease.connection.clone();
@@ -111,14 +111,14 @@ impl TaskFollower<'_> {
         }
     }
 
-    /// Whether what the task came to, or asks, has to be fetched by a request of its own.
+    /// Whether a separate request fetches the result or the input requests of the task.
     fn fetches_results(&self, task: &Task) -> bool {
         let asks_inline =
             self.lease.connection.greeting().rules.tasks == TaskModel::ClientRequested;
         asks_inline && !matches!(task.state, TaskState::Working | TaskState::Cancelled)
     }
 
-    /// What the task's call came to. Questions on the way reach the caller as those of any call do.
+    /// Fetches the result of the task's call. Input requests reach the caller as in any call.
     async fn fetch_result(mut self, id: &str) -> Outcome {
         let operation = Operation::TaskResult { id: id.to_owned() };
         let rules = self.lease.connection.greeting().rules;
@@ -143,8 +143,8 @@ impl TaskFollower<'_> {
         relay::relay_call(&mut calling, &mut self.lease, self.context).await
     }
 
-    /// Leaves with what the task asks. Whoever can be asked while it waits is asked by [`creole::input`], which then
-    /// calls again.
+    /// Ends the round with the input requests of the task. If the caller accepts input requests while it waits,
+    /// [`creole::input`] sends them and repeats the call.
     fn request_input(&self, id: &str, asks: Vec<KeyedInputRequest>) -> Outcome {
         let is_missing = |ask: &&KeyedInputRequest| !ask.question.is_allowed_by(self.capabilities);
         let missing: Vec<_> = asks.iter().filter(is_missing).map(|ask| &ask.question).collect();
@@ -161,7 +161,7 @@ impl TaskFollower<'_> {
         RequestState::Task { id: id.to_owned(), lane: self.lease.lane }.encode()
     }
 
-    /// Hands over the answers that the caller came back with.
+    /// Sends the caller's input responses to the task.
     async fn send_responses(&self, id: &str) -> Result<(), Fault> {
         let answers: std::collections::BTreeMap<_, _> = self.context.input_responses().collect();
         self.update(id, Raw::from_value(&answers)).await

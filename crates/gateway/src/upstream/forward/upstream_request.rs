@@ -1,4 +1,4 @@
-//! On what terms a call is passed on: what its caller can be asked for and wants to hear.
+//! Builds the upstream request of a call: its declared capabilities, log level and progress token.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use creole::proto::wire::{Object, Raw};
 
 use crate::upstream::park::request_state::RequestState;
 
-/// What a caller can be asked for by another server: what it can do, in words of its revision.
+/// The capabilities that the upstream may use for this caller, limited by the rules of the caller's revision.
 pub(crate) fn caller_capabilities(context: &Context) -> Arc<ClientCapabilities> {
     let caller = context.caller();
     let given = &caller.capabilities;
     let has_forms = given.elicitation_form || given.elicitation_url;
     match caller.rules.elicitation {
-        // A revision without forms cannot bring one to anybody, whatever its client says.
+        // A revision without forms cannot carry one, whatever its client declares.
         ElicitationSupport::Absent if has_forms => Arc::new(ClientCapabilities {
             elicitation_form: false,
             elicitation_url: false,
@@ -27,8 +27,8 @@ pub(crate) fn caller_capabilities(context: &Context) -> Arc<ClientCapabilities> 
     }
 }
 
-/// What a server is told of a caller that it cannot ask anything: the extensions that the caller declares, but for that
-/// of tasks, which are followed here. Nothing where it declares none.
+/// What a caller that accepts no input requests declares: its extensions except tasks, which the gateway follows
+/// itself. `None` if it declares no other extension.
 pub(crate) fn extensions_only(
     capabilities: &ClientCapabilities,
 ) -> Option<Arc<ClientCapabilities>> {
@@ -41,7 +41,7 @@ pub(crate) fn extensions_only(
     Some(Arc::new(ClientCapabilities { raw: Some(raw), ..ClientCapabilities::default() }))
 }
 
-/// The call as another server is asked it.
+/// The call as a request to the upstream.
 pub(crate) fn upstream_request(
     operation: Operation,
     context: &Context,
@@ -50,7 +50,7 @@ pub(crate) fn upstream_request(
     rules: &Rules,
 ) -> CallRequest {
     let caller = context.caller();
-    // A session was told who we are when it was opened.
+    // A session received the client information at the handshake.
     let client = caller.client.as_ref().filter(|_| rules.era == Era::Stateless);
     let beyond = caller.extra.as_deref();
     let terms = CallOptions {
@@ -68,8 +68,8 @@ pub(crate) fn upstream_request(
     CallRequest { operation, options: terms }
 }
 
-/// What a server that keeps nothing is called again with. Answers may come without state: it may have had none,
-/// and a client may know beforehand what it will be asked.
+/// The input responses and the state for an upstream of the stateless era. Responses may come without state: the
+/// upstream may have sent none, and a client may know the input requests beforehand.
 fn input_responses(context: &Context) -> Option<InputResponses> {
     let state = match context.request_state() {
         None if context.input_responses().next().is_none() => return None,

@@ -1,4 +1,4 @@
-//! Where a call that waits could be gone on with, written down for the case that its process is killed.
+//! The checkpoint of a parked call, from which another replica continues it if its own is killed.
 
 use std::time::Duration;
 
@@ -14,45 +14,45 @@ use super::parked_call::check_response;
 use super::{ParkSlotGuard, ParkedCalls};
 use crate::upstream::park::request_state::{ParkedState, input_request_digest};
 
-/// How much longer than the call itself what is written down of it is kept.
+/// How much longer than the call itself the checkpoint is kept.
 const RETENTION_MARGIN: Duration = Duration::from_secs(60);
 
-/// A call at a server whose streams can be taken up again.
+/// A call at an upstream with resumable streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// Whose it is.
+    /// Its principal.
     pub(super) principal: String,
-    /// How often it had asked.
+    /// The number of rounds so far.
     pub(super) round: u32,
-    /// The revision that its session speaks.
+    /// The protocol version of its session.
     pub(crate) version: String,
     /// The session.
     pub(super) session: Option<String>,
-    /// The last event that came of it.
+    /// The id of its last event.
     pub(super) last_event: String,
-    /// The number that the server knows it by.
+    /// Its request id at the upstream.
     pub(crate) number: u64,
-    /// What it asks.
+    /// Its open input requests.
     pub(super) questions: Vec<CheckpointRequest>,
 }
 
-/// A question that is open.
+/// An open input request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CheckpointRequest {
-    /// The key that its answer comes back with.
+    /// The key that identifies its response.
     pub(super) key: String,
-    /// The id that the server gave it.
+    /// The request id that the upstream assigned.
     pub(super) id: Raw,
     pub(super) question: InputRequest,
 }
 
 impl Checkpoint {
-    /// Where the call is.
+    /// The point at which the stream resumes.
     pub(crate) fn resume_point(&self) -> ResumePoint {
         ResumePoint { session: self.session.clone(), last_event: self.last_event.clone() }
     }
 
-    /// Its questions, as the server asked them.
+    /// Its input requests, as the upstream sent them.
     pub(crate) fn request_messages(&self) -> Vec<String> {
         let message = |asked: &CheckpointRequest| {
             let (id, method) = (&asked.id, asked.question.method());
@@ -62,7 +62,8 @@ impl Checkpoint {
         self.questions.iter().map(message).collect()
     }
 
-    /// The answers that the caller came back with, by what tells the questions apart. What is no answer is asked again.
+    /// The caller's input responses, by the digest of their input request. Invalid responses are dropped, so that the
+    /// input is requested again.
     pub(crate) fn caller_responses(&self, context: &Context) -> Vec<(String, Raw)> {
         let answered = self.questions.iter().filter_map(|asked| {
             let (_, answer) = context.input_responses().find(|(key, _)| *key == asked.key)?;
@@ -87,7 +88,7 @@ fn request_params(question: &InputRequest) -> Raw {
 }
 
 impl ParkedCalls {
-    /// Takes what was written down of a call whose process is gone. Of several that want it, one gets it.
+    /// Takes the checkpoint of a call whose replica is gone. If several replicas try, one gets it.
     pub(crate) async fn claim_checkpoint(
         &self,
         parked: &ParkedState,
@@ -100,19 +101,19 @@ impl ParkedCalls {
         if trace.principal != principal || trace.round != parked.round {
             return None;
         }
-        // Not if the process is there after all and has made sure of it meanwhile.
+        // This fails if the replica is alive after all and has renewed the checkpoint meanwhile.
         state
             .swap(&path, Some(found.version), Vec::new().into(), Some(RETENTION_MARGIN))
             .await
             .ok()??;
-        // What cannot be removed goes by its age.
+        // A checkpoint that cannot be removed expires.
         _ = state.remove(&path).await;
         Some(trace)
     }
 }
 
 impl ParkSlotGuard {
-    /// Writes down where the call is, for as long as its answers may take.
+    /// Stores the checkpoint for as long as the input responses may take.
     pub(super) async fn save_checkpoint(&mut self, trace: &Checkpoint) {
         let Some(peers) = &self.parked_calls.replicas else { return };
         let Ok(text) = serde_json::to_vec(trace) else { return };
@@ -128,23 +129,23 @@ impl ParkSlotGuard {
         }
     }
 
-    /// Longer than the call waits, so that what is gone was taken.
+    /// Longer than the call waits, so that a missing checkpoint means a takeover.
     fn checkpoint_ttl(&self) -> Option<Duration> {
         Some(self.parked_calls.input_timeout + RETENTION_MARGIN)
     }
 
-    /// Whether another process has taken the call over, as this one was not there for a while.
+    /// Whether another replica has taken over the call because this one was unresponsive.
     pub(super) async fn is_taken_over(&self) -> bool {
         let (Some(peers), Some(version)) = (&self.parked_calls.replicas, self.checkpoint_version)
         else {
             return false;
         };
         let found = peers.state().get(&checkpoint_path(&self.id)).await;
-        // Of a state that fails nobody could have taken it.
+        // If the state fails, no replica could have taken it.
         found.is_ok_and(|found| found.is_none_or(|found| found.version != version))
     }
 
-    /// Makes sure that no other process can take the call over that has not done so; tells whether none has.
+    /// Prevents other replicas from taking over the call. Returns whether none has done so.
     pub(super) async fn hold_checkpoint(&mut self) -> bool {
         let (Some(peers), Some(version)) = (&self.parked_calls.replicas, self.checkpoint_version)
         else {
@@ -164,12 +165,12 @@ impl ParkSlotGuard {
         true
     }
 
-    /// Forgets what was written down, as it is another's.
+    /// Forgets the checkpoint, which belongs to another replica now.
     pub(super) fn forget_checkpoint(&mut self) {
         self.checkpoint_version = None;
     }
 
-    /// Forgets what was written down, now that the call is over.
+    /// Deletes the checkpoint after the call has ended.
     pub(super) fn delete_checkpoint(&self) {
         let Some(peers) =
             self.parked_calls.replicas.clone().filter(|_| self.checkpoint_version.is_some())
@@ -179,7 +180,7 @@ impl ParkSlotGuard {
         let (Ok(runtime), path) = (Handle::try_current(), checkpoint_path(&self.id)) else {
             return;
         };
-        // What cannot be removed goes by its age.
+        // A checkpoint that cannot be removed expires.
         runtime.spawn(async move { peers.state().remove(&path).await });
     }
 }

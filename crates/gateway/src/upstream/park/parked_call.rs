@@ -1,4 +1,4 @@
-//! The one who stays with a call while its caller is away.
+//! The task that owns a parked upstream call until the client returns with its input.
 
 mod completion;
 
@@ -29,56 +29,56 @@ use crate::upstream::forward::declined_input::DeclinedInput;
 use crate::upstream::forward::session_input::apply_roots;
 use crate::upstream::park::request_state::{AnsweredInput, input_request_digest};
 
-/// How long further questions are waited for, so that those of one moment go out together.
+/// How long input requests are collected, so that simultaneous ones form one round.
 const INPUT_REQUEST_BATCHING: Duration = Duration::from_millis(10);
 
-/// How often a server that wants to be told is told that its question still waits for an answer: people take longer
-/// than most servers wait for a request that makes no progress.
+/// How often an upstream that supports it is notified that its input request is still pending: people take longer than
+/// most servers wait for a request without progress.
 const WAITING_NOTICE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The most questions that may be open at once.
+/// The maximum number of open input requests.
 const MAX_OPEN_REQUESTS: usize = 8;
 
-/// The most bytes of answers that are kept with the caller, for a call that may be made again.
+/// The maximum number of bytes of input responses in the request state, for a call that may be repeated.
 const MAX_ANSWERED_BYTES: usize = 8 * 1024;
 
-/// Stays with one call.
+/// A call that may be parked, and its waiting callers.
 pub(super) struct ParkedCall {
     call: CallState,
     lease: UpstreamLease,
     context: Context,
-    /// What the client says why it cancels the call that waits.
+    /// The reason that the waiting client gives when it cancels.
     cancel_reason: CancelReason,
-    /// Who waits for the call; nobody while it is parked.
+    /// The callers that wait for the call. Empty while it is parked.
     waiting_callers: Vec<mpsc::Sender<CallerMessage>>,
-    /// Questions that were asked, and those that are still to be, by key.
+    /// The open input requests by key, including those that were not sent to a caller yet.
     open_requests: BTreeMap<String, OpenRequest>,
     round: u32,
     request_count: u32,
-    /// What was answered in the round before, to know a caller that only repeats itself.
+    /// The input responses of the round before, to recognise a caller that repeats them.
     last_responses: Vec<(String, Raw)>,
     batch_deadline: Option<Instant>,
     input_deadline: Option<Instant>,
-    /// When the server is told next that the call still waits.
+    /// When the upstream is next notified that the call still waits.
     next_waiting_notice: Instant,
-    /// The last progress that nobody was there to hear of.
+    /// The last progress event that no caller received.
     missed_progress: Option<Event>,
     declined: DeclinedInput,
-    /// Answers from when the call was made before, for as long as the server asks the same.
+    /// Input responses of an earlier attempt, used while the upstream sends the same input requests.
     known_responses: Vec<(String, Raw)>,
-    /// What was answered so far, for a call that may be made again.
+    /// The input responses so far, for a call that may be repeated.
     answered_inputs: Option<Vec<AnsweredInput>>,
     slot: ParkSlotGuard,
 }
 
-/// The call at the server, which begins when all is answered that the server asked before.
+/// The upstream call. It starts when the earlier input requests of the upstream are answered.
 enum CallState {
     Prepared(Option<Box<PreparedCall>>),
     Running(PendingCall),
 }
 
 impl CallState {
-    /// What happens next; nothing before the call has begun. Cancel-safe.
+    /// The next step of the call; pending before the call has started. Cancel-safe.
     async fn next(&mut self) -> CallStep {
         match self {
             Self::Prepared(_) => std::future::pending().await,
@@ -92,12 +92,12 @@ struct OpenRequest {
     reply: InputResponder,
 }
 
-/// What is next for a call.
+/// The result of one step.
 enum ParkStep {
     Continue,
     Complete(Outcome),
     Abandoned,
-    /// Another process goes on with it.
+    /// Another replica continues it.
     TakenOver,
 }
 
@@ -132,7 +132,7 @@ impl ParkedCall {
         }
     }
 
-    /// Stays with the call until it is over and its outcome was fetched.
+    /// Runs the call until it has ended and its outcome was delivered.
     pub(super) async fn run(mut self, mut resumes: mpsc::Receiver<ResumeCommand>) {
         loop {
             match self.next_step(&mut resumes).await {
@@ -146,7 +146,7 @@ impl ParkedCall {
         }
     }
 
-    /// Begins the call, unless the server has asked something first.
+    /// Starts the call, unless the upstream has sent input requests first.
     fn start_call(&mut self) {
         let CallState::Prepared(beginning) = &mut self.call else { return };
         if !self.open_requests.is_empty() || self.lease.active_call.out_of_band.has_input_request()
@@ -224,14 +224,14 @@ impl ParkedCall {
             return reply.respond(Err(InputRequestError::declined("too many questions are open")));
         }
         self.request_count += 1;
-        // Never the same key twice in a call: answers of different rounds may cross.
+        // Keys are unique within a call: input responses of different rounds may cross.
         let key = format!("q{}", self.request_count);
         self.open_requests.insert(key, OpenRequest { request: question, reply });
         self.batch_deadline = Some(Instant::now() + INPUT_REQUEST_BATCHING);
     }
 
-    /// What was answered to the question when the call was made before. From the first that is another one on, the
-    /// caller is asked.
+    /// The input response of an earlier attempt of the call. From the first input request that differs, the caller gets
+    /// all of them.
     fn recall_response(&mut self, question: &InputRequest) -> Option<Raw> {
         if self.known_responses.is_empty() {
             return None;
@@ -246,7 +246,7 @@ impl ParkedCall {
         Some(answer)
     }
 
-    /// Remembers what was answered, where the call may be made again; what is too long to keep is asked again then.
+    /// Records an input response, if the call may be repeated. Responses over the limit have to be given again then.
     fn record_response(&mut self, question: &InputRequest, answer: &Raw) {
         let Some(known) = &mut self.answered_inputs else { return };
         let length =
@@ -257,7 +257,7 @@ impl ParkedCall {
         }
     }
 
-    /// Hands the open questions to the callers, who leave with them.
+    /// Ends the current round of the waiting callers with the open input requests.
     async fn send_input_requests(&mut self) -> ParkStep {
         self.batch_deadline = None;
         if self.waiting_callers.is_empty() || self.open_requests.is_empty() {
@@ -289,7 +289,7 @@ impl ParkedCall {
         ParkStep::Continue
     }
 
-    /// Writes down where the call is, if another process could go on with it.
+    /// Stores a checkpoint of the call, if another replica could continue it.
     async fn write_checkpoint(&mut self) {
         let CallState::Running(calling) = &self.call else { return };
         let Some(ResumePoint { session, last_event }) =
@@ -335,7 +335,7 @@ impl ParkedCall {
             return ParkStep::Continue;
         }
         if let Some(fault) = self.check_responses(&answers).filter(|_| !is_repeated) {
-            // Nothing is taken of it, so that who brings the right answers still can.
+            // Nothing of it is applied, so that a later caller can still send valid responses.
             _ = caller.send(CallerMessage::Done(fault.into())).await;
             return ParkStep::Continue;
         }
@@ -371,13 +371,13 @@ impl ParkedCall {
             apply_roots().await;
         }
         if !self.open_requests.is_empty() {
-            // What is still missing, or was asked meanwhile.
+            // Requests that are still open or arrived meanwhile.
             self.batch_deadline = Some(Instant::now());
         }
         ParkStep::Continue
     }
 
-    /// The fault of answers that the server could not read.
+    /// The fault of input responses that the upstream could not read.
     fn check_responses(&self, answers: &[(String, Raw)]) -> Option<Fault> {
         answers.iter().find_map(|(key, answer)| {
             let why = check_response(&self.open_requests.get(key)?.request, answer).err()?;
@@ -393,18 +393,18 @@ impl ParkedCall {
             self.missed_progress = Some(event.clone());
         }
         for caller in &self.waiting_callers {
-            // One that left is noticed elsewhere.
+            // A caller that has left is noticed by `wait_until_all_gone`.
             _ = caller.send(told.clone()).await;
         }
     }
 }
 
-/// Whether this can be an answer to the question; why not, if it cannot.
+/// Whether this is a valid response to the input request. The error says why not.
 pub(super) fn check_response(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
     answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
 }
 
-/// About how many bytes a question has.
+/// The approximate size of an input request in bytes.
 fn approximate_size(question: &InputRequest) -> usize {
     match question {
         InputRequest::Form { message, schema } => message.len() + schema.as_str().len(),

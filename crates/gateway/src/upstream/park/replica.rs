@@ -1,7 +1,8 @@
-//! A caller that comes back to another process than the one in which its call waits.
+//! Resumes a parked call that another replica holds.
 //!
-//! The process that was asked hands on who came back with which answers, and passes on what the other one says: what
-//! happens meanwhile, the next questions, or the end. Whether the answers are taken is decided where the call is.
+//! The replica that received the request forwards the principal and the input responses, and relays the replies of the
+//! other one: events, the next input requests, or the outcome. The replica that holds the call decides whether it
+//! accepts the input responses.
 
 use std::sync::Weak;
 
@@ -21,10 +22,10 @@ use super::{
 };
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState};
 
-/// The most messages about a call that are passed on from one process to another; its end always is.
+/// The maximum number of events about a call that are relayed between replicas. Its outcome is always relayed.
 const MAX_EVENTS: usize = 1024;
 
-/// Who came back, and with what.
+/// The returning caller and its input responses.
 #[derive(Serialize, Deserialize)]
 struct ResumeRequest {
     principal: String,
@@ -32,7 +33,7 @@ struct ResumeRequest {
     answers: Vec<(String, Raw)>,
 }
 
-/// What the process that has the call says.
+/// A reply of the replica that holds the call.
 #[derive(Serialize, Deserialize)]
 enum ReplicaReply {
     Progress {
@@ -52,16 +53,16 @@ enum ReplicaReply {
         known: Option<Vec<AnsweredInput>>,
     },
     Ends(TaskOutcome),
-    /// The call is over.
+    /// The call no longer exists.
     Lost,
 }
 
-/// What other processes know a call by.
+/// The name of a call among replicas.
 pub(super) fn call_target(id: &str) -> String {
     format!("call/{id}")
 }
 
-/// Goes on with a call that waits in the process `home`.
+/// Resumes a call that the replica `home` holds.
 pub(super) async fn resume(
     peers: &Replicas,
     home: &str,
@@ -94,7 +95,7 @@ pub(super) async fn resume(
     }
 }
 
-/// The fault of a call that could not be handed on, though its process is there.
+/// The fault of a call that could not be forwarded although its replica is alive.
 pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
     let kind = match unreached {
         ReplicaError::Busy => FaultKind::Busy,
@@ -120,7 +121,7 @@ async fn forward_to_caller(said: ReplicaReply, context: &Context) {
     context.send_event(event).await;
 }
 
-/// Serves somebody who came back to another process; being left is noticed by the call.
+/// Serves a caller that returned to another replica. The call notices if this future is dropped.
 pub(super) async fn serve_replica_request(
     parking: Weak<ParkedCalls>,
     id: String,
@@ -146,7 +147,7 @@ pub(super) async fn serve_replica_request(
         round: back.round,
         responses: back.answers,
         caller,
-        // Another process knows it.
+        // The other replica knows the reason.
         cancel_reason: CancelReason::default(),
     };
     if commands.send(resume).await.is_err() {
@@ -190,7 +191,7 @@ async fn send_reply(desk: &ReplicaResponder, said: &ReplicaReply) {
             FaultKind::BackendUnavailable,
             detail,
         )));
-        // Whoever waits notices by itself that the state fails.
+        // The waiting replica notices by itself that the state fails.
         _ = desk.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
 }
@@ -207,7 +208,7 @@ fn event_to_reply(event: Event) -> ReplicaReply {
     }
 }
 
-/// What a call came to, as it travels.
+/// Converts an outcome to its serialised form.
 fn outcome_to_end(outcome: Outcome) -> TaskOutcome {
     match outcome {
         Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),

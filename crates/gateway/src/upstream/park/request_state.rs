@@ -1,4 +1,4 @@
-//! What is kept between two rounds of a call: where the questions of the first came from.
+//! The request state between two rounds of a call: where the input requests came from.
 
 use creole::call::Context;
 use creole::proto::model::{InputRequest, KeyedInputRequest};
@@ -6,21 +6,21 @@ use creole::proto::wire::{Raw, hex};
 use creole::seal;
 use serde::{Deserialize, Serialize};
 
-/// What is handed out with questions, sealed, and comes back with the answers.
+/// The sealed state that accompanies input requests and returns with the input responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RequestState {
-    /// The server ended the call with its questions: it is called again with the answers and its own state.
+    /// The upstream ended the call with input requests. It is called again with the input responses and its own state.
     Relay(Option<String>),
-    /// The server still waits for the answers, in a call that is parked here.
+    /// The upstream waits for the input responses, in a call that is parked here.
     Park(ParkedState),
-    /// The server refused until a page is visited: it is called again once that was done.
+    /// The upstream requires a URL elicitation. It is called again when that is completed.
     Again,
-    /// The server made a task of the call.
+    /// The upstream created a task for the call.
     Task {
-        /// Its name there.
+        /// Its id at the upstream.
         id: String,
-        /// Which of its caller's conversations it belongs to.
+        /// The index among its caller's exclusive sessions.
         lane: usize,
     },
 }
@@ -28,41 +28,41 @@ pub(crate) enum RequestState {
 /// A call that is parked here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ParkedState {
-    /// Which.
+    /// Its id.
     pub(crate) id: String,
-    /// How often it had asked before.
+    /// The number of earlier rounds.
     pub(crate) round: u32,
-    /// Which of its caller's conversations it is made in.
+    /// The index among its caller's exclusive sessions.
     pub(crate) lane: usize,
-    /// The process in which it waits, where several share a state.
+    /// The replica that holds it, if several share a state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<String>,
-    /// What is known of its questions, for a call that may be made again if that process is gone: the answers so far,
-    /// and the questions that are open.
+    /// Its input requests, for a call that may be repeated if that replica is gone: the answered ones with their
+    /// responses, and the open ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) known: Option<Vec<AnsweredInput>>,
 }
 
-/// A question of a call, and its answer.
+/// An input request of a call, and its response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnsweredInput {
-    /// What tells it from other questions.
+    /// The digest of the input request.
     pub(crate) digest: String,
-    /// The key under which it was asked, while it has no answer.
+    /// The key of the input request, while it has no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// Its answer.
+    /// Its response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<Raw>,
 }
 
 impl AnsweredInput {
-    /// A question and what was answered to it.
+    /// An input request with its response.
     pub(crate) fn with_response(question: &InputRequest, answer: &Raw) -> Self {
         Self { digest: input_request_digest(question), key: None, answer: Some(answer.clone()) }
     }
 
-    /// A question that is open.
+    /// An open input request.
     pub(crate) fn without_response(ask: &KeyedInputRequest) -> Self {
         Self {
             digest: input_request_digest(&ask.question),
@@ -72,7 +72,7 @@ impl AnsweredInput {
     }
 }
 
-/// What tells a question from others. The name of a visit is a new one each time.
+/// The digest of an input request. It ignores the id of a URL elicitation, which is new each time.
 pub(crate) fn input_request_digest(question: &InputRequest) -> String {
     let text = match question {
         InputRequest::Url { message, url, .. } => Raw::from_value(&(message, url)),
@@ -81,7 +81,7 @@ pub(crate) fn input_request_digest(question: &InputRequest) -> String {
     hex(&seal::digest(text.as_str().as_bytes())[..16])
 }
 
-/// What is known of the questions of a call that is made again: all that were answered, by what tells them apart.
+/// The input responses for a call that is repeated, by the digest of their input request.
 pub(crate) fn known_responses(context: &Context) -> Vec<(String, Raw)> {
     let Some(RequestState::Park(parked)) = context.request_state().and_then(RequestState::decode)
     else {
@@ -101,7 +101,7 @@ impl RequestState {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What was kept; nothing where the text is not ours, which the seal makes impossible.
+    /// Decodes the state. `None` if the text is not ours, which the seal prevents.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

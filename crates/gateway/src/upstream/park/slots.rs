@@ -1,4 +1,4 @@
-//! Who waits for answers, and who has to make room.
+//! The slots of parked calls: enforces their limits and evicts the oldest.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,64 +7,64 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::{MAX_PARKED_PER_CALLER, ResumeCommand};
 
-/// The most bytes of questions that wait to be answered at one server.
+/// The maximum number of bytes of open input requests of one upstream.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Calls that are over and whose outcome is still kept.
+/// The maximum number of finished calls whose outcome is kept.
 const MAX_FINISHED: usize = 64;
 
-/// Calls that were given up and whose callers are told so when they come back.
+/// The maximum number of evicted calls that are remembered, so that their callers get a precise error.
 const MAX_EVICTED: usize = 1024;
 
-/// The calls of one server, by names that nobody can guess.
+/// The calls of one upstream, by unguessable ids.
 pub(super) struct ParkSlots {
-    /// How many may wait for answers.
+    /// The maximum number of parked calls.
     max_parked: usize,
     by_id: HashMap<String, ParkSlot>,
-    /// Those that wait for answers, of each caller, the oldest first.
+    /// The parked calls of each caller, oldest first.
     parked: HashMap<Arc<str>, BTreeMap<u64, String>>,
-    /// How many these are, and the bytes of their questions.
+    /// Their number, and the bytes of their input requests.
     parked_count: usize,
     parked_bytes: usize,
-    /// How many are over.
+    /// The number of finished calls.
     finished: usize,
-    /// Counts questions, so that it is known which wait longest.
+    /// Counts input requests, to find the oldest.
     sequence: u64,
-    /// The names of calls that made room, and whose they were, the oldest first.
+    /// The ids of evicted calls and their owners, oldest first.
     evicted: VecDeque<(String, Arc<str>)>,
 }
 
-/// The place of one call.
+/// The slot of one call.
 pub(super) struct ParkSlot {
     principal: Arc<str>,
     commands: mpsc::Sender<ResumeCommand>,
     state: ParkSlotState,
-    /// Told to make room.
+    /// Signals the call to end.
     evict: Arc<Notify>,
-    /// Ends when the call has left its place.
+    /// Resolves when the slot is free.
     released: Option<oneshot::Receiver<()>>,
 }
 
-/// How a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParkSlotState {
-    /// Somebody waits for it.
+    /// A caller waits for it.
     Active,
-    /// It waits for answers since then, and nobody for it; its questions have so many bytes.
+    /// It is parked, with its sequence number and the bytes of its input requests.
     Parked(u64, usize),
-    /// It was told to make room.
+    /// It is being evicted.
     Evicted,
     /// It has ended.
     Finished,
 }
 
-/// Where somebody who comes back is led to.
+/// The result of a lookup for a returning caller.
 pub(super) enum ParkSlotLookup {
-    /// To the one who stays with the call.
+    /// The task of the call.
     Found(mpsc::Sender<ResumeCommand>),
-    /// Nowhere: the call had to make room.
+    /// The call was evicted.
     Evicted,
-    /// Nowhere: no such call of this caller is known.
+    /// The caller has no call of this id.
     Unknown,
 }
 
@@ -121,8 +121,8 @@ impl ParkSlots {
         }
     }
 
-    /// Has a call wait for answers to questions of so many bytes, if there is room for one more or its caller's
-    /// oldest can make some.
+    /// Parks a call with input requests of this many bytes, if a slot is free or the oldest call of its caller can be
+    /// evicted.
     pub(super) fn park(&mut self, id: &str, bytes: usize) -> bool {
         let Some(principal) = self.by_id.get(id).map(|place| Arc::clone(&place.principal)) else {
             return false;
@@ -139,7 +139,7 @@ impl ParkSlots {
         true
     }
 
-    /// Somebody waits for the call again, unless it was given up.
+    /// Records that a caller waits for the call again, unless it was evicted.
     pub(super) fn unpark(&mut self, id: &str) -> bool {
         let is_here = self.by_id.get(id).is_some_and(|it| it.state != ParkSlotState::Evicted);
         if is_here {
@@ -148,13 +148,13 @@ impl ParkSlots {
         is_here
     }
 
-    /// Notes that a call has ended; tells whether its outcome may be kept.
+    /// Records that a call has ended. Returns whether its outcome may be kept.
     pub(super) fn finish(&mut self, id: &str) -> bool {
         self.set_state(id, ParkSlotState::Finished);
         self.finished <= MAX_FINISHED
     }
 
-    /// Has the call of this caller make room that waits longest for answers; what is given back ends when it has.
+    /// Evicts the oldest parked call of this principal. The receiver resolves when its slot is free.
     pub(super) fn evict_oldest(&mut self, principal: &str) -> Option<oneshot::Receiver<()>> {
         let (_, oldest) = self.parked.get(principal)?.first_key_value()?;
         let oldest = oldest.clone();
@@ -169,13 +169,13 @@ impl ParkSlots {
         left
     }
 
-    /// How many wait for answers, and the bytes of their questions.
+    /// The number of parked calls, and the bytes of their input requests.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
         (self.parked_count, self.parked_bytes)
     }
 
-    /// Whether no call has a place.
+    /// Whether no call has a slot.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.by_id.is_empty() && self.parked.is_empty()

@@ -1,6 +1,5 @@
-//! Going on with a call of a process that is gone, where the server lets its stream be taken up again: the answers are
-//! posted in the session of the other process, and what follows is read from where that one left off. The call is not
-//! made again.
+//! Takes over a parked call of a replica that is gone, if the upstream's stream is resumable. The input responses are
+//! posted in the session of that replica, and the stream is read on from its last event. The call is not repeated.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::upstream::park::PreparedCall;
 use crate::upstream::park::request_state::ParkedState;
 
 impl Upstream {
-    /// What comes of a call whose process is gone; nothing if it cannot be gone on with.
+    /// The outcome of a call whose replica is gone. `None` if the call cannot be continued.
     pub(crate) async fn take_over(&self, parked: &ParkedState, call: &Call) -> Option<Outcome> {
         let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;
@@ -33,7 +32,7 @@ impl Upstream {
         );
         let capabilities = upstream_request::caller_capabilities(context);
         let callers = ActiveCalls::default();
-        // Joined first: it asks as soon as it goes on.
+        // Added first: the upstream may send input requests immediately.
         let joined = callers.add_call(context.session_name().cloned());
         let offer = callers.client_offer(&capabilities);
         let opened = self.connector.resume_session(resumed, rules, trace.number, &offer).await;

@@ -1,12 +1,11 @@
-//! The place of one conversation: anybody may look at it or empty it without waiting, one at a time fills it.
+//! The cell of one connection. Reading and emptying it never wait; one task at a time fills it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use creole::client::Connection;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
-/// The place of one conversation. To empty it never fails: that a caller does not get the conversation of another one
-/// depends on it.
+/// The cell of one connection. Emptying it cannot fail: the isolation of callers depends on it.
 #[derive(Default)]
 pub(crate) struct ConnectionCell {
     connection: Mutex<Option<Connection>>,
@@ -14,17 +13,17 @@ pub(crate) struct ConnectionCell {
 }
 
 impl ConnectionCell {
-    /// The conversation, if it is open.
+    /// The connection, if it is open.
     pub(crate) fn open_connection(&self) -> Option<Connection> {
         self.lock().as_ref().filter(|open| open.close_reason().is_none()).cloned()
     }
 
-    /// Empties the place, also while it is being filled.
+    /// Empties the cell, also while it is being filled.
     pub(crate) fn take(&self) -> Option<Connection> {
         self.lock().take()
     }
 
-    /// Waits until nobody else fills the place. It is filled by nobody else while this is held.
+    /// Waits for the exclusive right to fill the cell.
     pub(crate) async fn lock_for_filling(&self) -> AsyncMutexGuard<'_, ()> {
         self.fill_lock.lock().await
     }
@@ -59,7 +58,7 @@ mod tests {
     use crate::upstream::park::ParkedCalls;
     use crate::upstream::{Address, RevisionChoice, UpstreamSettings};
 
-    /// A server that shakes hands.
+    /// A server that performs the handshake.
     async fn serve(mut client: MemoryConnection) {
         while let Some(bytes) = client.receive().await {
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

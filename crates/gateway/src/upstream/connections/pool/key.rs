@@ -1,4 +1,4 @@
-//! The key of an upstream session: who owns it, its era, and what the server may ask there.
+//! The key of an upstream session: its owner, its era, and the input requests that the upstream may send there.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use creole::proto::model::ClientCapabilities;
 use creole::proto::revision::Era;
 
-/// Whose a conversation is.
+/// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SessionOwner {
-    /// The gateway's own, or everybody's where that was declared to be safe.
+    /// The gateway, or all callers if the configuration declares sharing to be safe.
     Gateway,
-    /// The gateway's own, to see what is listed for a kind of client.
+    /// The gateway, to fetch the lists for one kind of client.
     ListsOnly,
-    /// Somebody's.
+    /// One principal.
     Principal(Arc<str>),
-    /// That of one connection or session of a client.
+    /// One connection or session of a client.
     ClientSession { principal: Arc<str>, name: Arc<str> },
 }
 
 impl SessionOwner {
-    /// Who has it, unless it is the gateway's own.
+    /// The principal, unless the gateway owns the session.
     pub(crate) fn principal(&self) -> Option<&str> {
         match self {
             Self::Principal(principal) | Self::ClientSession { principal, .. } => Some(principal),
@@ -28,7 +28,7 @@ impl SessionOwner {
         }
     }
 
-    /// Whom its conversations are counted for.
+    /// The owner that the session counts for in limits.
     pub(crate) fn quota_owner(&self) -> Self {
         match self {
             Self::ClientSession { principal, .. } => Self::Principal(Arc::clone(principal)),
@@ -37,28 +37,28 @@ impl SessionOwner {
     }
 }
 
-/// What a conversation is for; calls with the same key may share one.
+/// The key of a session. Calls with the same key may share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionKey {
     pub(crate) owner: SessionOwner,
-    /// The era of the callers that it is for. Where the server lacks it, the conversation is of the other one.
+    /// The era of its callers. If the upstream lacks it, the session uses the other one.
     pub(crate) era: Era,
-    /// What the server was told that it may ask for.
+    /// The capabilities that were declared to the upstream.
     pub(crate) inputs: DeclaredInputs,
-    /// Whether one call at a time has it: otherwise nobody could tell which call a question belongs to.
+    /// Whether it serves one call at a time, because input requests could not be attributed to a call otherwise.
     pub(crate) exclusive: bool,
-    /// Which of several such conversations it is.
+    /// The index among several exclusive sessions.
     pub(crate) lane: usize,
 }
 
 impl Hash for SessionKey {
-    /// Callers differ by who they are; the rest, which is mostly alike, is only compared.
+    /// Hashes only the owner. The other fields are mostly equal and are only compared.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.owner.hash(state);
     }
 }
 
-/// What a server may ask for, as a key.
+/// The declared capabilities, as a part of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeclaredInputs {
     pub(crate) form: bool,

@@ -16,20 +16,20 @@ use crate::upstream::forward::active_calls::ActiveCallHandle;
 /// How long an upstream may take to send its first requests after a connection opens.
 const INITIAL_REQUESTS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A conversation that one call uses.
+/// The use of a connection by one call.
 pub(crate) struct UpstreamLease {
     pub(crate) connection: Connection,
     pub(crate) active_call: ActiveCallHandle,
-    /// Which of its caller's conversations it is.
+    /// The index among its caller's exclusive connections.
     pub(crate) lane: usize,
     pub(super) permit: Option<OwnedSemaphorePermit>,
     pub(super) pool_slot: Arc<UpstreamSlot>,
-    /// Whether the conversation was opened for it.
+    /// Whether the connection was opened for this lease.
     pub(super) is_new: bool,
 }
 
 impl UpstreamLease {
-    /// A conversation that is there for one call and known to nobody else.
+    /// A lease of a connection outside of the pool, for one call.
     pub(crate) fn unpooled(connection: Connection, joined: ActiveCallHandle) -> Self {
         Self {
             connection,
@@ -41,23 +41,23 @@ impl UpstreamLease {
         }
     }
 
-    /// Waits until a server has said what it says as soon as a conversation is open: some ask for folders then. What
-    /// it is asked next it answers after that. Where questions are the call's own, they may come at any time.
+    /// Waits until the upstream has sent its first requests: some request roots immediately after the handshake. An
+    /// upstream answers the ping after that. If input requests identify their call, no wait is needed.
     pub(crate) async fn wait_for_initial_requests(&self) {
         if self.renotify_roots() || (self.is_new && self.permit.is_some()) {
             self.wait_until_processed().await;
         }
     }
 
-    /// Whether the server may ask something before it is called: in a new session, or because it asked for roots before
-    /// and nobody answered.
+    /// Whether the upstream may send input requests before the call: in a new session, or because an earlier request
+    /// for roots got no response.
     pub(crate) fn may_request_input_first(&self) -> bool {
         let has_session = self.connection.greeting().rules.era == Era::Handshake;
         self.renotify_roots() || (self.is_new && has_session)
     }
 
-    /// Tells a server that asked for roots and got no answer that they changed, so that it asks again. Returns whether
-    /// there was one.
+    /// If an earlier request for roots got no response, notifies the upstream that they changed, so that it requests
+    /// them again. Returns whether there was such a request.
     fn renotify_roots(&self) -> bool {
         let is_missed = self.active_call.take_missed_roots();
         if is_missed {
@@ -66,19 +66,19 @@ impl UpstreamLease {
         is_missed
     }
 
-    /// Waits until a server has dealt with what it was told before.
+    /// Waits until the upstream has processed the earlier messages.
     pub(crate) async fn wait_until_processed(&self) {
-        // One that knows no ping refuses it, which is as good; one that says nothing is called all the same.
+        // An upstream without ping answers with an error, which is enough. One that does not respond is called anyway.
         _ = timeout(INITIAL_REQUESTS_TIMEOUT, self.connection.ping()).await;
     }
 
-    /// Whether it is the session of this session of a client, and of no other.
+    /// Whether the session belongs to this client session alone.
     pub(crate) fn belongs_to(&self, client: &Arc<str>) -> bool {
         let owner = self.pool_slot.key.as_ref().map(|key| &key.owner);
         matches!(owner, Some(SessionOwner::ClientSession { name, .. }) if name == client)
     }
 
-    /// Its place.
+    /// Its slot.
     pub(crate) fn weak_slot(&self) -> Weak<UpstreamSlot> {
         Arc::downgrade(&self.pool_slot)
     }
@@ -93,20 +93,20 @@ impl UpstreamLease {
         self.pool_slot.key.as_ref().filter(|_| self.is_new)
     }
 
-    /// Makes this the last call in the conversation.
+    /// Retires the connection after this call.
     pub(crate) fn retire_connection(&self) {
         self.pool_slot.cell.take();
     }
 
-    /// Notes whether the call waits for answers of its caller.
+    /// Records whether the call is parked.
     pub(crate) fn set_parked(&self, parked: bool) {
-        // The conversation of one call at a time waits only if that call does.
+        // Only an exclusive connection is blocked by its parked call.
         if self.permit.is_some() {
             self.pool_slot.is_parked.store(parked, Ordering::Release);
         }
     }
 
-    /// Whether the server has to be told to send messages of this level too; it is taken for told then.
+    /// Whether a lower log level must be requested from the upstream. The level counts as requested afterwards.
     pub(crate) fn claim_lower_level(&self, wanted: Level) -> bool {
         let mut level = self.pool_slot.log_level.lock().unwrap_or_else(PoisonError::into_inner);
         let lowers = level.is_none_or(|level| wanted < level);

@@ -1,37 +1,38 @@
-//! The places of conversations with one server: how many there may be, and which one makes room for another.
+//! The slots of upstream connections: enforces their limits and evicts idle ones.
 //!
-//! A place belongs to one key as long as it is there. One that has to go is dropped with its conversation and never
-//! given to somebody else.
+//! A slot belongs to one key for its whole life. An evicted slot is dropped with its connection and never given to
+//! another key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::upstream::connections::pool::{SessionKey, SessionOwner, UpstreamSlot};
 
-/// The places, by whom they are counted for.
+/// The slots by the owner that they count for.
 pub(crate) struct UpstreamSlots {
     by_owner: HashMap<SessionOwner, HashMap<SessionKey, Arc<UpstreamSlot>>>,
     max_slots: usize,
     max_per_owner: usize,
 }
 
-/// Why there is no place for one more conversation: calls run in all that there may be.
+/// Why there is no slot for a further connection: all slots have active calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolFull {
-    /// Of everybody.
+    /// The limit of all owners.
     All(usize),
-    /// Of whoever wants it.
+    /// The limit of this owner.
     PerOwner(usize),
 }
 
 impl UpstreamSlots {
-    /// Room for so many conversations, and for so many of them of one principal.
+    /// Slots with these limits: connections in total, and per principal.
     pub(crate) fn new(most: usize, share: usize) -> Self {
         Self { by_owner: HashMap::new(), max_slots: most, max_per_owner: share }
     }
 
-    /// The place of this key. If it is new and there is no room, what has rested longest goes: of the same principal
-    /// where its share is used up, so that nobody pushes others out by being many; never the gateway's own.
+    /// The slot of this key. If it is new and a limit is reached, the slot that was idle longest is evicted: one of the
+    /// same principal if its share is used up, so that one principal cannot displace others. The gateway's own slots
+    /// are never evicted.
     pub(crate) fn get_or_insert(&mut self, key: SessionKey) -> Result<Arc<UpstreamSlot>, PoolFull> {
         let holder = key.owner.quota_owner();
         let own = self.by_owner.get(&holder);
@@ -53,18 +54,18 @@ impl UpstreamSlots {
         Ok(slot)
     }
 
-    /// The place of this key, if there is one.
+    /// The slot of this key, if there is one.
     pub(crate) fn find(&self, key: &SessionKey) -> Option<Arc<UpstreamSlot>> {
         self.by_owner.get(&key.owner.quota_owner())?.get(key).map(Arc::clone)
     }
 
-    /// How many there are, but for the gateway's own, which it always has.
+    /// The number of slots without the gateway's own.
     fn count(&self) -> usize {
         let others = self.by_owner.iter().filter(|(holder, _)| **holder != SessionOwner::Gateway);
         others.map(|(_, slots)| slots.len()).sum()
     }
 
-    /// Drops the conversation that has rested longest among those of some holders, if one rests.
+    /// Evicts the slot that was idle longest among those of matching owners, if one is idle.
     fn evict_idle(&mut self, among: impl Fn(&SessionOwner) -> bool) -> bool {
         let held = self.by_owner.iter().filter(|(holder, _)| among(holder));
         let slots = held.flat_map(|(holder, slots)| slots.iter().map(move |slot| (holder, slot)));
@@ -78,7 +79,7 @@ impl UpstreamSlots {
         true
     }
 
-    /// Forgets the places of these holders that are not to stay.
+    /// Removes the slots of matching owners that do not satisfy the condition.
     fn retain(
         &mut self,
         of: impl Fn(&SessionOwner) -> bool,
@@ -92,13 +93,13 @@ impl UpstreamSlots {
         });
     }
 
-    /// Forgets conversations that rest too long, except the gateway's own.
+    /// Removes slots that were idle too long, except the gateway's own.
     pub(crate) fn remove_idle(&mut self, rests_too_long: impl Fn(&UpstreamSlot) -> bool) {
         let of_others = |holder: &SessionOwner| *holder != SessionOwner::Gateway;
         self.retain(of_others, |_, slot| !(slot.is_idle() && rests_too_long(slot)));
     }
 
-    /// Forgets these, whoever has them; tells whether there were any.
+    /// Removes the matching slots of all owners. Returns whether there were any.
     pub(crate) fn remove_matching(&mut self, is_left: impl Fn(&UpstreamSlot) -> bool) -> bool {
         let all = |slots: &Self| slots.by_owner.values().map(HashMap::len).sum::<usize>();
         let before = all(self);
@@ -106,7 +107,7 @@ impl UpstreamSlots {
         all(self) < before
     }
 
-    /// Takes all of them.
+    /// Removes and returns all slots.
     pub(crate) fn take_all(&mut self) -> Vec<Arc<UpstreamSlot>> {
         self.by_owner.drain().flat_map(|(_, slots)| slots.into_values()).collect()
     }
@@ -130,7 +131,7 @@ mod tests {
         SessionOwner::ClientSession { principal: principal.into(), name: name.into() }
     }
 
-    /// One of the conversations that somebody may have: callers choose what they say they can do.
+    /// One of the keys that an owner may have: callers choose the capabilities that they declare.
     fn key(owner: SessionOwner, kind: usize) -> SessionKey {
         let asks = DeclaredInputs { raw: Some(kind.to_string()), ..DeclaredInputs::default() };
         SessionKey { owner, era: Era::Handshake, inputs: asks, exclusive: false, lane: 0 }
@@ -152,7 +153,7 @@ mod tests {
             slots.get_or_insert(key(principal(name), 0)).unwrap();
             a_moment().await;
         }
-        // Ann called again meanwhile, so Bob's is the oldest.
+        // Ann has called again meanwhile, so Bob's slot is the oldest.
         slots.get_or_insert(key(principal("ann"), 0)).unwrap().touch();
         slots.get_or_insert(key(principal("dan"), 0)).unwrap();
         let left = ["ann", "bob", "cid", "dan"].map(|name| has(&slots, principal(name), 0));
@@ -177,7 +178,7 @@ mod tests {
         for kind in 0..100 {
             a_moment().await;
             slots.get_or_insert(key(principal("mallory"), kind)).unwrap();
-            // Opening sessions instead is no way around it.
+            // Opening sessions instead does not evade the limit.
             slots.get_or_insert(key(session("mallory", &kind.to_string()), 0)).unwrap();
         }
         assert!(has(&slots, principal("ann"), 0) && has(&slots, session("bob", "his"), 0));
@@ -225,7 +226,7 @@ mod tests {
                 let is_same = std::ptr::eq(place.as_ptr(), Arc::as_ptr(&slot));
                 assert!(!is_same || *of == key, "{of:?} became that of {key:?}");
             }
-            // What is remembered here keeps the memory, so that a new place is not mistaken for an old one.
+            // The weak reference keeps the allocation, so that a new slot cannot have the address of an old one.
             seen.push((Arc::downgrade(&slot), key));
             assert!(slots.count() <= 5);
         }

@@ -1,15 +1,15 @@
-//! A task whose caller cancelled it is cancelled at the server that works on it.
+//! Cancels a task at its upstream when the caller cancels it.
 
 use creole::call::Context;
 use creole::client::Connection;
 use creole::proto::client::CallRequest;
 use tokio::runtime::Handle;
 
-/// Held while a task of a server is followed. Dropped because the caller cancelled, it tells the server.
+/// Held while a task of an upstream is followed. If it is dropped because the caller cancelled, it cancels the task.
 pub(crate) struct CancelOnDrop {
     connection: Connection,
     context: Context,
-    /// What tells the server; nothing once the task came to an end here.
+    /// The cancellation request. `None` once the task has ended.
     cancellation: Option<CallRequest>,
 }
 
@@ -18,7 +18,7 @@ impl CancelOnDrop {
         Self { connection, context, cancellation: Some(cancellation) }
     }
 
-    /// There is nothing to cancel any more.
+    /// Drops the guard without a cancellation.
     pub(crate) fn disarm(mut self) {
         self.cancellation = None;
     }
@@ -27,13 +27,13 @@ impl CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some(cancellation) = self.cancellation.take() else { return };
-        // Who merely left, or restarts, may come back for the task.
+        // A caller that disconnects or restarts may return for the task.
         if !self.context.is_cancelled() {
             return;
         }
         let connection = self.connection.clone();
         if let Ok(runtime) = Handle::try_current() {
-            // Whatever the server says to it, nobody waits for the task.
+            // The response does not matter: no caller waits for the task.
             runtime.spawn(async move { drop(connection.call_without_input(cancellation).await) });
         }
     }

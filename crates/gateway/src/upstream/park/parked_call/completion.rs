@@ -20,7 +20,7 @@ const OUTCOME_RETENTION: Duration = Duration::from_secs(60);
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ParkedCall {
-    /// Gives the outcome to everybody who waits for it, or comes back for it soon.
+    /// Sends the outcome to all waiting callers, and keeps it for callers that return soon.
     pub(super) async fn deliver_outcome(
         mut self,
         outcome: Outcome,
@@ -54,7 +54,8 @@ impl ParkedCall {
         }
     }
 
-    /// Leaves a call to the process that took it over: it answers the questions, and the server's session is its own too.
+    /// Detaches from a call that another replica took over. That replica answers the input requests and owns the
+    /// upstream's session.
     pub(super) fn detach(mut self) {
         let upstream = self.lease.connection.name();
         tracing::warn!(
@@ -67,8 +68,7 @@ impl ParkedCall {
         }
     }
 
-    /// Ends a call that nobody waits for: its questions are answered with no, and if that does not end it, it is
-    /// cancelled.
+    /// Ends a call that no caller waits for: declines its input requests, and cancels it if that does not end it.
     pub(super) async fn abandon(mut self) {
         for open in std::mem::take(&mut self.open_requests).into_values() {
             let answer = match open.request {
@@ -86,13 +86,13 @@ impl ParkedCall {
         let has_begun = matches!(self.call, CallState::Running(_));
         if self.input_deadline.is_some() && has_begun {
             let last = async { while !matches!(self.call.next().await, CallStep::Done(_)) {} };
-            // Too late for anybody: dropping the call cancels it.
+            // The result does not matter: dropping the call cancels it.
             _ = timeout(CANCEL_TIMEOUT, last).await;
         }
     }
 }
 
-/// What a person who closed a form would have said.
+/// The response of a person who closed the form.
 #[derive(serde::Serialize)]
 struct CancelledResponse {
     action: &'static str,
