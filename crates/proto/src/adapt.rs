@@ -1,4 +1,5 @@
-//! The newest shape lowered to what an older revision can say; each step is keyed by a missing feature.
+//! Conversions from the newest revision's shapes to those of older revisions. Each conversion is selected by a feature
+//! that the older revision lacks.
 
 mod content;
 mod form;

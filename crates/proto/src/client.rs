@@ -1,8 +1,8 @@
-//! One connection to a server as a machine: calls and frames in, frames and happenings out.
+//! The client's state machine for one connection: calls and frames go in, frames and events come out.
 //!
-//! The mirror image of [`crate::server`]. The machine opens the conversation in either era, mints ids and
-//! progress tokens, and tells of each call once what it came to. Whatever the server says, nobody else's call
-//! is answered by it and nothing of it is an error of ours.
+//! It is the counterpart of [`crate::server`]. The machine opens the connection in either era, assigns ids and progress
+//! tokens, and reports exactly one outcome per call. A misbehaving server can fail only the call it responds to. Its
+//! mistakes never become errors of this side.
 
 mod calls;
 pub mod era_probe;
@@ -45,48 +45,49 @@ use calls::{Calls, ExpectedResult};
 use input_requests::InputRequests;
 use send::QueuedRequest;
 
-/// A call to a server. Its number is also its id on the wire and its progress token, and is never used twice.
+/// A call to a server. Its number is also its JSON-RPC id and its progress token, and is never reused (2026-07-28
+/// basic, requests).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(pub u64);
 
-/// What every connection to a server shares.
+/// Settings that all connections to a server share.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// How the server speaks.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// Who we say we are: `clientInfo`, an object.
+    /// This client's `clientInfo`, an object (2025-11-25 schema, `Implementation`).
     pub identity: Raw,
-    /// How much a server may ask of us.
+    /// Limits of each connection.
     pub limits: ClientLimits,
 }
 
-/// How much one connection may ask of us.
+/// Limits on the resources that one connection may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// What the scanner accepts.
+    /// Limits of the JSON scanner.
     pub scan: wire::ScanLimits,
-    /// Calls at the same time, those that wait for the handshake among them.
+    /// Maximum number of concurrent calls, including calls that wait for the handshake.
     pub max_calls: usize,
-    /// How long the handshake may take.
+    /// Maximum duration of the handshake.
     pub handshake_timeout: Duration,
-    /// How long the server may be silent about a call.
+    /// Maximum time without a message about a call (2025-11-25 basic/lifecycle, timeouts).
     pub call_idle_timeout: Duration,
-    /// How long a call may take, whatever it reports.
+    /// Maximum duration of a call, regardless of its progress notifications.
     pub call_total_timeout: Duration,
-    /// How long a call may wait for the end of a task.
+    /// Maximum time that a call may wait for the end of a task.
     pub task_result_timeout: Duration,
-    /// Questions of one call that wait for answers; also those of no call that is known.
+    /// Maximum number of pending input requests per call, and of pending input requests that belong to no known call.
     pub max_input_requests: usize,
-    /// The bytes of one question.
+    /// Maximum size of one input request, in bytes.
     pub max_input_request_bytes: usize,
-    /// Things that mean nothing and are reported nevertheless.
+    /// Maximum number of protocol violations that are reported.
     pub max_reported_violations: usize,
 }
 
 impl Default for ClientLimits {
     fn default() -> Self {
         Self {
-            // Results are read without building anything, and some are large.
+            // Results are scanned without building a tree, and some are large.
             scan: wire::ScanLimits { max_nodes: 2_000_000, ..wire::ScanLimits::default() },
             max_calls: 1000,
             handshake_timeout: Duration::from_secs(30),
@@ -100,31 +101,32 @@ impl Default for ClientLimits {
     }
 }
 
-/// How the conversation is to be opened.
+/// The way a connection is opened.
 #[derive(Clone, Debug)]
 pub enum OpenMode {
-    /// By `initialize`.
+    /// With `initialize` (2025-11-25 basic/lifecycle, initialization).
     Handshake {
         /// The revision to propose.
         proposed_rules: &'static Rules,
-        /// What the server is told that it may ask for, as far as its revision has it.
+        /// The capabilities to declare, as far as the revision has them.
         capabilities: Arc<ClientCapabilities>,
     },
-    /// Not at all: each request stands alone. [`Machine::open`] asks who the server is.
+    /// Without a handshake: each request carries its version and capabilities (2026-07-28 basic, statelessness).
+    /// [`Machine::open`] sends `server/discover`.
     Stateless {
-        /// The revision to speak.
+        /// The revision to use.
         rules: &'static Rules,
     },
 }
 
-/// How far the conversation has come.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
     /// Calls wait for the handshake.
     Opening,
     /// Calls are sent.
     Open,
-    /// It is over.
+    /// The connection is closed.
     Closed,
 }
 
@@ -139,14 +141,14 @@ pub struct Machine {
     queued: Vec<(CallKey, QueuedRequest)>,
     input_requests: InputRequests,
     violations: usize,
-    /// The message that is being taken, where results are to share it instead of being copied.
+    /// The message being received, if results share its text instead of copying it.
     shared_message: Option<Arc<String>>,
-    /// Why a message is being dropped of which nobody knows yet whose answer it is.
+    /// The reason for dropping a message whose call is not known yet.
     unattributed_drop: Option<DropReason>,
 }
 
 impl Machine {
-    /// A connection that nothing was said on.
+    /// A connection on which nothing was sent yet.
     pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
         let (rules, stage) = match &opening {
             OpenMode::Handshake { proposed_rules: propose, .. } => {
@@ -168,58 +170,57 @@ impl Machine {
         }
     }
 
-    /// The same connection, after another on the same channel: its ids go on where those of the other ended, so
-    /// that a late answer is nobody's.
+    /// Continues the ids of an earlier connection on the same channel, so that a late response to the earlier one
+    /// matches no call.
     #[must_use]
     pub fn with_ids_after(mut self, earlier: &Self) -> Self {
         self.calls.continue_after(&earlier.calls);
         self
     }
 
-    /// The same connection, whose ids go on after this number: a call that another connection made goes on here under
-    /// its own id.
+    /// Continues the ids after `last`. A call that another connection started can then continue here under its own id.
     #[must_use]
     pub fn with_ids_after_number(mut self, last: u64) -> Self {
         self.skip_ids_to(last);
         self
     }
 
-    /// The ids of further calls go on after this number: those up to it were given out by others on the same channel.
+    /// Skips the ids up to `last`, which other connections on the same channel have used.
     pub fn skip_ids_to(&mut self, last: u64) {
         self.calls.continue_after_number(last);
     }
 
-    /// The rules that hold: those agreed on, or those proposed so far.
+    /// The rules in force: the negotiated ones, or the proposed ones before negotiation.
     pub fn rules(&self) -> &'static Rules {
         self.rules
     }
 
-    /// Whether the call is neither answered nor given up; an acknowledged listener is open until it ends.
+    /// Whether the call has neither finished nor been cancelled. An acknowledged listener is open until it ends.
     pub fn is_open(&self, call: CallKey) -> bool {
         self.calls.get(call).is_some()
     }
 
-    /// Calls that are not done, listeners among them.
+    /// Number of unfinished calls, including listeners.
     pub fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// How much was said that means nothing.
+    /// Number of protocol violations by the server.
     pub fn violation_count(&self) -> usize {
         self.violations
     }
 
-    /// When [`Machine::tick`] has something to do, if ever.
+    /// The next time at which [`Machine::tick`] has work to do, if any.
     pub fn deadline(&self) -> Option<Now> {
         self.calls.deadline()
     }
 
-    /// When this call has taken too long, if ever. To look at one call costs the same however many there are.
+    /// The deadline of this call, if any. The cost does not depend on the number of calls.
     pub fn deadline_of(&self, call: CallKey) -> Option<Now> {
         self.calls.get(call).and_then(calls::InFlightCall::deadline)
     }
 
-    /// Ends what has taken too long.
+    /// Fails the calls whose deadline has passed.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         for key in self.calls.expired_keys(now) {
             self.send_cancellation(key, "timeout", out);
@@ -229,12 +230,12 @@ impl Machine {
         }
     }
 
-    /// Takes the news that a call's channel broke: it fails with this, unless it was answered.
+    /// Fails a call whose channel broke, unless it has finished.
     pub fn fail_call(&mut self, call: CallKey, fault: Fault, out: &mut Outbox) {
         self.finish_call(call, fault.into(), out);
     }
 
-    /// Takes the news that the connection is gone: every call fails with this.
+    /// Closes the connection and fails every call with `fault`.
     pub fn close(&mut self, fault: Fault, out: &mut Outbox) {
         self.state = ConnectionState::Closed;
         self.withdraw_all_input_requests(out);
@@ -243,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Ends a call with what it came to.
+    /// Finishes a call with its outcome.
     fn finish_call(&mut self, call: CallKey, outcome: Outcome, out: &mut Outbox) {
         let Some(pending) = self.calls.remove(call) else { return };
         self.queued.retain(|(waiting, _)| *waiting != call);

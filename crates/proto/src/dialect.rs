@@ -1,7 +1,7 @@
-//! Dialects: how one deployment deviates from the revision it is based on, as data.
+//! Dialects: the deviations of a deployment from its base revision, as data.
 //!
-//! No code asks which dialect it is; it reads fields. A new dialect is a value, written here or in a
-//! configuration file.
+//! The code reads a dialect's fields and never asks for its name. A new dialect is a value, defined in
+//! [`builtin()`] or in a configuration file.
 
 mod builtin;
 
@@ -17,178 +17,181 @@ use crate::wire::{Id, IdError};
 
 pub use builtin::{BUILTIN_NAMES, Clause, builtin};
 
-/// A word of a dialect: constant or loaded.
+/// A text in a dialect: a constant or loaded from a file.
 pub type DialectText = Cow<'static, str>;
 
-/// How one deployment speaks.
+/// The protocol deviations of one deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialect {
     /// Its name in configuration files.
     pub name: DialectText,
-    /// One sentence for people.
+    /// A one-sentence description.
     pub about: DialectText,
-    /// The revision that holds before anything is negotiated, and where nothing is.
+    /// The revision in force before negotiation, and where there is no negotiation.
     pub base: Revision,
-    /// Whether requests that carry version and capabilities in `_meta` are served without a handshake.
+    /// Whether requests with the version and capabilities in `_meta` are served without a handshake (2026-07-28 basic,
+    /// `_meta`).
     pub stateless: bool,
-    /// Whether a conversation may be opened by a handshake.
+    /// Whether a handshake may open a connection.
     pub handshake: bool,
-    /// The version that `initialize` answers with.
+    /// The version in the `initialize` result.
     pub version: VersionPolicy,
-    /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
+    /// Members that `initialize` must carry. A dotted path such as `clientInfo.name` names a nested member.
     pub initialize_requires: Cow<'static, [DialectText]>,
-    /// What must have happened before work is done.
+    /// The steps that must precede operations.
     pub lifecycle: Lifecycle,
-    /// Names of the notification that ends the handshake, besides the standard one.
+    /// Additional names of the notification that ends the handshake.
     pub initialized_aliases: Cow<'static, [DialectText]>,
-    /// The notification that a client ends the handshake with; `None` where there is none.
+    /// The notification with which a client ends the handshake; `None` if there is none.
     pub confirmation: Option<DialectText>,
-    /// What a second `initialize` does.
+    /// The treatment of a second `initialize`.
     pub repeated_initialize: RepeatedInitializePolicy,
-    /// What a client may send; `None` leaves it to the revision.
+    /// The methods that a client may send; `None` means those of the revision.
     pub methods: Option<MethodSet>,
-    /// How capabilities are written.
+    /// The encoding of capabilities.
     pub capabilities: CapabilityShape,
-    /// The capabilities that are always shown; `None` shows what the server has.
+    /// The capabilities that are always announced; `None` announces those that the server has.
     pub advertise: Option<Cow<'static, [DialectText]>>,
-    /// Capabilities that are never shown.
+    /// Capabilities that are never announced.
     pub conceal: Cow<'static, [DialectText]>,
-    /// How much of a tool's definition is announced.
+    /// The members of a tool definition that are announced.
     pub definitions: DefinitionDetail,
-    /// Errors that this dialect writes differently from its revision.
+    /// Errors whose encoding differs from that of the revision.
     pub errors: Cow<'static, [ErrorRow]>,
-    /// Which numbers may be ids.
+    /// The numbers that are valid ids.
     pub ids: IdNumbers,
-    /// What a message without an id is.
+    /// The treatment of a message without an id.
     pub missing_id: MissingIdPolicy,
-    /// What a message with a null id is.
+    /// The treatment of a message with a null id.
     pub null_id: NullIdPolicy,
-    /// The id in the answer to a message that is refused as a whole although its id can be read.
+    /// The id in the response to a rejected message whose id is readable.
     pub refused_id: RejectedIdPolicy,
-    /// What stands for an id that could not be read.
+    /// The id in the response to a message whose id is unreadable.
     pub unreadable_id: UnreadableIdPolicy,
-    /// What an array of messages is.
+    /// The treatment of an array of messages.
     pub batch: BatchPolicy,
     /// Whether a tool call must carry `arguments`.
     pub arguments_required: bool,
     /// When a tool result carries `isError`.
     pub is_error: IsErrorPolicy,
-    /// Whether lists are cut into pages.
+    /// Whether lists are paginated (2025-11-25 schema, `PaginatedResult`).
     pub paging: bool,
-    /// What is done to the `additionalProperties` of announced schemas.
+    /// The treatment of `additionalProperties` in announced schemas.
     pub schemas: SchemaPolicy,
-    /// The longest message that is read, in bytes.
+    /// Maximum size of a message, in bytes.
     pub max_message: usize,
-    /// Whether answers over HTTP may be streams of events, for clients that take them.
+    /// Whether HTTP responses may be event streams, for clients that accept them.
     pub event_streams: bool,
-    /// Whether errors of the protocol have statuses of their own over HTTP; else they are told with 200.
+    /// Whether protocol errors have their own HTTP statuses; otherwise their status is 200.
     pub error_statuses: bool,
-    /// Whether every request is logged without being asked for.
+    /// Whether every request is logged by default.
     pub telemetry: bool,
 }
 
-/// The version that `initialize` answers with.
+/// The version in the `initialize` result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionPolicy {
-    /// The one proposed if it is known, else the newest one with a handshake.
+    /// The proposed one if it is supported, else the newest one with a handshake (2025-11-25 basic/lifecycle, version
+    /// negotiation).
     Negotiate,
     /// Always this one.
     Fixed(DialectText),
 }
 
-/// What must have happened before work is done.
+/// The steps that must precede operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// Nothing: every request stands alone.
+    /// None: requests are independent.
     None,
     /// `initialize` was received.
     Flag,
-    /// `initialize` was answered and the client confirmed: created, initializing, operating, shut down.
+    /// `initialize` succeeded and the client confirmed it. The states are created, initializing, operating and shut
+    /// down (2025-11-25 basic/lifecycle, initialization).
     Strict,
 }
 
-/// What a second `initialize` does.
+/// The treatment of a second `initialize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatedInitializePolicy {
-    /// It opens the conversation anew.
+    /// It starts a new session.
     Accept,
-    /// It is refused, and the first one stands.
+    /// It is refused, and the first one remains in force.
     Refuse,
 }
 
-/// How capabilities are written.
+/// The encoding of capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapabilityShape {
-    /// Objects with `listChanged` and `subscribe`.
+    /// Objects with `listChanged` and `subscribe` (2025-11-25 schema, `ServerCapabilities`).
     Detailed,
-    /// Empty objects: changes are not announced.
+    /// Empty objects, without announcements of changes.
     Plain,
-    /// Booleans, with these further flags.
+    /// Booleans, with these additional flags.
     Flags(Cow<'static, [(DialectText, bool)]>),
 }
 
-/// How much of a tool's definition is announced.
+/// The members of a tool definition that are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionDetail {
-    /// All that there is.
+    /// All members.
     Full,
-    /// Name, description and the schema of the arguments.
+    /// Name, description and input schema.
     Plain,
 }
 
-/// Which numbers may be ids, besides strings.
+/// The numbers that are valid ids. Strings are always valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdNumbers {
-    /// Integers, as MCP says.
+    /// Integers, as MCP requires (2025-11-25 schema, `RequestId`).
     Integers,
-    /// Any, as JSON-RPC 2.0 allows.
+    /// Any number, as JSON-RPC 2.0 allows (JSON-RPC 2.0, section 4).
     Any,
 }
 
-/// What a message without an id is.
+/// The treatment of a message without an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingIdPolicy {
-    /// A notification.
+    /// It is a notification (JSON-RPC 2.0, section 4).
     Notification,
-    /// An invalid request.
+    /// It is an invalid request.
     Refuse,
 }
 
-/// What a message with a null id is.
+/// The treatment of a message with a null id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullIdPolicy {
-    /// An invalid request, as MCP says.
+    /// It is an invalid request, as MCP requires (2025-11-25 basic, requests).
     Refuse,
-    /// A notification.
+    /// It is a notification.
     Notification,
 }
 
-/// The id in the answer to a refused message whose id can be read.
+/// The id in the response to a rejected message whose id is readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedIdPolicy {
-    /// The message's own.
+    /// The id of the message.
     Echo,
     /// Always null.
     Null,
 }
 
-/// What stands for an id that could not be read.
+/// The id in the response to a message whose id is unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableIdPolicy {
-    /// What the revision says.
+    /// As in the revision.
     ByRevision,
-    /// `"id":null`.
+    /// `"id":null` (JSON-RPC 2.0, response object).
     Null,
 }
 
-/// What an array of messages is.
+/// The treatment of an array of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchPolicy {
-    /// What the negotiated revision says.
+    /// As in the negotiated revision.
     ByRevision,
-    /// A batch.
+    /// It is a batch (2025-03-26 basic, batching).
     Accept,
-    /// An invalid request.
+    /// It is an invalid request.
     Refuse,
 }
 
@@ -203,29 +206,29 @@ pub enum IsErrorPolicy {
     Never,
 }
 
-/// What is done to the `additionalProperties` of announced schemas.
+/// The treatment of `additionalProperties` in announced schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaPolicy {
     /// Schemas are announced as the tool wrote them.
     AsWritten,
     /// `additionalProperties: false` and `required` are added to each object schema that lacks them.
     Closed,
-    /// `additionalProperties: false` is taken out: unknown arguments are ignored.
+    /// `additionalProperties: false` is removed: unknown arguments are ignored.
     Open,
 }
 
 impl Dialect {
-    /// Whether each message is as good as the first, so that over HTTP there is nothing to keep in between.
+    /// Whether no message depends on an earlier one, so that HTTP needs no session.
     pub fn is_sessionless(&self) -> bool {
         self.lifecycle == Lifecycle::None
     }
 
-    /// The rules that hold before anything is negotiated.
+    /// The rules in force before negotiation.
     pub fn base_rules(&self) -> &'static Rules {
         self.base.rules()
     }
 
-    /// The method of that name, if this dialect has it under these rules.
+    /// Looks up a method by name among those of this dialect and these rules.
     pub fn method(&self, name: &str, rules: &Rules) -> Option<Method> {
         let aliased = || self.initialized_aliases.iter().any(|alias| alias == name);
         let method =
@@ -237,12 +240,12 @@ impl Dialect {
         methods.contains(method).then_some(method)
     }
 
-    /// The revisions that are served, newest first.
+    /// The served revisions, newest first.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().rev().filter(|revision| self.serves_era(revision.rules().era))
     }
 
-    /// Whether conversations of this era are served.
+    /// Whether connections of this era are served.
     pub fn serves_era(&self, era: Era) -> bool {
         match era {
             Era::Handshake => self.handshake,
@@ -250,19 +253,20 @@ impl Dialect {
         }
     }
 
-    /// How a kind of fault is written under these rules.
+    /// The encoding of a kind of fault under these rules.
     pub fn error_row(&self, kind: FaultKind, rules: &'static Rules) -> &ErrorRow {
         let special = |kind: FaultKind| {
             let mut rows = self.errors.iter().chain(rules.errors);
             rows.find(|row| row.kind == kind)
         };
-        // Who has no words for what is withheld says that it is not there, in the same words: nothing shows that it is.
+        // A dialect without an encoding for denied resources reports them with its encoding for missing ones. The
+        // response does not reveal that the resource exists.
         let veil =
             || special(FaultKind::ResourceNotFound).filter(|_| kind == FaultKind::ResourceDenied);
         special(kind).or_else(veil).unwrap_or(&COMMON_ERRORS[kind as usize])
     }
 
-    /// What stands for an id that could not be read.
+    /// The id in an error about a message whose id is unreadable.
     pub fn unreadable_id(&self, rules: &Rules) -> UnreadableId {
         match self.unreadable_id {
             UnreadableIdPolicy::ByRevision => rules.unreadable_id,
@@ -270,7 +274,7 @@ impl Dialect {
         }
     }
 
-    /// Reads an id.
+    /// Parses an id.
     pub fn parse_id(&self, raw: &str) -> Result<Id, IdError> {
         match self.ids {
             IdNumbers::Integers => Id::parse(raw),
@@ -287,7 +291,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a capability is shown, given whether the server has it.
+    /// Whether a capability is announced, given whether the server has it.
     pub fn shows_capability(&self, capability: &str, has: bool) -> bool {
         let listed = |words: &[DialectText]| words.iter().any(|word| word == capability);
         match &self.advertise {
@@ -296,7 +300,7 @@ impl Dialect {
         }
     }
 
-    /// Whether calls may become tasks under these rules, if the server has tools for it.
+    /// Whether calls may become tasks under these rules, if the server has tools that support it.
     pub fn has_tasks(&self, rules: &Rules) -> bool {
         rules.tasks != TaskModel::Absent
             && self.shows_capability("tasks", true)
@@ -308,7 +312,7 @@ impl Dialect {
         self.capabilities == CapabilityShape::Detailed
     }
 
-    /// Refuses a dialect that contradicts itself.
+    /// Rejects a dialect that contradicts itself.
     pub fn validate(&self) -> Result<(), DialectError> {
         let mut problems = Vec::new();
         if self.name.is_empty() {
@@ -361,7 +365,7 @@ fn has_duplicate_rows(rows: &[ErrorRow]) -> bool {
 pub struct DialectError {
     /// The dialect's name.
     pub dialect: String,
-    /// What is wrong with it.
+    /// The contradiction.
     pub problem: &'static str,
 }
 

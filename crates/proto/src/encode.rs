@@ -1,4 +1,4 @@
-//! What leaves: frames, results and questions, written straight into a buffer for the peer's rules.
+//! The encoder: writes frames, results and input requests into a buffer according to the peer's rules.
 
 mod client;
 mod frame;
@@ -30,7 +30,7 @@ fn write_comma(out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a member's name and colon; names of ours need no escapes.
+/// Appends a member's name and colon. The name is a constant that needs no escapes.
 pub(crate) fn write_key(out: &mut Vec<u8>, name: &'static str) {
     write_comma(out);
     out.push(b'"');
@@ -38,14 +38,14 @@ pub(crate) fn write_key(out: &mut Vec<u8>, name: &'static str) {
     out.extend_from_slice(b"\":");
 }
 
-/// Appends a member's name and colon; the name is somebody else's.
+/// Appends a member's name and colon. The name comes from a peer and is escaped.
 fn write_foreign_key(out: &mut Vec<u8>, name: &str) {
     write_comma(out);
     quote(out, name);
     out.push(b':');
 }
 
-/// Appends a member of somebody else's name with a value that is JSON already.
+/// Appends a member whose name comes from a peer and whose value is JSON text.
 pub(crate) fn write_foreign_member(out: &mut Vec<u8>, name: &str, value: &str) {
     write_foreign_key(out, name);
     out.extend_from_slice(value.as_bytes());
@@ -57,16 +57,15 @@ fn write_text_member(out: &mut Vec<u8>, name: &'static str, value: &str) {
     quote(out, value);
 }
 
-/// Appends a member with a value that is JSON already.
+/// Appends a member whose value is JSON text.
 fn write_raw_member(out: &mut Vec<u8>, name: &'static str, value: &str) {
     write_key(out, name);
     out.extend_from_slice(value.as_bytes());
 }
 
-/// Appends plain data.
+/// Appends a serialisable value.
 fn write_data<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // Plain data cannot fail to serialise; an empty text would still leave the frame readable to us only,
-    // so null stands in.
+    // Serialising plain data cannot fail. `null` keeps the frame valid JSON nevertheless.
     let text = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
     out.extend_from_slice(&text);
 }

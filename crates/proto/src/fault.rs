@@ -1,8 +1,7 @@
-//! What can go wrong, named once, and the tables that turn each fault into a code, a text and data.
+//! Faults: the kinds of failure, and the tables that turn each kind into a code, a message and data.
 //!
-//! A handler or a rule says *what* went wrong; the revision and the dialect say how that is written.
-//! A bare code means nothing by itself: -32002 is "resource not found", "invalid tool params" or "platform
-//! not available" depending on who speaks.
+//! A handler or a rule names the kind. The revision and the dialect determine its encoding. A bare code is ambiguous:
+//! -32002 is "resource not found", "invalid tool params" or "platform not available", depending on the server.
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
@@ -13,32 +12,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::wire::{Raw, quote};
 
-/// What went wrong.
+/// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// The bytes are not JSON.
+    /// The bytes are not JSON (2026-07-28 schema, `ParseError`).
     Parse,
-    /// The JSON is not a JSON-RPC message, or breaks a limit.
+    /// The JSON is not a JSON-RPC message, or exceeds a limit (2026-07-28 schema, `InvalidRequestError`).
     InvalidRequest,
     /// A request without a method.
     MissingMethod,
-    /// A method that does not exist here.
+    /// A method that does not exist here (2026-07-28 schema, `MethodNotFoundError`).
     MethodNotFound,
-    /// Parameters of the wrong shape.
+    /// Parameters of the wrong shape (2026-07-28 schema, `InvalidParamsError`).
     InvalidParams,
-    /// A fault of ours.
+    /// An internal failure (2026-07-28 schema, `InternalError`).
     Internal,
-    /// Work asked for before the handshake.
+    /// An operation before the handshake.
     NotInitialized,
     /// A second handshake where only one is allowed.
     AlreadyInitialized,
     /// A tool that does not exist.
     UnknownTool,
-    /// Arguments that the tool's schema refuses.
+    /// Arguments that do not match the tool's schema.
     InvalidArguments,
     /// The tool ran and failed.
     ToolFailed,
-    /// The tool broke down.
+    /// The tool panicked.
     ToolPanicked,
     /// A resource that does not exist.
     ResourceNotFound,
@@ -46,33 +45,37 @@ pub enum FaultKind {
     ResourceDenied,
     /// A prompt that does not exist.
     UnknownPrompt,
-    /// The system behind the server is not available.
+    /// The system that the server depends on is unavailable.
     BackendUnavailable,
-    /// A header of an HTTP request that is missing, unreadable or says something else than the body.
+    /// An HTTP request header that is missing, unreadable or differs from the body (2026-07-28 schema,
+    /// `HeaderMismatchError`).
     HeaderMismatch,
-    /// A protocol version that is not served.
+    /// A protocol version that is not served (2026-07-28 schema, `UnsupportedProtocolVersionError`).
     UnsupportedVersion,
-    /// The client lacks a capability that the operation needs.
+    /// The client lacks a capability that the operation needs (2026-07-28 schema,
+    /// `MissingRequiredClientCapabilityError`).
     MissingCapability,
-    /// A `requestState` that is tampered with, expired or foreign.
+    /// A request state that was modified, has expired or belongs to another request (2026-07-28 basic/patterns/mrtr,
+    /// server requirements).
     StateRefused,
-    /// The client refused to answer a question.
+    /// The client declined an input request.
     InputRefused,
-    /// The call took too long.
+    /// The call exceeded its deadline.
     Timeout,
     /// Too many calls are in flight.
     Busy,
-    /// A task that does not exist, no longer exists or is another caller's: nobody is told which.
+    /// A task that does not exist, no longer exists or belongs to another principal. The response does not reveal which
+    /// (SEP-2663, protocol errors).
     UnknownTask,
-    /// A task that is over and cannot be cancelled.
+    /// A finished task, which cannot be cancelled.
     TaskOver,
-    /// What a cancelled task comes to.
+    /// The outcome of a cancelled task.
     TaskCancelled,
-    /// A tool that only runs as a task.
+    /// A tool that runs only as a task.
     TaskRequired,
     /// A tool that does not run as a task.
     TaskForbidden,
-    /// What another server told, under a code of its own.
+    /// An error that an upstream returned under its own code.
     Foreign,
 }
 
@@ -122,7 +125,7 @@ impl FaultKind {
 }
 
 impl Serialize for FaultKind {
-    /// As its name.
+    /// Serialises the name.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.name().serialize(serializer)
     }
@@ -135,20 +138,20 @@ impl<'de> Deserialize<'de> for FaultKind {
     }
 }
 
-/// One fault: its kind and what there is to say about it.
+/// One fault: its kind and its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// What it was about: the tool, method, uri or prompt.
+    /// The tool, method, URI or prompt concerned.
     pub subject: String,
     /// A sentence for people.
     pub detail: String,
-    /// Facts for machines, where the table says that they are given.
+    /// Structured details. The table decides whether they are sent.
     pub data: Option<Raw>,
-    /// Where it happened, or the last words of a program that ended. Callers are told only in debug mode.
+    /// The location of the failure, or the last output of a program that ended. Sent to callers only in debug mode.
     pub trace: Option<String>,
-    /// The code, where another server told of it; the sentence and the data are then that server's.
+    /// The error code of the upstream, if an upstream reported the fault. `detail` and `data` are then the upstream's.
     #[serde(default)]
     pub foreign_code: Option<i64>,
 }
@@ -166,22 +169,22 @@ impl Fault {
         }
     }
 
-    /// The same fault, about `subject`; of a long one, which only a client can have made up, the beginning.
+    /// Sets the subject. A long subject, which only a client can have invented, is truncated.
     #[must_use]
     pub fn with_subject(mut self, subject: &str) -> Self {
         self.subject = subject.chars().take(MAX_SUBJECT_CHARS).collect();
         self
     }
 
-    /// The same fault with facts for machines.
+    /// Sets the structured details.
     #[must_use]
     pub fn with_data(mut self, data: Raw) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// What a caller may be told of a fault between us and another server: one that is about how we spoke to it
-    /// says nothing about what the caller said, and would be taken for that.
+    /// Converts a fault between the gateway and an upstream for the caller. A protocol fault of the gateway's own
+    /// request becomes [`FaultKind::BackendUnavailable`], since the caller would take it for a fault of its own.
     #[must_use]
     pub fn for_caller(mut self) -> Self {
         let is_ours = matches!(
@@ -201,7 +204,7 @@ impl Fault {
         self
     }
 
-    /// The same fault, as another server told it under this code.
+    /// Sets the code under which an upstream reported this fault.
     #[must_use]
     pub fn with_foreign_code(mut self, code: i64) -> Self {
         self.foreign_code = Some(code);
@@ -209,23 +212,23 @@ impl Fault {
     }
 }
 
-/// The longest part of a name or uri that an error repeats, in characters.
+/// Maximum length of a name or URI that an error repeats, in characters.
 const MAX_SUBJECT_CHARS: usize = 256;
 
-/// Where a fault is told.
+/// The place in a response where a fault is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorChannel {
-    /// As a JSON-RPC error with this code.
+    /// A JSON-RPC error with this code.
     ProtocolError(i32),
-    /// As a tool result with `isError`, so that the model can react; outside of tool calls as an error
-    /// with the code `otherwise`.
+    /// A tool result with `isError`, so that the model can react (2025-11-25 schema, `CallToolResult`). Outside of tool
+    /// calls it is an error with `fallback_code`.
     ToolResult {
-        /// The code where there is no tool result to put it in.
+        /// The code outside of tool calls.
         fallback_code: i32,
     },
 }
 
-/// What goes into the error's `data`.
+/// The content of the error's `data`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataShape {
     /// Nothing.
@@ -234,26 +237,26 @@ pub enum DataShape {
     FromFault,
     /// A string.
     Text(Cow<'static, str>),
-    /// An object with these members; one whose text is `{trace}` is left out when there is no trace.
+    /// An object with these members. A member whose text is `{trace}` is omitted when there is no trace.
     Members(Cow<'static, [(Cow<'static, str>, Cow<'static, str>)]>),
 }
 
-/// How one kind of fault is written.
+/// The encoding of one kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorRow {
     /// The kind.
     pub kind: FaultKind,
-    /// Where it is told.
+    /// The place in a response where it is reported.
     pub channel: ErrorChannel,
-    /// The message; `{tool}`, `{method}`, `{uri}` and `{prompt}` stand for the subject, `{detail}` and
-    /// `{trace}` for what they say.
+    /// The message template. `{tool}`, `{method}`, `{uri}` and `{prompt}` expand to the subject, `{detail}` and
+    /// `{trace}` to the fields of that name.
     pub message: Cow<'static, str>,
-    /// What goes into `data`.
+    /// The content of `data`.
     pub data: DataShape,
 }
 
 impl ErrorRow {
-    /// A row made of constants.
+    /// A row of constants.
     pub const fn fixed(
         kind: FaultKind,
         channel: ErrorChannel,
@@ -265,7 +268,7 @@ impl ErrorRow {
 
     /// The message for this fault.
     pub fn format_message(&self, fault: &Fault) -> String {
-        // Another server's sentence was written from such a row already.
+        // The upstream's message is already the result of such a template.
         match fault.foreign_code.is_some() && self.message.contains("{detail}") {
             true => fault.detail.clone(),
             false => fill_template(&self.message, fault),
@@ -283,7 +286,7 @@ impl ErrorRow {
     }
 }
 
-/// How the specification and good custom write each fault, where no revision or dialect says otherwise.
+/// The encoding of each fault by the specification and by convention. Revisions and dialects override it.
 pub const COMMON_ERRORS: &[ErrorRow] = &[
     protocol_error(FaultKind::Parse, -32700, "Parse error: {detail}"),
     protocol_error(FaultKind::InvalidRequest, -32600, "Invalid request: {detail}"),

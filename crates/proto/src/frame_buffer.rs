@@ -1,20 +1,20 @@
-//! Frames that wait to be sent, one after the other in one buffer, each with what it is.
+//! A queue of frames to be sent, stored in one buffer. Each frame has a mark that describes it.
 
 use alloc::vec::Vec;
 
 use crate::encode::replace_line_ends;
 
-/// Room for a short frame, so that the first one is not copied each time that its buffer grows.
+/// Initial capacity: fits a short frame, so that the first frame does not reallocate.
 const INITIAL_CAPACITY: usize = 512;
 
-/// Room that is kept when the frames are gone.
+/// Maximum capacity that stays allocated when the buffer is empty.
 const RETAINED_CAPACITY: usize = 64 * 1024;
 
-/// Frames, each ended by a newline and marked with an `M`.
+/// Frames, each terminated by a newline and labelled with an `M` (2025-11-25 basic/transports, stdio).
 #[derive(Debug)]
 pub(crate) struct FrameBuffer<M> {
     bytes: Vec<u8>,
-    /// What each frame is, and where it ends.
+    /// The mark of each frame and its end offset.
     marked_ends: Vec<(M, usize)>,
 }
 
@@ -34,7 +34,7 @@ impl<M: Copy> FrameBuffer<M> {
         core::mem::take(&mut self.bytes)
     }
 
-    /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
+    /// Removes all frames. The buffer keeps its capacity up to [`RETAINED_CAPACITY`].
     pub(crate) fn clear(&mut self) {
         self.marked_ends.clear();
         self.bytes.clear();
@@ -43,21 +43,21 @@ impl<M: Copy> FrameBuffer<M> {
         }
     }
 
-    /// Forgets the first bytes, which somebody has taken.
+    /// Removes the first `count` bytes, which were sent.
     pub(crate) fn discard(&mut self, count: usize) {
         self.bytes.drain(..count);
         self.marked_ends.retain(|(_, end)| *end > count);
         self.marked_ends.iter_mut().for_each(|(_, end)| *end -= count);
     }
 
-    /// What each frame is, and its text without the newline.
+    /// The mark and the text of each frame, without the newline.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (M, &[u8])> {
         let starts = core::iter::once(0).chain(self.marked_ends.iter().map(|(_, end)| *end));
         let frames = self.marked_ends.iter().zip(starts);
         frames.map(|((mark, end), start)| (*mark, &self.bytes[start..end - 1]))
     }
 
-    /// Adds a frame that `write` writes.
+    /// Appends a frame that `write` produces.
     pub(crate) fn add(&mut self, mark: M, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         self.add_line(mark, |bytes| {
@@ -66,7 +66,7 @@ impl<M: Copy> FrameBuffer<M> {
         });
     }
 
-    /// Adds a frame that `write` writes without line ends; a long one is not searched for them again.
+    /// Appends a frame that `write` produces without line ends. The frame is not searched for newlines.
     pub(crate) fn add_line(&mut self, mark: M, write: impl FnOnce(&mut Vec<u8>)) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(INITIAL_CAPACITY);

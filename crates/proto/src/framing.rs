@@ -1,4 +1,4 @@
-//! Where one message ends and the next begins, on byte streams that arrive in arbitrary pieces.
+//! Framing: splits byte streams that arrive in arbitrary pieces into messages.
 
 pub mod lines;
 pub mod sse;
@@ -6,5 +6,5 @@ pub mod sse;
 pub use lines::{FramedLine, LineDecoder};
 pub use sse::{SseDecoder, SseError, SseEvent, SseEventRef};
 
-/// Capacity a buffer may keep between messages, so that one large message is not paid for forever.
+/// Maximum capacity that a buffer keeps between messages, so that one large message does not hold memory forever.
 const RETAINED_CAPACITY: usize = 64 * 1024;

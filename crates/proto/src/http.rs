@@ -1,6 +1,7 @@
-//! HTTP's rules as pure functions: who may speak to a server, what the bytes of a connection may look like,
-//! whose conversation a request belongs to, what its headers must say, and which status an answer has. Drivers
-//! only move bytes.
+//! The rules of MCP over HTTP as pure functions.
+//!
+//! They check origins, hosts and header syntax, find the session of a request, compare headers with the body, and
+//! choose response statuses. Drivers only move bytes.
 
 pub mod event_id;
 pub mod forwarded;
@@ -21,7 +22,8 @@ pub use request_headers::{call_headers, request_headers};
 use crate::fault::FaultKind;
 use crate::revision::Rules;
 
-/// The status of an answer: what it tells, in a conversation with these rules.
+/// The HTTP status of a response with this fault, or without one, under these rules (2026-07-28
+/// basic/transports/streamable-http, server validation).
 pub fn response_status(fault: Option<FaultKind>, rules: &Rules) -> u16 {
     let Some(kind) = fault else { return 200 };
     let row = rules.http_statuses.iter().find(|(listed, _)| *listed == kind);

@@ -1,7 +1,7 @@
-//! The Model Context Protocol as data and rules.
+//! The Model Context Protocol as data and rules, without I/O.
 //!
-//! This crate performs no I/O, knows no clock and no runtime: bytes and times go in, bytes and actions come
-//! out. Revisions ([`revision`]) and dialects ([`dialect`]) are tables; a conversation is a machine on each side
+//! The crate reads no clock and needs no runtime. Bytes and times go in; bytes and actions come out. Revisions
+//! ([`revision`]) and dialects ([`dialect`]) are tables. Each end of a connection is a state machine
 //! ([`server::Machine`], [`client::Machine`]) that any driver can feed.
 //!
 //! ```

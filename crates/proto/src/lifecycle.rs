@@ -1,4 +1,4 @@
-//! Who may say what, when: the handshake generation and the stateless one.
+//! The lifecycle rules of both eras: which messages are allowed in which state.
 
 mod handshake;
 mod record;
@@ -17,7 +17,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::model::{Implementation, is_icon_list};
 use crate::wire::{FieldError, Object, Raw, as_required_string, as_string};
 
-/// The progress token of a request as raw text: a string or an integer.
+/// The raw progress token of a request: a string or an integer (2025-11-25 schema, `ProgressToken`).
 pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
     let Some(raw) = raw else { return Ok(None) };
     match crate::wire::Id::parse(raw) {
@@ -29,8 +29,8 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// A client's self-description in its own words, which are completed where a part that every revision demands is
-/// missing.
+/// A client's `clientInfo` as received, completed with the required members that are missing (2025-11-25 schema,
+/// `Implementation`).
 pub(crate) fn complete_client_info(object: Object<'_>) -> Result<Raw, FieldError> {
     let [name, title, version] = object.get_many(["name", "title", "version"]);
     as_required_string("name", name)?;
@@ -41,10 +41,10 @@ pub(crate) fn complete_client_info(object: Object<'_>) -> Result<Raw, FieldError
     }
 }
 
-/// A client's or server's self-description; only the name is demanded.
+/// Reads a client's or server's `Implementation`. Only `name` is required.
 pub(crate) fn read_implementation(object: Object<'_>) -> Result<Implementation, FieldError> {
     let [name, title, version] = object.get_many(["name", "title", "version"]);
-    // These came later, and are for people: one that cannot be used is left out.
+    // Later revisions added these members for display. An invalid one is ignored.
     let text = |name: &str| object.string(name).ok().flatten().map(Cow::into_owned);
     let icons = object.get("icons").filter(|icons| is_icon_list(icons));
     Ok(Implementation {

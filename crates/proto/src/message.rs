@@ -1,4 +1,4 @@
-//! JSON-RPC messages told apart, by the rules of a dialect.
+//! Classifies JSON-RPC messages according to a dialect.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -10,41 +10,41 @@ use crate::wire::{Fields, Id, Object, unquote};
 /// A message of a client.
 #[derive(Debug)]
 pub enum ClientMessage<'a> {
-    /// It wants an answer.
+    /// A request, which needs a response (2025-11-25 schema, `JSONRPCRequest`).
     Request {
-        /// The id to answer with.
+        /// The id of the request.
         id: Id,
-        /// What is asked.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what.
+        /// The params.
         params: Option<Object<'a>>,
     },
-    /// It wants none.
+    /// A notification, which needs no response (2025-11-25 schema, `JSONRPCNotification`).
     Notification {
-        /// What is told.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what.
+        /// The params.
         params: Option<Object<'a>>,
     },
-    /// It answers a request of the server.
+    /// A response to a request of the server (2025-11-25 schema, `JSONRPCResponse`).
     Response {
-        /// The id of that request.
+        /// The id of the request.
         id: Id,
         /// The raw result, or the raw error.
         result: Result<&'a str, &'a str>,
     },
 }
 
-/// A message that is refused as a whole.
+/// A message that is rejected as a whole.
 #[derive(Debug)]
 pub struct RejectedMessage {
-    /// Why.
+    /// The reason.
     pub fault: Box<Fault>,
-    /// The id to answer with, if it could be read.
+    /// The id for the response, if it is readable.
     pub id: Option<Id>,
 }
 
-/// Tells what a scanned message is.
+/// Classifies a scanned message.
 pub fn classify<'a>(
     fields: &Fields<'a>,
     dialect: &Dialect,
@@ -52,7 +52,7 @@ pub fn classify<'a>(
     check_envelope(fields).and_then(|()| read_message(fields, dialect)).map_err(|fault| {
         RejectedMessage {
             id: match dialect.refused_id {
-                // Without a method it is still a request.
+                // A message without a method still counts as a request.
                 RejectedIdPolicy::Null if fault.kind != FaultKind::MissingMethod => None,
                 _ => fields.id.and_then(|raw| dialect.parse_id(raw).ok()),
             },
@@ -102,7 +102,7 @@ fn read_message<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<ClientMess
 
 fn read_params<'a>(fields: &Fields<'a>) -> Result<Option<Object<'a>>, Fault> {
     match fields.params {
-        // Some clients write null for "none"; no revision gives it another meaning.
+        // Some clients send null for absent params. No revision gives null another meaning.
         None | Some("null") => Ok(None),
         Some(text) => match Object::new(text) {
             Some(object) => Ok(Some(object)),

@@ -1,27 +1,27 @@
-//! The keys of `_meta` that the protocol reserves.
+//! The `_meta` keys that the protocol reserves (2026-07-28 schema, `RequestMetaObject` and `ResultMetaObject`).
 
 /// The protocol version of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Who the client says it is.
+/// The client's `Implementation`.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What the client can be asked for.
+/// The client's capabilities.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The least serious log messages that a request wants.
+/// The minimum level of log messages for a request (2026-07-28 server/utilities/logging, per-request log level).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The listen request that a notification belongs to.
+/// The listen request that a notification belongs to (2026-07-28 basic/patterns/subscriptions, receiving
+/// notifications).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// Who the server says it is.
+/// The server's `Implementation`.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The token that progress of a request is reported under.
+/// The token for progress notifications about a request (2025-11-25 schema, `ProgressToken`).
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// The task that a message belongs to.
+/// The task that a message belongs to (2025-11-25 schema, `RelatedTaskMetadata`).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// What the keys of the protocol begin with.
+/// The prefix of the protocol's keys.
 pub const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// Whether the protocol gives this key a meaning between one client and one server, so that it must not be
-/// passed on to another.
+/// Whether the key concerns one client and one server only, so that it must not be forwarded.
 pub fn is_reserved(key: &str) -> bool {
     key == PROGRESS_TOKEN || key.starts_with(PREFIX)
 }

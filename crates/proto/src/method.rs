@@ -1,13 +1,13 @@
-//! Every method once: its name on the wire, and sets of methods.
+//! The methods that clients send: their names on the wire, and sets of methods.
 
 /// A method or notification that a client may send to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// Opens the handshake (revisions up to 2025-11-25).
+    /// Starts the handshake (revisions up to 2025-11-25; schema, `InitializeRequest`).
     Initialize,
-    /// Asks whether the other side is alive.
+    /// Checks whether the peer is alive (2025-11-25 schema, `PingRequest`).
     Ping,
-    /// Asks for versions, capabilities and identity (from 2026-07-28).
+    /// Requests versions, capabilities and identity (2026-07-28 schema, `DiscoverRequest`).
     Discover,
     /// Lists tools.
     ListTools,
@@ -19,9 +19,9 @@ pub enum Method {
     ListTemplates,
     /// Reads a resource.
     ReadResource,
-    /// Lists what is directly in a directory (skills extension, from 2026-07-28).
+    /// Lists the direct children of a directory (SEP-2640, reading directories; from 2026-07-28).
     ReadDirectory,
-    /// Subscribes the session to a resource.
+    /// Subscribes the session to a resource (2025-11-25 schema, `SubscribeRequest`).
     Subscribe,
     /// Ends a subscription of the session.
     Unsubscribe,
@@ -29,23 +29,23 @@ pub enum Method {
     ListPrompts,
     /// Renders a prompt.
     GetPrompt,
-    /// Lists skills (skills extension, from 2026-07-28).
+    /// Lists skills (SEP-2640, listing skills; from 2026-07-28).
     ListSkills,
-    /// Tells of one skill (skills extension, from 2026-07-28).
+    /// Describes one skill (SEP-2640, getting a skill; from 2026-07-28).
     GetSkill,
     /// Completes an argument.
     Complete,
-    /// Sets the session's log level.
+    /// Sets the session's log level (2025-11-25 schema, `SetLevelRequest`).
     SetLevel,
-    /// Opens a stream of notifications (from 2026-07-28).
+    /// Opens a stream of notifications (2026-07-28 schema, `SubscriptionsListenRequest`).
     Listen,
-    /// Asks how a task stands.
+    /// Requests the state of a task.
     GetTask,
-    /// Waits for what a task comes to (2025-11-25).
+    /// Waits for the result of a task (2025-11-25 schema, `GetTaskPayloadRequest`).
     TaskResult,
-    /// Lists tasks (2025-11-25).
+    /// Lists tasks (2025-11-25 schema, `ListTasksRequest`).
     ListTasks,
-    /// Answers the questions of a task (extension of 2026-07-28).
+    /// Sends input responses to a task (SEP-2663, task update requests).
     UpdateTask,
     /// Cancels a task.
     CancelTask,
@@ -55,7 +55,7 @@ pub enum Method {
     Cancelled,
     /// Reports progress on a request of the server.
     Progress,
-    /// Tells that the client's roots changed.
+    /// Reports that the client's roots changed (2025-11-25 schema, `RootsListChangedNotification`).
     RootsChanged,
 }
 
@@ -118,7 +118,7 @@ impl MethodSet {
         Self(bits)
     }
 
-    /// This set and that one.
+    /// The union of both sets.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -1,6 +1,6 @@
-//! What travels in params and results, in the newest revision's shape.
+//! The data types of params and results, in the shape of the newest revision.
 //!
-//! Older shapes are made when a message leaves, by rule ([`crate::adapt`]); nothing inside knows them.
+//! The encoder converts them to older shapes by rule ([`crate::adapt`]). No other code knows the older shapes.
 
 mod cache;
 mod capabilities;
@@ -44,30 +44,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::Raw;
 
-/// Who a client or server says it is.
+/// The identity of a client or server (2026-07-28 schema, `Implementation`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
-    /// The name for programs.
+    /// The programmatic name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its version; hand-written clients sometimes leave it out.
+    /// The version. Hand-written clients sometimes omit it.
     #[serde(default)]
     pub version: String,
-    /// What it does.
+    /// A description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where more is said about it.
+    /// A URL with more information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Its pictures, as it wrote them.
+    /// Its icons as received (2026-07-28 schema, `Icon`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<Raw>,
 }
 
-/// One of the kinds of lists.
+/// A kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListKind {
     /// Tools.
@@ -78,7 +78,7 @@ pub enum ListKind {
     Templates,
     /// Prompts.
     Prompts,
-    /// Skills, of the extension [`SKILLS_EXTENSION`].
+    /// Skills, of the extension [`SKILLS_EXTENSION`] (SEP-2640, listing skills).
     Skills,
 }
 
@@ -94,7 +94,7 @@ impl ListKind {
         }
     }
 
-    /// The member of an item that it is found by.
+    /// The member that identifies an item.
     pub fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Templates | Self::Prompts => "name",
@@ -102,7 +102,7 @@ impl ListKind {
         }
     }
 
-    /// The notification that tells of a change. Skills have none of their own: their files are resources.
+    /// The notification about a change. Skills have none of their own, because their files are resources.
     pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",

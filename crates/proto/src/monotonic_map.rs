@@ -1,18 +1,18 @@
-//! A map whose keys rise, for what comes, stays a while and goes, mostly in the order in which it came.
+//! A map for increasing keys. Insertion at the end is O(1); slots are reused, so calls in flight do not allocate.
 
 use alloc::vec::Vec;
 
-/// Room for values that is kept when all are gone.
+/// Maximum number of slots that stay allocated when the map is empty.
 const RETAINED_SLOTS: usize = 64;
 
-/// A map in which each key is greater than those that came before it. Values stay where they are until they are taken
-/// out, and their room is used again: under load nothing is allocated, and nothing large is moved.
+/// A map in which each new key is greater than the earlier ones. Values stay in their slots until they are removed, and
+/// the slots are reused: under load nothing is allocated and no large value is moved.
 #[derive(Debug)]
 pub struct MonotonicMap<K, V> {
-    /// The keys, in order, and where their values are.
+    /// The keys in order, with the slots of their values.
     order: Vec<(K, usize)>,
     values: Vec<Option<V>>,
-    /// Room that can be used again.
+    /// Free slots.
     free: Vec<usize>,
 }
 
@@ -23,18 +23,18 @@ impl<K, V> Default for MonotonicMap<K, V> {
 }
 
 impl<K: Copy + Ord, V> MonotonicMap<K, V> {
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Puts a value in. A key that does not rise is put where it belongs, which takes longer; one that is there gets
-    /// the new value.
+    /// Inserts a value. A key that is not the greatest is inserted at its sorted position, which takes longer. An
+    /// existing key gets the new value.
     pub fn insert(&mut self, key: K, value: V) {
         let place = match self.order.last() {
             Some((last, _)) if *last >= key => self.position(key),
@@ -56,13 +56,13 @@ impl<K: Copy + Ord, V> MonotonicMap<K, V> {
         self.values[self.order[place].1].as_ref()
     }
 
-    /// The value of a key, to be changed.
+    /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let place = self.position(key).ok()?;
         self.values[self.order[place].1].as_mut()
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let place = self.position(key).ok()?;
         let (_, room) = self.order.remove(place);
@@ -74,7 +74,7 @@ impl<K: Copy + Ord, V> MonotonicMap<K, V> {
         value
     }
 
-    /// All of them, in the order of their keys.
+    /// All entries, in key order.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.order.iter().filter_map(|(key, room)| Some((*key, self.values[*room].as_ref()?)))
     }

@@ -1,4 +1,4 @@
-//! The era-neutral model: what is asked, by whom, what comes of it, and what happens meanwhile.
+//! The era-neutral model of requests: operations, callers, outcomes and events.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,12 +16,13 @@ use crate::model::{
 use crate::revision::Rules;
 use crate::wire::Raw;
 
-/// What a client asks for, whatever its revision.
+/// A client's operation, independent of its revision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Tell identity and capabilities: `server/discover`, and the heart of `initialize`.
+    /// Return identity and capabilities: `server/discover`, and the main part of `initialize` (2026-07-28
+    /// server/discover, request).
     Discover,
-    /// One page of a list.
+    /// Return one page of a list (2025-11-25 schema, `PaginatedRequest`).
     List(ListKind, Option<String>),
     /// Call a tool.
     CallTool {
@@ -32,59 +33,60 @@ pub enum Operation {
     },
     /// Read a resource.
     ReadResource {
-        /// Where it is.
+        /// Its URI.
         uri: String,
     },
-    /// One page of what is directly in a directory.
+    /// Return one page of a directory's direct children (SEP-2640, reading directories).
     ReadDirectory {
-        /// Where it is.
+        /// Its URI.
         uri: String,
-        /// Where the page before ended.
+        /// The cursor of the page.
         cursor: Option<String>,
     },
-    /// Tell of one skill.
+    /// Describe one skill (SEP-2640, getting a skill).
     GetSkill {
-        /// Where its `SKILL.md` is.
+        /// The URI of its `SKILL.md`.
         uri: String,
     },
     /// Render a prompt.
     GetPrompt {
         /// Its name.
         name: String,
-        /// The arguments: an object of strings.
+        /// The arguments: an object of strings (2025-11-25 schema, `GetPromptRequestParams`).
         arguments: Option<Raw>,
     },
     /// Complete an argument.
     Complete(CompletionRequest),
-    /// Watch a resource for the session.
+    /// Subscribe the session to a resource.
     Subscribe {
-        /// Where it is.
+        /// Its URI.
         uri: String,
     },
-    /// Watch it no longer.
+    /// End a subscription.
     Unsubscribe {
-        /// Where it is.
+        /// Its URI.
         uri: String,
     },
-    /// Open a stream of notifications; the answer is the part that is honoured.
+    /// Open a stream of notifications. The outcome is the part of the filter that the server honours (2026-07-28
+    /// basic/patterns/subscriptions, acknowledgment).
     Listen(SubscriptionFilter),
-    /// Tell how a task stands.
+    /// Return the state of a task.
     GetTask {
         /// Its id.
         id: String,
     },
-    /// Wait until a task is over and tell what its call came to.
+    /// Wait until a task ends and return the result of its call (2025-11-25 schema, `GetTaskPayloadRequest`).
     TaskResult {
         /// Its id.
         id: String,
     },
-    /// One page of the caller's tasks.
+    /// Return one page of the caller's tasks.
     ListTasks(Option<String>),
-    /// Answer questions of a task.
+    /// Send input responses to a task (SEP-2663, task update requests).
     UpdateTask {
         /// Its id.
         id: String,
-        /// The answers by the questions' keys: an object of objects.
+        /// The input responses by key: an object of objects.
         responses: Raw,
     },
     /// Cancel a task.
@@ -95,7 +97,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The method that newest clients use for it.
+    /// The operation's method in the newest revision.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Discover => "server/discover",
@@ -121,7 +123,7 @@ impl Operation {
         }
     }
 
-    /// The tool, resource, prompt or task that it is about.
+    /// The tool, resource, prompt or task that the operation addresses.
     pub fn target(&self) -> &str {
         match self {
             Self::CallTool { name, .. } | Self::GetPrompt { name, .. } => name,
@@ -135,7 +137,7 @@ impl Operation {
         }
     }
 
-    /// The arguments, where there are any.
+    /// The arguments, if any.
     pub fn arguments(&self) -> Option<&Raw> {
         match self {
             Self::CallTool { arguments, .. } | Self::GetPrompt { arguments, .. } => {
@@ -145,67 +147,67 @@ impl Operation {
         }
     }
 
-    /// Whether the answer may be a question: the specification allows it on three methods only
-    /// (2026-07-28 basic/patterns/mrtr, supported requests).
+    /// Whether the outcome may be an input request. The specification allows it on three methods only (2026-07-28
+    /// basic/patterns/mrtr, supported requests).
     pub fn may_require_input(&self) -> bool {
         matches!(self, Self::CallTool { .. } | Self::ReadResource { .. } | Self::GetPrompt { .. })
     }
 }
 
-/// Who asks, and on what terms.
+/// The sender of a call, with its revision and capabilities.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The rules of the revision it speaks.
+    /// The rules of the caller's revision.
     pub rules: &'static Rules,
-    /// What it can be asked for.
+    /// The caller's capabilities (2026-07-28 schema, `ClientCapabilities`).
     pub capabilities: Arc<ClientCapabilities>,
-    /// Who it says it is: an `Implementation` in its own words.
+    /// The caller's `Implementation` as received.
     pub client: Option<Raw>,
-    /// The least serious log messages that it wants.
+    /// The minimum level of log messages that the caller wants.
     pub log: Option<Level>,
-    /// Whether it wants progress.
+    /// Whether the caller wants progress notifications.
     pub progress: bool,
-    /// The answers and state of an earlier round, when it calls again.
+    /// The input responses and the request state of the previous round, on a retry.
     pub input_responses: Option<InputResponses>,
-    /// Whether the answer may be a task.
+    /// Whether the outcome may be a task.
     pub task_preference: TaskPreference,
-    /// What it says beyond the protocol, for whoever else the call reaches.
+    /// Extra members, which are forwarded to upstreams.
     pub extra: Option<Arc<ExtraMembers>>,
 }
 
-/// Members of a request that the protocol gives no meaning, as they were written.
+/// Members of a request that the protocol does not define, as received.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExtraMembers {
-    /// Of its params: an object.
+    /// Extra members of `params`: an object.
     pub params: Option<Raw>,
-    /// Of its `_meta`, such as the context of a trace: an object.
+    /// Extra members of `_meta`, such as a trace context: an object.
     pub meta: Option<Raw>,
 }
 
-/// What a client brings when it calls again.
+/// The additions of a client's retry in a multi-round-trip request (2026-07-28 schema, `InputResponseRequestParams`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputResponses {
     /// `inputResponses`: an object.
     pub responses: Option<Raw>,
-    /// `requestState`, as it was handed out.
+    /// `requestState`, as the server issued it.
     pub request_state: Option<String>,
 }
 
-/// What comes of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It is done.
+    /// Success.
     Complete(Payload),
-    /// The client has to answer first.
+    /// The server needs input first (2026-07-28 schema, `InputRequiredResult`).
     InputRequired {
-        /// The questions.
+        /// The input requests.
         requests: Vec<KeyedInputRequest>,
-        /// What to hand back with the answers.
+        /// The request state that the client returns with its input responses.
         request_state: Option<String>,
     },
-    /// It is to go on as a task: whoever drives the call runs it again as one, with this state.
+    /// The call continues as a task. The driver runs it again as a task, with this state.
     Detach(Option<String>),
-    /// It failed.
+    /// Failure.
     Fail(Fault),
 }
 
@@ -215,60 +217,61 @@ impl From<Fault> for Outcome {
     }
 }
 
-/// What a completed operation carries.
+/// The result of a completed operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// Nothing.
     Empty,
-    /// Who the server is.
+    /// Identity and capabilities of the server.
     Server(ServerInfo),
     /// A page of a list.
     Page(Page),
-    /// What a tool answered.
+    /// A tool result.
     Tool(ToolResult),
-    /// What a resource holds.
+    /// The contents of a resource.
     Contents(Vec<Contents>, CacheHints),
-    /// A page of what is directly in a directory; the extension gives it no freshness.
+    /// A page of a directory's direct children. The extension defines no cache hints for it (SEP-2640, reading
+    /// directories).
     Directory(Page),
     /// One skill.
     Skill(Arc<Definition>, CacheHints),
     /// A rendered prompt.
     Prompt(PromptResult),
-    /// Proposed values.
+    /// Completion values.
     Completion(Completion),
-    /// The part of a filter that is honoured.
+    /// The part of a filter that the server honours.
     Listening(SubscriptionFilter),
-    /// The call became a task.
+    /// The task that the call became (2025-11-25 schema, `CreateTaskResult`).
     TaskCreated(Arc<Task>),
-    /// How a task stands.
+    /// The state of a task.
     Task(Arc<Task>),
     /// A page of tasks.
     Tasks(TaskPage),
-    /// What another server answered.
+    /// A relayed result.
     Relayed(RelayedResult),
 }
 
-/// What another server answered, as it wrote it: most of it reaches the client untouched.
+/// An upstream's result as received. Most of it reaches the client unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayedResult {
     result: Raw,
-    /// The rules of the server that wrote it.
+    /// The rules of the upstream.
     #[serde(with = "rules_by_name")]
     pub rules: &'static Rules,
-    /// What kind of result it is.
+    /// The kind of result.
     pub kind: RelayedKind,
-    /// Whether it is known to have all that its rules want, and nothing that was only for us.
+    /// Whether the result is known to have all members that its rules require, and none that concern only the gateway.
     #[serde(skip)]
     is_verbatim: bool,
 }
 
 impl RelayedResult {
-    /// A result, which is an object.
+    /// A relayed result from an object.
     pub fn new(result: Raw, rules: &'static Rules, kind: RelayedKind) -> Self {
         Self { result, rules, kind, is_verbatim: false }
     }
 
-    /// The same, of which it is known whether it is [whole](Self::is_verbatim).
+    /// Sets whether the result is known to be [verbatim](Self::is_verbatim).
     pub(crate) fn with_verbatim(self, is_whole: bool) -> Self {
         Self { is_verbatim: is_whole, ..self }
     }
@@ -283,30 +286,30 @@ impl RelayedResult {
         self.result
     }
 
-    /// Puts another result in the place of what the server wrote.
+    /// Replaces the result.
     pub fn set_result(&mut self, result: Raw) {
         (self.result, self.is_verbatim) = (result, false);
     }
 
-    /// Whether it is known that a peer of the same rules can be given it as it is.
+    /// Whether a peer with the same rules can receive the result unchanged.
     pub(crate) fn is_verbatim(&self) -> bool {
         self.is_verbatim
     }
 
-    /// How long and for whom it may be kept, where its server says so.
+    /// The upstream's cache hints, if any (2026-07-28 schema, `CacheableResult`).
     pub fn cache_hints(&self) -> Option<CacheHints> {
         let result = self.result.as_object()?;
         let says = result.get_many(["ttlMs", "cacheScope"]).iter().any(Option::is_some);
         says.then(|| CacheHints::read(result, self.rules))
     }
 
-    /// Whether it tells that a tool failed.
+    /// Whether the result reports that a tool failed.
     pub fn is_error(&self) -> bool {
         self.result.as_object().and_then(|result| result.get("isError")) == Some("true")
     }
 }
 
-/// Rules are written down as the name of their revision.
+/// Serialises rules as the name of their revision.
 mod rules_by_name {
     use alloc::string::String;
 
@@ -331,44 +334,44 @@ mod rules_by_name {
     }
 }
 
-/// What kind of result another server answered with.
+/// The kind of a relayed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RelayedKind {
-    /// A tool's.
+    /// A tool result.
     Tool,
     /// A resource's contents.
     Contents,
     /// A rendered prompt.
     Prompt,
-    /// One of no particular shape.
+    /// Any other result.
     Other,
 }
 
-/// Who the server is and what it has.
+/// Identity and capabilities of a server (2026-07-28 schema, `DiscoverResult`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerInfo {
     /// Its name and version.
     pub identity: Arc<Implementation>,
-    /// What it has.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// How a model should use it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// How long this may be kept.
+    /// Cache hints.
     pub cache: CacheHints,
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Of what.
+    /// The kind of its items.
     pub kind: ListKind,
     /// The items.
     pub items: Items,
-    /// Items of another server that are not among them, because they break the rules.
+    /// Items of an upstream that are excluded because they break the rules.
     pub excluded: Box<[ExcludedItem]>,
     /// The cursor of the next page.
     pub next: Option<String>,
-    /// How long it may be kept.
+    /// Cache hints.
     pub cache: CacheHints,
 }
 
@@ -381,7 +384,7 @@ pub struct TaskPage {
     pub next: Option<String>,
 }
 
-/// Which notifications a listener wants or gets.
+/// The notifications that a listener wants or receives (2026-07-28 schema, `SubscriptionFilter`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
     /// Changes of the tools.
@@ -392,12 +395,12 @@ pub struct SubscriptionFilter {
     pub resources: bool,
     /// Updates of these resources.
     pub uris: Vec<String>,
-    /// News of these tasks.
+    /// Status changes of these tasks (SEP-2663, task status notifications).
     pub tasks: Vec<String>,
 }
 
 impl SubscriptionFilter {
-    /// Whether the change is wanted.
+    /// Whether the filter includes the change.
     pub fn wants(&self, change: &Change) -> bool {
         match change {
             Change::List(ListKind::Tools) => self.tools,
@@ -413,8 +416,8 @@ impl SubscriptionFilter {
     }
 }
 
-/// Whether a subscription to `watched` is told of `uri`: the same resource or a part of it
-/// (schema of every revision: the uri may be a sub-resource of the one subscribed to).
+/// Whether a subscription to `watched` covers `uri`: the same resource or a part of it (schema of every revision,
+/// `ResourceUpdatedNotification`: the URI may be a sub-resource of the one subscribed to).
 pub fn subscription_covers(watched: &str, uri: &str) -> bool {
     match uri.strip_prefix(watched) {
         Some(rest) => {
@@ -424,39 +427,39 @@ pub fn subscription_covers(watched: &str, uri: &str) -> bool {
     }
 }
 
-/// What happens while a call runs.
+/// An event of a running call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// It has come so far.
+    /// Progress (2025-11-25 schema, `ProgressNotificationParams`).
     Progress {
-        /// How far.
+        /// The progress so far.
         progress: f64,
-        /// Out of how much.
+        /// The total, if known.
         total: Option<f64>,
-        /// In words.
+        /// A description.
         message: Option<String>,
     },
-    /// Something to note.
+    /// A log message (2025-11-25 schema, `LoggingMessageNotificationParams`).
     Log {
-        /// How serious.
+        /// The severity.
         level: Level,
-        /// Who notes it.
+        /// The name of the logger.
         logger: Option<String>,
-        /// What.
+        /// The logged value.
         data: Raw,
     },
-    /// A page that the client was asked to visit has done its part; this is the name of the visit.
+    /// The URL elicitation with this id is complete (2025-11-25 schema, `ElicitationCompleteNotification`).
     ElicitationCompleted(String),
 }
 
-/// What happens to a server, whoever is calling.
+/// A change in a server that is independent of any call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A list changed.
     List(ListKind),
     /// A resource changed.
     Resource(String),
-    /// A task changed. Only those who follow it are told; that they may is checked when they begin to.
+    /// A task changed. Only its followers are notified. Their permission is checked when they start to follow it.
     Task(Arc<Task>),
 }
 

@@ -1,7 +1,6 @@
-//! The official revisions as rules: the only file that knows how revisions differ.
+//! The official revisions as rules. This is the only file that knows how revisions differ.
 //!
-//! Code elsewhere asks for a rule (`rules.batches`) and never compares versions, so a new revision is one
-//! more row of this table.
+//! Other code reads a rule (`rules.batches`) and never compares versions. A new revision is one more row of this table.
 
 use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
@@ -11,13 +10,13 @@ use crate::method::{Method, MethodSet};
 pub enum Revision {
     /// The first published revision.
     V2024_11_05,
-    /// Brought batches, annotations, audio and Streamable HTTP.
+    /// Added batches, annotations, audio and Streamable HTTP.
     V2025_03_26,
-    /// Brought structured results and elicitation; removed batches.
+    /// Added structured results and elicitation; removed batches.
     V2025_06_18,
-    /// Brought elicitation by URL and tasks; argument errors became results.
+    /// Added URL elicitation and tasks; argument errors became results.
     V2025_11_25,
-    /// Removed the handshake: every request stands alone.
+    /// Removed the handshake: requests are independent (2026-07-28 basic, statelessness).
     V2026_07_28,
 }
 
@@ -31,146 +30,150 @@ impl Revision {
         Self::V2026_07_28,
     ];
 
-    /// The revision of that date.
+    /// The revision with this date.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.rules().name == name)
     }
 
-    /// The newest revision that opens with this kind of conversation.
+    /// The newest revision of this era.
     pub fn newest(era: Era) -> Self {
         let mut of_era = Self::ALL.into_iter().filter(|revision| revision.rules().era == era);
         of_era.next_back().unwrap_or(Self::V2025_11_25)
     }
 
-    /// What holds in this revision.
+    /// The rules of this revision.
     pub fn rules(self) -> &'static Rules {
         &RULES[self as usize]
     }
 }
 
-/// How a conversation is opened.
+/// The kind of lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// `initialize` first; the connection or session remembers what was agreed.
+    /// `initialize` comes first; the connection or session stores the negotiated rules (2025-11-25 basic/lifecycle,
+    /// initialization).
     Handshake,
-    /// No opening: each request carries version and capabilities in `_meta`.
+    /// No handshake: each request carries version and capabilities in `_meta` (2026-07-28 basic, `_meta`).
     Stateless,
 }
 
-/// How a server asks the client something in the middle of a call.
+/// The way a server requests input during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputRequestStyle {
-    /// By a request of its own, while the call stays open.
+    /// With a request of its own, while the call stays open (2025-11-25 schema, `ServerRequest`).
     Inline,
-    /// By ending the call with `input_required`; the client calls again with the answers.
+    /// By ending the call with `input_required`; the client retries it with the input responses (2026-07-28
+    /// basic/patterns/mrtr, basic workflow).
     MultiRoundTrip,
 }
 
-/// What a tool result may carry besides content blocks.
+/// The structured content that a tool result may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StructuredContent {
     /// Nothing.
     Absent,
-    /// A JSON object.
+    /// A JSON object (2025-11-25 schema, `CallToolResult`).
     Object,
-    /// Any JSON value.
+    /// Any JSON value (2026-07-28 schema, `CallToolResult`).
     Any,
 }
 
-/// What the client may be asked to fill in.
+/// The forms of elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElicitationSupport {
-    /// Nothing.
+    /// None.
     Absent,
-    /// A flat form.
+    /// A flat form (2025-06-18 client/elicitation, creating elicitation requests).
     Form,
-    /// A form with titled and multiple choices, or a page to visit that is named by an id.
+    /// A form with titled and multiple choices, or a URL elicitation with an id (2025-11-25 schema,
+    /// `ElicitRequestURLParams`).
     FormAndNamedUrl,
-    /// A form with titled and multiple choices, or a page to visit.
+    /// A form with titled and multiple choices, or a URL elicitation (2026-07-28 schema, `ElicitRequestURLParams`).
     FormAndUrl,
 }
 
-/// What kind of tasks there are.
+/// The task model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskModel {
     /// None.
     Absent,
-    /// The client asks for a task; what it comes to is fetched by a request that waits
-    /// (2025-11-25 basic/utilities/tasks).
+    /// The client requests a task and fetches its result with a request that waits (2025-11-25 basic/utilities/tasks).
     ClientRequested,
-    /// The server makes a task where the client declares the extension; what it comes to is part of how it
-    /// stands (SEP-2663, `io.modelcontextprotocol/tasks`).
+    /// The server creates a task if the client declares the extension. The state of a finished task contains its result
+    /// (SEP-2663, `io.modelcontextprotocol/tasks`).
     Extension,
 }
 
-/// What stands for the id in an error about a message whose id could not be read.
+/// The id in an error about a message whose id is unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableId {
-    /// `"id":null`, as JSON-RPC 2.0 says.
+    /// `"id":null` (JSON-RPC 2.0, response object).
     Null,
-    /// No member at all, as the newer schemas allow.
+    /// No `id` member, as newer schemas allow (2025-11-25 schema, `JSONRPCErrorResponse`).
     Omit,
 }
 
 impl PartialEq for Rules {
-    /// There is one set of rules per revision.
+    /// Each revision has one set of rules, so comparing revisions suffices.
     fn eq(&self, other: &Self) -> bool {
         self.revision == other.revision
     }
 }
 
-/// What holds in one revision.
+/// The rules of one revision.
 #[derive(Debug)]
 pub struct Rules {
-    /// The revision these rules are of.
+    /// The revision.
     pub revision: Revision,
     /// Its name on the wire.
     pub name: &'static str,
-    /// How a conversation is opened.
+    /// The kind of lifecycle.
     pub era: Era,
-    /// What a client may send.
+    /// The methods that a client may send (schema of each revision, `ClientRequest` and `ClientNotification`).
     pub methods: MethodSet,
-    /// Whether one frame may hold several messages.
+    /// Whether one frame may hold several messages (2025-03-26 basic, batching).
     pub batches: bool,
-    /// How the client is asked.
+    /// The way a server requests input.
     pub input_request_style: InputRequestStyle,
-    /// What the client may be asked to fill in.
+    /// The forms of elicitation.
     pub elicitation: ElicitationSupport,
-    /// Whether results carry `resultType`.
+    /// Whether results carry `resultType` (2026-07-28 basic, result responses).
     pub result_type: bool,
-    /// Whether cacheable results carry `ttlMs` and `cacheScope`.
+    /// Whether cacheable results carry `ttlMs` and `cacheScope` (2026-07-28 schema, `CacheableResult`).
     pub cache_hints: bool,
-    /// Whether results name the server in `_meta`.
+    /// Whether results name the server in `_meta` (2026-07-28 schema, `ResultMetaObject`).
     pub identity_in_results: bool,
-    /// Whether list changes reach the client without being asked for.
+    /// Whether the server announces list changes without a subscription.
     pub unsolicited_changes: bool,
-    /// Whether the log level is set for the session; otherwise each request sets its own.
+    /// Whether the session has a log level (2025-11-25 schema, `SetLevelRequest`); otherwise each request sets its own
+    /// (2026-07-28 server/utilities/logging, per-request log level).
     pub session_log_level: bool,
-    /// Whether there is a capability named `completions`.
+    /// Whether the capability `completions` exists.
     pub completions_capability: bool,
-    /// Whether content may be audio.
+    /// Whether content may be audio (schema from 2025-03-26, `AudioContent`).
     pub audio: bool,
-    /// Whether content may be a link to a resource.
+    /// Whether content may be a link to a resource (schema from 2025-06-18, `ResourceLink`).
     pub resource_links: bool,
-    /// What a tool result may carry besides content blocks.
+    /// The structured content that a tool result may have.
     pub structured_content: StructuredContent,
-    /// What kind of tasks there are.
+    /// The task model.
     pub tasks: TaskModel,
-    /// Whether capabilities may name extensions. The schema of 2025-11-25 has no place for them, and clients and
-    /// servers put them there nevertheless.
+    /// Whether capabilities may name extensions. The schema of 2025-11-25 does not define them, but clients and servers
+    /// send them.
     pub extensions: bool,
-    /// Whether the client's sampling has capabilities of its own, such as tools.
+    /// Whether the client's sampling capability has members such as `tools` (2025-11-25 schema, `ClientCapabilities`).
     pub sampling_details: bool,
-    /// Whether the codes from -32099 to -32000 mean only what the specification says
-    /// (2026-07-28 basic, error codes).
+    /// Whether the specification reserves the codes from -32099 to -32000 (2026-07-28 basic, error codes).
     pub reserved_error_codes: bool,
-    /// What stands for an id that could not be read.
+    /// The id in an error about a message whose id is unreadable.
     pub unreadable_id: UnreadableId,
-    /// The HTTP statuses of answers that tell a fault; one that is not listed is told with 200.
+    /// The HTTP statuses of responses with a fault. The status of other faults is 200.
     pub http_statuses: &'static [(FaultKind, u16)],
-    /// Whether a client names the version in a header of each HTTP request after the handshake.
+    /// Whether a client sends the version in a header of each HTTP request after the handshake (2025-06-18
+    /// basic/transports, protocol version header).
     pub version_header: bool,
-    /// Whether a stream of events opens with an empty one, whose id says where to resume.
+    /// Whether an event stream starts with an empty event whose id is a resumption point (2025-11-25 basic/transports,
+    /// sending messages to the server).
     pub primed_streams: bool,
     /// Errors that this revision encodes differently from [`crate::fault::COMMON_ERRORS`].
     pub errors: &'static [ErrorRow],
@@ -216,12 +219,12 @@ const STATELESS_METHODS: MethodSet = MethodSet::of(&[
     Method::Cancelled,
 ]);
 
-/// The skills extension is written against 2026-07-28 and later (SEP-2640, protocol revision): to an older
-/// client the files of a skill are resources like any other.
+/// The skills extension requires 2026-07-28 or later (SEP-2640, protocol revision). For an older client the files of a
+/// skill are ordinary resources.
 const SKILLS_METHODS: MethodSet =
     MethodSet::of(&[Method::ListSkills, Method::GetSkill, Method::ReadDirectory]);
 
-/// Until 2025-06-18 a tool's arguments were checked by the protocol, not by the tool (SEP-1303 changed it).
+/// Up to 2025-06-18 invalid tool arguments are a protocol error; SEP-1303 made them a tool error.
 const INVALID_ARGUMENTS_AS_ERROR: ErrorRow = ErrorRow::fixed(
     FaultKind::InvalidArguments,
     ErrorChannel::ProtocolError(-32602),
@@ -230,7 +233,7 @@ const INVALID_ARGUMENTS_AS_ERROR: ErrorRow = ErrorRow::fixed(
 );
 const INVALID_ARGUMENTS_MESSAGE: &str = "Invalid arguments for tool {tool}: {detail}";
 
-/// Until 2025-11-25 a missing resource had a code of its own.
+/// Up to 2025-11-25 a missing resource has its own code (2025-11-25 server/resources, error handling).
 const RESOURCE_NOT_FOUND_WITH_OWN_CODE: ErrorRow = ErrorRow::fixed(
     FaultKind::ResourceNotFound,
     ErrorChannel::ProtocolError(-32002),
@@ -238,7 +241,7 @@ const RESOURCE_NOT_FOUND_WITH_OWN_CODE: ErrorRow = ErrorRow::fixed(
     DataShape::FromFault,
 );
 
-/// Before 2026-07-28 there is no code for a capability that the client lacks: the model is told.
+/// Before 2026-07-28 no code exists for a missing client capability. A tool result reports it to the model.
 const MISSING_CAPABILITY_AS_RESULT: ErrorRow = ErrorRow::fixed(
     FaultKind::MissingCapability,
     ErrorChannel::ToolResult { fallback_code: -32603 },
@@ -246,8 +249,8 @@ const MISSING_CAPABILITY_AS_RESULT: ErrorRow = ErrorRow::fixed(
     DataShape::None,
 );
 
-/// In 2025-11-25 a tool that only runs as a task does not exist for other calls (basic/utilities/tasks,
-/// tool-level negotiation).
+/// In 2025-11-25 a tool that runs only as a task does not exist for other calls (basic/utilities/tasks, tool-level
+/// negotiation).
 const TASK_REQUIRED_AS_METHOD_NOT_FOUND: ErrorRow = ErrorRow::fixed(
     FaultKind::TaskRequired,
     ErrorChannel::ProtocolError(-32601),
@@ -258,7 +261,8 @@ const TASK_REQUIRED_AS_METHOD_NOT_FOUND: ErrorRow = ErrorRow::fixed(
 const ERRORS_BEFORE_2025_11_25: &[ErrorRow] =
     &[INVALID_ARGUMENTS_AS_ERROR, RESOURCE_NOT_FOUND_WITH_OWN_CODE, MISSING_CAPABILITY_AS_RESULT];
 
-/// In a session a status tells of the message and not of what came of it: 404 would end the session.
+/// In a session the status describes the message, not the outcome of the request: 404 would end the session (2025-11-25
+/// basic/transports, session management).
 const SESSION_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::Parse, 400),
     (FaultKind::InvalidRequest, 400),

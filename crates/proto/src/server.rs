@@ -1,8 +1,8 @@
-//! One connection of a server as a machine: frames and outcomes in, frames and actions out.
+//! The server's state machine for one connection: frames and outcomes go in, frames and actions come out.
 //!
-//! The machine knows who may say what and how it is written; it does not know what tools do. It never
-//! blocks, never reads a clock, and answers every request exactly once: with a result, an error, or, after
-//! a cancellation, with nothing.
+//! The machine knows which messages are allowed and how they are encoded. It does not know what tools do. It never
+//! blocks and never reads a clock. Each request gets exactly one response, a result or an error; a cancelled request
+//! gets none (2025-11-25 basic/utilities/cancellation, behavior requirements).
 
 mod batch;
 mod calls;
@@ -37,29 +37,29 @@ use calls::Calls;
 use input_requests::InputRequests;
 use listeners::Listeners;
 
-/// A time of the driver's clock, since any start.
+/// A time of the driver's clock, relative to an arbitrary start.
 pub type Now = Duration;
 
-/// What every connection of a server shares.
+/// Settings that all connections of a server share.
 #[derive(Debug)]
 pub struct Profile {
-    /// How it speaks.
+    /// The server's dialect.
     pub dialect: Dialect,
-    /// How much it takes.
+    /// The limits of each connection.
     pub limits: ServerLimits,
-    /// Who it says it is, for revisions whose results name the server.
+    /// The server's identity, for revisions whose results contain it (2026-07-28 basic, `_meta`).
     pub identity: ServerIdentity,
     /// Whether requests are reported as [`Action::Observe`].
     pub is_observed: bool,
 }
 
 impl Profile {
-    /// The profile of a dialect.
+    /// Creates a profile for a dialect.
     pub fn new(dialect: Dialect, limits: ServerLimits) -> Self {
         Self { dialect, limits, identity: ServerIdentity::default(), is_observed: false }
     }
 
-    /// The same profile, with results that name the server.
+    /// Sets the identity that results contain.
     #[must_use]
     pub fn identity(mut self, identity: &Implementation) -> Self {
         self.identity.own = Some(wire::Raw::from_value(identity));
@@ -67,7 +67,7 @@ impl Profile {
     }
 }
 
-/// Who results say that answered: the server, or the one in whose name it speaks. Clones share the latter.
+/// The identity that results contain: the server's own, or that of the server it represents. Clones share the latter.
 #[derive(Clone, Debug, Default)]
 pub struct ServerIdentity {
     own: Option<wire::Raw>,
@@ -75,35 +75,35 @@ pub struct ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Lets results name the server in whose name this one speaks. The first one counts.
+    /// Sets the identity of the server that this one represents. Only the first call has an effect.
     pub fn replace(&self, identity: &Implementation) {
         _ = self.replacement.set(Box::new(wire::Raw::from_value(identity)));
     }
 
-    /// As JSON; nothing if results name nobody.
+    /// The identity as JSON, if results contain one.
     pub fn raw(&self) -> Option<&wire::Raw> {
         let own = self.own.as_ref()?;
         Some(self.replacement.get().unwrap_or(own))
     }
 }
 
-/// How much one connection may ask for.
+/// Limits on the resources that one connection may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// What the scanner accepts.
+    /// Limits of the JSON scanner.
     pub scan: wire::ScanLimits,
-    /// Calls at the same time.
+    /// Maximum number of concurrent calls.
     pub max_calls: usize,
-    /// How long a call may run without a sign of progress.
+    /// Maximum time of a call without progress (2025-11-25 basic/lifecycle, timeouts).
     pub call_idle_timeout: Duration,
-    /// How long a call may run at all.
+    /// Maximum duration of a call.
     pub call_total_timeout: Duration,
-    /// How long a request may wait for the end of a task. Tasks end by their own time; this is for one whose
-    /// end is never told.
+    /// Maximum time that a request waits for the end of a task. Tasks have their own time limit; this limit is for a
+    /// task whose end is never reported.
     pub task_result_timeout: Duration,
-    /// How long the client may take to answer a question.
+    /// Maximum time until the client responds to an input request.
     pub input_timeout: Duration,
-    /// Subscriptions and listeners at the same time.
+    /// Maximum number of concurrent subscriptions and listeners.
     pub max_subscriptions: usize,
 }
 
@@ -134,7 +134,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A connection that nothing was said on.
+    /// A connection on which nothing was received yet.
     pub fn new(profile: Arc<Profile>) -> Self {
         let session = HandshakeSession::new(&profile.dialect);
         Self {
@@ -148,51 +148,52 @@ impl Machine {
         }
     }
 
-    /// The same machine, for a transport that gives each request a channel of its own: there two requests
-    /// with the same id cannot get each other's answers, and some clients number every request 1.
+    /// Allows repeated ids, for a transport that gives each request its own channel. There, two requests with the same
+    /// id cannot receive each other's responses, and some clients number every request 1.
     #[must_use]
     pub fn with_repeated_ids(mut self) -> Self {
         self.repeated_ids = true;
         self
     }
 
-    /// Whether the session changed since it was last written down.
+    /// Whether the session changed since its last record.
     pub fn has_changed_session(&self) -> bool {
         self.session.is_dirty
     }
 
-    /// The session, written down if it changed since this was last asked.
+    /// The session's record, if the session changed since the last call.
     pub fn take_changed_record(&mut self) -> Option<String> {
         core::mem::take(&mut self.session.is_dirty).then(|| self.session.to_record())
     }
 
-    /// A connection that goes on with a session as it was written down; `None` if it was not by us.
+    /// Restores a connection from the record of a session. Returns `None` if this program did not write the record.
     pub fn resume(profile: Arc<Profile>, record: &str) -> Option<Self> {
         let session = HandshakeSession::from_record(record, &profile.dialect)?;
         Some(Self { session, ..Self::new(profile) })
     }
 
-    /// The rules that hold for what does not bring its own.
+    /// The rules for messages that do not carry their own version.
     pub fn rules(&self) -> &'static Rules {
         self.session.rules
     }
 
-    /// Whether a handshake was begun.
+    /// Whether a handshake has started.
     pub fn has_begun_handshake(&self) -> bool {
         self.session.phase != HandshakePhase::Created
     }
 
-    /// Whether the call is neither answered nor given up.
+    /// Whether the call has neither finished nor been cancelled.
     pub fn is_open(&self, call: CallKey) -> bool {
         self.calls.contains(call) || self.listeners.contains(call)
     }
 
-    /// Ends every stream of notifications with its graceful result.
+    /// Ends every stream of notifications with its final result (2026-07-28 basic/patterns/subscriptions, graceful
+    /// closure).
     pub fn close_listeners(&mut self, out: &mut Outbox) {
         self.end_listeners(out);
     }
 
-    /// The resources that are watched, once for each who watches: to be released when the connection is gone.
+    /// The subscribed resources, once per subscription. The owner releases them when the connection closes.
     pub fn subscribed_uris(&self) -> impl Iterator<Item = &str> {
         self.session
             .subscribed_uris
@@ -201,7 +202,7 @@ impl Machine {
             .map(String::as_str)
     }
 
-    /// The client of the session, as the caller of what is done again for it without its asking.
+    /// The session's client as the caller of operations that the server repeats on its own.
     pub fn session_caller(&self) -> Caller {
         Caller {
             rules: self.session.rules,
@@ -215,17 +216,17 @@ impl Machine {
         }
     }
 
-    /// Calls that are not finished.
+    /// Number of unfinished calls.
     pub fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// When [`Machine::tick`] has something to do, if ever.
+    /// The next time at which [`Machine::tick`] has work to do, if any.
     pub fn deadline(&self) -> Option<Now> {
         self.calls.deadline().into_iter().chain(self.input_requests.deadline()).min()
     }
 
-    /// Ends the connection: listeners get their graceful result, calls are stopped and told so.
+    /// Closes the connection. Listeners get their final result; calls are cancelled and get an error.
     pub fn close(&mut self, now: Now, out: &mut Outbox) {
         self.session.phase = HandshakePhase::Shutdown;
         self.end_listeners(out);

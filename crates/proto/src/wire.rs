@@ -1,8 +1,8 @@
-//! JSON text as it travels: one strict scan at the border, then slices of it that are never copied.
+//! JSON text in transit: one strict scan on arrival, then slices of the same text without copies.
 //!
-//! Nothing here builds a tree of values. [`scan()`] decides once whether bytes are a message we are
-//! willing to read; after that, [`Object`] looks into the same text, [`Id`] and [`Raw`] keep parts
-//! of it, and what is forwarded is forwarded byte for byte.
+//! No tree of values is built. [`scan()`] decides once whether bytes are an acceptable message (RFC 8259). After that,
+//! [`Object`] reads the same text, [`Id`] and [`Raw`] keep parts of it, and forwarded parts stay identical byte for
+//! byte.
 
 pub mod canonical;
 pub mod control_characters;

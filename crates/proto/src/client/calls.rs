@@ -1,4 +1,4 @@
-//! Calls that are not done: what each expects, and how long it may take.
+//! The client's calls in flight: the expected result and the deadlines of each.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -11,18 +11,18 @@ use crate::monotonic_map::MonotonicMap;
 use crate::operation::Operation;
 use crate::server::Now;
 
-/// What the answer to a call is read as.
+/// The expected shape of a call's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedResult {
-    /// The answer that opens the conversation.
+    /// The result that opens the connection.
     Opening,
-    /// Nothing in particular.
+    /// Any result; its members are ignored.
     Nothing,
-    /// Who the server is.
+    /// Identity and capabilities of the server.
     Server,
     /// A page of a list.
     Page(ListKind),
-    /// A page of what is in a directory.
+    /// A page of a directory's direct children.
     Directory,
     /// One skill.
     Skill,
@@ -32,22 +32,22 @@ pub(super) enum ExpectedResult {
     Contents,
     /// A rendered prompt.
     Prompt,
-    /// A result that is passed on as it is.
+    /// A result that is relayed unchanged.
     Other,
-    /// An acknowledgement, and in the end an empty result.
+    /// An acknowledgement, and at the end an empty result (2026-07-28 schema, `SubscriptionsListenResult`).
     Listen,
-    /// How a task stands.
+    /// The state of a task.
     Task,
-    /// How a cancelled task stands, where that is told.
+    /// The state of a cancelled task, in revisions that return it (2025-11-25 schema, `CancelTaskResult`).
     CancelledTask,
-    /// What a task's call came to.
+    /// The result of a task's call.
     TaskResult,
     /// A page of tasks.
     Tasks,
 }
 
 impl ExpectedResult {
-    /// What the answer to an operation is.
+    /// The expected result of an operation.
     pub(super) fn for_operation(operation: &Operation) -> Self {
         match operation {
             Operation::Discover => Self::Server,
@@ -69,24 +69,24 @@ impl ExpectedResult {
         }
     }
 
-    /// Whether the answer may be a question.
+    /// Whether the result may be an input request (2026-07-28 basic/patterns/mrtr, supported requests).
     pub(super) fn may_require_input(self) -> bool {
         matches!(self, Self::Tool | Self::Contents | Self::Prompt)
     }
 
-    /// Whether the server may ask something on its behalf before it answers.
+    /// Whether the server may send input requests on behalf of the call.
     pub(super) fn may_send_input_requests(self) -> bool {
         self.may_require_input() || self == Self::TaskResult
     }
 }
 
-/// A call that is not done.
+/// A call in flight.
 #[derive(Debug)]
 pub(super) struct InFlightCall {
     pub(super) expected: ExpectedResult,
-    /// Its method, as it is sent.
+    /// Its method on the wire.
     pub(super) method: &'static str,
-    /// The tool, resource, prompt or task that it is about.
+    /// The tool, resource, prompt or task that it addresses.
     pub(super) subject: String,
     pub(super) capabilities: Arc<ClientCapabilities>,
     pub(super) task_preference: TaskPreference,
@@ -95,9 +95,9 @@ pub(super) struct InFlightCall {
     pub(super) last_progress: f64,
     /// Whether it was sent; otherwise it waits for the handshake.
     pub(super) is_sent: bool,
-    /// Whether it is a listener that was acknowledged.
+    /// Whether it is an acknowledged listener.
     pub(super) is_listening: bool,
-    /// Questions of the server that wait for answers; while there are any, the silence is ours.
+    /// Number of pending input requests. While there are any, the server waits for this side.
     pub(super) open_input_requests: usize,
     idle_timeout: Duration,
     idle_deadline: Now,
@@ -105,7 +105,7 @@ pub(super) struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// A call that is about nothing in particular.
+    /// A call without a subject.
     pub(super) fn new(
         expect: ExpectedResult,
         method: &'static str,
@@ -115,7 +115,7 @@ impl InFlightCall {
         Self::with_capabilities(expect, method, Arc::default(), limits, now)
     }
 
-    /// A call of this operation and on these terms.
+    /// A call of this operation with these options.
     pub(super) fn for_request(
         operation: &Operation,
         terms: &CallOptions,
@@ -172,12 +172,12 @@ impl InFlightCall {
         }
     }
 
-    /// Takes a sign of life.
+    /// Restarts the idle deadline after a message about the call.
     pub(super) fn reset_idle_deadline(&mut self, now: Now) {
         self.idle_deadline = now + self.idle_timeout;
     }
 
-    /// An acknowledged listener may stay open for as long as it likes.
+    /// The deadline of the call. An acknowledged listener has none.
     pub(super) fn deadline(&self) -> Option<Now> {
         match (self.is_listening, self.open_input_requests) {
             (true, _) => None,
@@ -187,7 +187,7 @@ impl InFlightCall {
     }
 }
 
-/// The calls that are not done.
+/// The calls in flight.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
@@ -199,23 +199,23 @@ impl Calls {
         self.open.len()
     }
 
-    /// Counts on from where another conversation on the same channel ended.
+    /// Continues the numbers of another connection on the same channel.
     pub(super) fn continue_after(&mut self, earlier: &Self) {
         self.last = self.last.max(earlier.last);
     }
 
-    /// Counts on from this number.
+    /// Continues after this number.
     pub(super) fn continue_after_number(&mut self, last: u64) {
         self.last = self.last.max(last);
     }
 
-    /// A key that no call ever had.
+    /// A key that no call has had.
     pub(super) fn mint(&mut self) -> CallKey {
         self.last += 1;
         CallKey(self.last)
     }
 
-    /// Whether a call with this number was ever made.
+    /// Whether a call has had this number.
     pub(super) fn was_minted(&self, number: u64) -> bool {
         (1..=self.last).contains(&number)
     }
@@ -240,7 +240,7 @@ impl Calls {
         self.open.iter().map(|(key, _)| key).collect()
     }
 
-    /// The only call that is like this, if there is exactly one.
+    /// The only matching call, if there is exactly one.
     pub(super) fn single_matching(&self, is: impl Fn(&InFlightCall) -> bool) -> Option<CallKey> {
         let mut alike = self.open.iter().filter(|(_, pending)| is(pending)).map(|(key, _)| key);
         alike.next().filter(|_| alike.next().is_none())
@@ -250,7 +250,7 @@ impl Calls {
         self.open.iter().filter_map(|(_, pending)| pending.deadline()).min()
     }
 
-    /// The calls whose time is over, oldest first.
+    /// The calls whose deadline has passed, oldest first.
     pub(super) fn expired_keys(&self, now: Now) -> Vec<CallKey> {
         let over =
             |pending: &InFlightCall| pending.deadline().is_some_and(|deadline| deadline <= now);

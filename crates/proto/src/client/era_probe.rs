@@ -1,7 +1,7 @@
-//! Which era a server is of, from what came back when it was asked `server/discover`.
+//! The era probe: determines a server's era from its response to `server/discover`.
 //!
-//! A verdict is only given on evidence: an outage or a demand for credentials says nothing about the era
-//! (2026-07-28 basic/versioning, compatibility with initialization-based servers).
+//! A verdict needs evidence. An outage or a demand for credentials is no evidence of an era (2026-07-28
+//! basic/versioning, compatibility with initialization-based servers).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -11,55 +11,56 @@ use crate::revision::{Era, Revision, Rules};
 use crate::wire;
 use crate::wire::{Frame, Object, unquote};
 
-/// What came back.
+/// The reply to the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeReply<'a> {
-    /// An HTTP answer; of a stream of events, the message that answers.
+    /// An HTTP response; of an event stream, the message with the response.
     HttpResponse {
         /// Its status.
         status: u16,
         /// Its body.
         body: &'a [u8],
     },
-    /// No HTTP answer: refused, cut off or too late.
+    /// No HTTP response: the connection was refused or broke, or the timeout expired.
     NoHttpResponse,
     /// A line of a process.
     Line(&'a [u8]),
-    /// No line of a process that runs; three seconds are enough.
+    /// No line from a running process. Three seconds are a sufficient timeout.
     NoLine,
-    /// The process ended: some servers do at any request before the handshake.
+    /// The process ended. Some servers exit on any request before the handshake.
     ProcessExited,
-    /// There is no process: it could not be started.
+    /// The process could not be started.
     NoProcess,
 }
 
-/// What follows from it.
+/// The conclusion from the reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProbeVerdict {
-    /// Requests stand alone, in this revision.
+    /// The server is stateless and supports this revision.
     Stateless(&'static Rules),
-    /// The conversation begins with a handshake.
+    /// The server needs a handshake.
     Handshake,
-    /// Only versions that nobody here knows.
+    /// The server supports only versions that are unknown here.
     UnsupportedVersions(Vec<String>),
-    /// Nothing follows.
+    /// The reply is no evidence.
     NoEvidence(NoEvidenceReason),
 }
 
-/// Why nothing follows.
+/// The reason why a reply is no evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEvidenceReason {
     /// Credentials are missing, wrong or too weak.
     Credentials,
-    /// The server is not there, or not now.
+    /// The server is unreachable or temporarily unavailable.
     Outage,
-    /// What answered is no MCP server.
+    /// The reply does not come from an MCP server.
     NotAnMcpServer,
-    /// An error that servers of both eras give.
+    /// An error that servers of both eras return.
     Ambiguous(i64),
 }
 
-/// What follows from the answer to `server/discover` that was asked in this revision.
+/// Judges the reply to a `server/discover` request of this revision (2026-07-28 basic/versioning, backward
+/// compatibility).
 pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict {
     match heard {
         ProbeReply::NoHttpResponse | ProbeReply::NoProcess => {
@@ -71,8 +72,8 @@ pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict
     }
 }
 
-/// Whether this status to `initialize` lets one try the transport of 2024-11-05: a GET that opens a stream of
-/// events (2025-03-26 basic/transports, backwards compatibility).
+/// Whether this status for `initialize` suggests the transport of 2024-11-05, in which a GET opens an event stream
+/// (2025-03-26 basic/transports, backwards compatibility).
 pub fn suggests_legacy_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
 }
@@ -89,7 +90,7 @@ fn judge_http(status: u16, body: &[u8], asked: &'static Rules) -> ProbeVerdict {
     }
 }
 
-/// What follows from a message; `None` if it is none.
+/// Judges a message; `None` if the bytes are not a message.
 fn judge_message(bytes: &[u8], asked: &'static Rules) -> Option<ProbeVerdict> {
     let Ok(Frame::One(fields)) = wire::scan(bytes, &wire::ScanLimits::default()) else {
         return None;
@@ -100,7 +101,7 @@ fn judge_message(bytes: &[u8], asked: &'static Rules) -> Option<ProbeVerdict> {
     let result = fields.result.and_then(Object::new)?;
     match result.array("supportedVersions").ok().flatten() {
         Some(versions) => Some(judge_versions(&versions)),
-        // Who says what kind of result it is and what it has is of this era, whatever it left out.
+        // A result with `resultType` and `capabilities` is of the stateless era, even if other members are missing.
         None if result.get("resultType").is_some() && result.get("capabilities").is_some() => {
             Some(ProbeVerdict::Stateless(asked))
         }
@@ -122,7 +123,7 @@ fn judge_error(error: Object<'_>) -> ProbeVerdict {
     }
 }
 
-/// The newest version of a list that requests stand alone in; else a handshake, if the list has one.
+/// The newest stateless version in the list; otherwise a handshake, if the list has a version with one.
 fn judge_versions(versions: &[&str]) -> ProbeVerdict {
     let names: Vec<_> = versions.iter().filter_map(|raw| unquote(raw)).collect();
     let known = |era| {

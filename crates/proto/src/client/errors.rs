@@ -1,5 +1,5 @@
-//! Errors of the server read backwards: a code means what the server's dialect and revision say it means, and
-//! what it was asked.
+//! Decodes a server's errors into faults. The meaning of a code depends on the server's dialect, its revision and the
+//! request.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -17,12 +17,13 @@ use crate::operation::Outcome;
 use crate::revision::{ElicitationSupport, Era, Rules};
 use crate::wire::{Object, Raw, unquote};
 
-/// The code that asks the person to visit pages (2025-11-25 client/elicitation).
+/// The error code that requests URL elicitations (2025-11-25 schema, `URLElicitationRequiredError`).
 const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// The code that a missing resource has in every revision; newer ones only accept it.
+/// The code for a missing resource. Up to 2025-11-25 servers send it; newer revisions only accept it (2026-07-28
+/// server/resources, error handling).
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
-/// An error as it was written.
+/// An error as received.
 struct ServerError<'a> {
     code: i64,
     message: String,
@@ -32,7 +33,7 @@ struct ServerError<'a> {
 }
 
 impl Machine {
-    /// What a call came to that the server answered with an error.
+    /// The outcome of a call whose response is an error.
     pub(super) fn read_error(&self, pending: &InFlightCall, error: &str) -> Outcome {
         let dialect = &self.profile.dialect;
         let outcome =
@@ -51,7 +52,7 @@ impl Machine {
     }
 }
 
-/// Reads an error that a method was answered with.
+/// Reads the error response to a method.
 pub(super) fn read_error_outcome(
     error: &str,
     method: &str,
@@ -74,7 +75,7 @@ pub(super) fn read_error_outcome(
     Outcome::Fail(to_fault(&told, rules, dialect))
 }
 
-/// A code; some servers write it as a text or with a fraction.
+/// Parses a code. Some servers write it as a string or with a fraction.
 fn parse_code(raw: &str) -> Option<i64> {
     let text = unquote(raw).unwrap_or(Cow::Borrowed(raw));
     let exact = text.parse::<i64>().ok();
@@ -83,7 +84,7 @@ fn parse_code(raw: &str) -> Option<i64> {
     })
 }
 
-/// The pages that the person has to visit before the call is made again.
+/// Reads the URL elicitations that must complete before the call is retried.
 fn read_url_elicitations(told: &ServerError<'_>, rules: &Rules) -> Option<Vec<KeyedInputRequest>> {
     if told.code != URL_ELICITATION_REQUIRED
         || rules.elicitation != ElicitationSupport::FormAndNamedUrl
@@ -100,7 +101,8 @@ fn read_url_elicitations(told: &ServerError<'_>, rules: &Rules) -> Option<Vec<Ke
 }
 
 fn to_fault(told: &ServerError<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
-    // The codes of JSON-RPC itself mean what they say, unless the words are the dialect's.
+    // The codes of JSON-RPC have their standard meaning, unless the message is the dialect's (JSON-RPC 2.0, section
+    // 5.1).
     let is_general = (-32700..=-32600).contains(&told.code);
     let row = best_row(dialect.errors.iter(), told);
     if let Some(row) = row.filter(|row| !is_general || has_message_of_row(row, told)) {
@@ -119,7 +121,7 @@ fn to_fault(told: &ServerError<'_>, rules: &'static Rules, dialect: &Dialect) ->
     }
 }
 
-/// A fault that the dialect has a row for; the row says where the sentence is.
+/// A fault that the dialect has a row for. The row determines where the detail is.
 fn fault_by_dialect(row: &ErrorRow, told: &ServerError<'_>) -> Fault {
     let object = told.data.and_then(Object::new);
     let said = match &row.data {
@@ -139,7 +141,7 @@ fn fault_by_dialect(row: &ErrorRow, told: &ServerError<'_>) -> Fault {
     .with_subject(told.subject)
 }
 
-/// What the revision and custom say; `None` for a code that is the server's own.
+/// The kind of fault by revision and convention; `None` for a server-specific code.
 fn kind_by_revision(
     told: &ServerError<'_>,
     rules: &'static Rules,
@@ -148,7 +150,7 @@ fn kind_by_revision(
     let is_stateless = rules.era == Era::Stateless;
     match told.code {
         RESOURCE_NOT_FOUND if told.method == "resources/read" => Some(FaultKind::ResourceNotFound),
-        // These are about our side of the conversation and not about what was asked.
+        // These codes concern this side's message, not the operation.
         -32700 => Some(FaultKind::Internal),
         -32600 => None,
         -32601 => Some(FaultKind::MethodNotFound),
@@ -161,7 +163,7 @@ fn kind_by_revision(
     }
 }
 
-/// One code for all that can be wrong with params: the words tell what it is, where they are the usual ones.
+/// One code covers all faults in params. The kind is recognised by the common messages.
 fn kind_of_invalid_params(
     told: &ServerError<'_>,
     rules: &'static Rules,
@@ -189,7 +191,7 @@ fn kind_of_invalid_params(
     }
 }
 
-/// The row of a dialect that an error was written from: of several with the code, the one with its words.
+/// The dialect's row that an error was written from: of several with its code, the one with its message.
 fn best_row<'a>(
     rows: impl Iterator<Item = &'a ErrorRow>,
     told: &ServerError<'_>,
@@ -199,7 +201,7 @@ fn best_row<'a>(
             code_of(row) == Some(told.code) && is_possible_for_method(row.kind, told.method)
         })
         .collect();
-    // What is about the tool or the resource says more than what is about any request.
+    // A row about the tool or the resource is more specific than one about any request.
     alike.into_iter().max_by_key(|row| {
         (has_message_of_row(row, told), methods_of_kind(row.kind).is_some(), Reverse(row.kind))
     })
@@ -212,7 +214,7 @@ fn code_of(row: &ErrorRow) -> Option<i64> {
     }
 }
 
-/// Whether a message begins with what the row makes of this subject, up to what it says about the case.
+/// Whether a message begins with the row's text for this subject, up to the variable part.
 fn has_message_of_row(row: &ErrorRow, told: &ServerError<'_>) -> bool {
     let fixed = row.message.split("{detail}").next().unwrap_or_default();
     let start = ErrorRow { message: fixed.to_string().into(), ..row.clone() };
@@ -220,7 +222,7 @@ fn has_message_of_row(row: &ErrorRow, told: &ServerError<'_>) -> bool {
     !words.is_empty() && told.message.starts_with(&words)
 }
 
-/// The methods that a kind is about, if it is not about any.
+/// The methods that a kind of fault is limited to, if any.
 fn methods_of_kind(kind: FaultKind) -> Option<&'static [&'static str]> {
     Some(match kind {
         FaultKind::UnknownTool

@@ -1,4 +1,4 @@
-//! Questions of servers of the handshake generation, which are requests of theirs.
+//! Input requests from servers of the handshake era, which arrive as requests (2025-11-25 schema, `ServerRequest`).
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::revision::InputRequestStyle;
 use crate::wire::{FieldError, Id, Object, Raw};
 use crate::{encode, meta};
 
-/// Questions that wait for answers.
+/// Pending input requests.
 #[derive(Debug, Default)]
 pub(super) struct InputRequests {
     last: u64,
@@ -30,9 +30,9 @@ pub(super) struct InputRequests {
 struct OpenInputRequest {
     id: Id,
     call: Option<CallKey>,
-    /// Whether a model is asked.
+    /// Whether it is a sampling request.
     is_sampling: bool,
-    /// What the server wants to be told of progress under, and how often it was.
+    /// The server's progress token, and the number of notifications sent for it.
     progress_token: Option<Id>,
     progress_count: u64,
 }
@@ -48,7 +48,7 @@ impl InputRequests {
 }
 
 impl Machine {
-    /// Answers a question of the server: with the result as it is to be sent, or not.
+    /// Responds to an input request: with the result as it is to be sent, or with an error.
     pub fn respond(
         &mut self,
         question: InputRequestKey,
@@ -72,13 +72,13 @@ impl Machine {
         }
     }
 
-    /// The id that the server gave a question, if it is open.
+    /// The server's id of an input request, if it is pending.
     pub fn input_request_id(&self, question: InputRequestKey) -> Option<&Id> {
         self.input_requests.open.get(&question).map(|open| &open.id)
     }
 
-    /// Tells a server that a question of its own is still being answered, if it wants to be told: most stop waiting
-    /// for those that make no progress (every revision, progress).
+    /// Sends a progress notification for a pending input request, if the server wants it. Most servers stop waiting for
+    /// requests without progress (every revision, progress).
     pub fn send_input_progress(&mut self, question: InputRequestKey, out: &mut Outbox) {
         let Some(open) = self.input_requests.open.get_mut(&question) else { return };
         let Some(token) = &open.progress_token else { return };
@@ -93,7 +93,7 @@ impl Machine {
         });
     }
 
-    /// Takes a request of the server.
+    /// Handles a request of the server.
     pub(super) fn take_input_request(
         &mut self,
         id: &str,
@@ -109,7 +109,7 @@ impl Machine {
             );
         };
         if self.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
-            // A client must not answer there (2026-07-28 basic, responses).
+            // A client must not send a response in this revision (2026-07-28 basic, responses).
             return self
                 .report_violation(ProtocolViolation::UnexpectedRequest(shorten(method)), out);
         }
@@ -152,7 +152,7 @@ impl Machine {
         }
     }
 
-    /// Whether the server was told that it may ask this.
+    /// Whether the client declared the capability for this input request.
     fn is_offered(&self, question: &InputRequest) -> bool {
         match &self.open_mode {
             OpenMode::Handshake { capabilities, .. } => {
@@ -201,8 +201,8 @@ impl Machine {
         out.push_event(ClientEvent::InputRequested { call, key: question, request: what, task });
     }
 
-    /// The call that a question belongs to. Without a channel of its own, only one call that may ask can be in
-    /// flight for this to be known: nothing in the message says so.
+    /// The call that an input request belongs to. Without a channel per call, this is known only if exactly one call in
+    /// flight may send input requests, because the message does not name its call.
     fn owning_call(&self, task: Option<&str>, origin: Option<CallKey>) -> Option<CallKey> {
         let origin = origin.filter(|call| self.is_open(*call));
         origin
@@ -220,7 +220,7 @@ impl Machine {
             })
     }
 
-    /// Takes the server's word that a question needs no answer any more.
+    /// Handles the server's cancellation of an input request.
     pub(super) fn withdraw_input_request(&mut self, id: &Id, out: &mut Outbox) {
         if let Some(question) = self.input_requests.find_by_id(id) {
             self.remove_input_request(question);
@@ -228,7 +228,7 @@ impl Machine {
         }
     }
 
-    /// Withdraws the questions of a call that is over, and says so to a server that still waits.
+    /// Withdraws the input requests of a finished call, and sends an error to the waiting server.
     pub(super) fn reject_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
         for question in self.input_requests.keys_of_call(Some(call)) {
             let Some(open) = self.remove_input_request(question) else { continue };
@@ -238,7 +238,7 @@ impl Machine {
         }
     }
 
-    /// Withdraws the questions of a call, which somebody else answers.
+    /// Withdraws the input requests of a call, which another connection responds to.
     pub(super) fn release_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
         for question in self.input_requests.keys_of_call(Some(call)) {
             if self.remove_input_request(question).is_some() {
@@ -247,7 +247,7 @@ impl Machine {
         }
     }
 
-    /// Withdraws every question: the server is gone.
+    /// Withdraws every input request, because the connection is gone.
     pub(super) fn withdraw_all_input_requests(&mut self, out: &mut Outbox) {
         for question in core::mem::take(&mut self.input_requests.open).into_keys() {
             out.push_event(ClientEvent::InputWithdrawn(question));
@@ -270,7 +270,7 @@ fn not_offered_error(method: &str) -> InputRequestError {
     ))
 }
 
-/// What a server is told whose revision has no words for what the model answered.
+/// The error for a sampling result that the server's revision cannot express.
 fn unsupported_result_error() -> InputRequestError {
     let message =
         "the model answered with more than one block that is no text, or with the use of a tool";
@@ -283,21 +283,21 @@ fn send_input_request_error(id: &Id, refusal: &InputRequestError, out: &mut Outb
     });
 }
 
-/// What a server wants to be told of progress under; only a string or a number can be one.
+/// The progress token of an input request: a string or a number (2025-11-25 schema, `ProgressToken`).
 fn read_progress_token(params: Object<'_>) -> Option<Id> {
     let token = params.get("_meta").and_then(Object::new)?.get("progressToken")?;
     Id::parse_number(token).ok()
 }
 
-/// The task that a message belongs to.
+/// The task that a message belongs to (2025-11-25 schema, `RelatedTaskMetadata`).
 fn related_task(params: Object<'_>) -> Option<String> {
     let about = params.get("_meta").and_then(Object::new)?;
     let task = about.get(meta::RELATED_TASK).and_then(Object::new)?;
     task.string("taskId").ok().flatten().map(Cow::into_owned)
 }
 
-/// Reads the questions of an `input_required` result or of a task, each allowed by what the client offered if that
-/// is known.
+/// Reads the input requests of an `input_required` result or of a task, and checks each against the client's
+/// capabilities if these are known (2026-07-28 schema, `InputRequests`).
 pub(super) fn read_input_requests(
     requests: Object<'_>,
     client: Option<&Arc<ClientCapabilities>>,
@@ -327,7 +327,7 @@ pub(super) fn read_input_requests(
     Ok(asks)
 }
 
-/// Reads a question; `None` for a method that asks nothing we know.
+/// Reads an input request; `None` for an unknown method.
 fn read_input_request(
     method: &str,
     params: Object<'_>,
@@ -340,7 +340,8 @@ fn read_input_request(
     }))
 }
 
-/// An elicitation; without a mode it is a form, as that was the first shape.
+/// Reads an elicitation. Without a mode it is a form, the only kind in 2025-06-18 (2025-11-25 schema,
+/// `ElicitRequestFormParams`).
 fn read_elicitation(params: Object<'_>) -> Result<InputRequest, FieldError> {
     let message = params.required_string("message")?.into_owned();
     if params.string("mode")?.as_deref() != Some("url") {
@@ -352,13 +353,13 @@ fn read_elicitation(params: Object<'_>) -> Result<InputRequest, FieldError> {
     Ok(InputRequest::Url { message, url, id })
 }
 
-/// A page to visit, of an error that asks for it (2025-11-25 client/elicitation, URL elicitation required).
+/// Reads a URL elicitation from an error that requires it (2025-11-25 client/elicitation, URL elicitation required).
 pub(super) fn read_url_elicitation(elicitation: Object<'_>) -> Option<InputRequest> {
     let read = read_elicitation(elicitation).ok()?;
     matches!(read, InputRequest::Url { .. }).then_some(read)
 }
 
-/// Params without what concerns only this connection.
+/// The params without the `_meta` members that concern only this connection.
 fn strip_reserved_meta(params: Object<'_>) -> Raw {
     let own = |name: &str| matches!(name, "_meta" | "task");
     if !params.members().any(|(name, _)| own(&name)) {

@@ -1,4 +1,4 @@
-//! Pages of lists, made of the items as the server wrote them.
+//! Reads pages of lists. The items keep the text of the server.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -32,12 +32,12 @@ pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Re
     })
 }
 
-/// Reads a page of what is directly in a directory: resources, without a word on freshness.
+/// Reads a page of a directory's direct children: resources, without cache hints (SEP-2640, reading directories).
 pub(super) fn read_directory(result: Object<'_>, rules: &Rules) -> Result<Page, String> {
     Ok(Page { cache: CacheHints::NONE, ..read_page(ListKind::Resources, result, rules)? })
 }
 
-/// Reads one skill.
+/// Reads one skill (SEP-2640, getting a skill).
 pub(super) fn read_skill(result: Object<'_>, rules: &Rules) -> Result<Payload, String> {
     let skill = result
         .get("skill")

@@ -1,4 +1,4 @@
-//! The answer that opens the conversation.
+//! Negotiation: handles the response that opens the connection.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -20,11 +20,11 @@ use crate::revision::{Era, Revision, Rules, TaskModel};
 use crate::wire::{Object, Raw, unquote};
 use crate::{encode, meta};
 
-/// The longest part of a server's version that a fault repeats.
+/// Maximum length of a server's version that a fault repeats.
 const MAX_VERSION_CHARS: usize = 64;
 
 impl Machine {
-    /// Takes the result of `initialize` or `server/discover`.
+    /// Handles the result of `initialize` or `server/discover`.
     pub(super) fn take_negotiation_result(&mut self, result: Object<'_>, out: &mut Outbox) {
         let greeting = match self.open_mode {
             OpenMode::Handshake { .. } => self.read_handshake(result),
@@ -45,8 +45,7 @@ impl Machine {
         }
     }
 
-    /// Ends an opening that failed. A handshake cannot be tried again on the same connection; a request that
-    /// stands alone can.
+    /// Ends a failed opening. A handshake cannot be repeated on the same connection; a stateless request can.
     pub(super) fn fail_opening(&mut self, fault: Fault, out: &mut Outbox) {
         out.push_event(ClientEvent::OpenFailed(fault.clone()));
         if self.state == ConnectionState::Opening {
@@ -54,7 +53,8 @@ impl Machine {
         }
     }
 
-    /// Sends the notification that ends the handshake, if the dialect has one.
+    /// Sends the notification that ends the handshake, if the dialect has one (2025-11-25 schema,
+    /// `InitializedNotification`).
     fn send_initialized(&self, out: &mut Outbox) {
         if let Some(method) = &self.profile.dialect.confirmation {
             out.push_frame(FrameKind::Notification { about: None }, |bytes| {
@@ -74,7 +74,7 @@ impl Machine {
         Ok(negotiation_result(result, identity, rules, version.into_owned()))
     }
 
-    /// The rules of the version that the server answered with.
+    /// The rules of the version in the server's result (2025-11-25 basic/lifecycle, version negotiation).
     fn agreed_rules(&self, version: &str) -> Result<&'static Rules, Fault> {
         let dialect = &self.profile.dialect;
         if matches!(&dialect.version, VersionPolicy::Fixed(fixed) if fixed == version) {
@@ -98,7 +98,7 @@ impl Machine {
     }
 }
 
-/// Reads the result of `server/discover`.
+/// Reads the result of `server/discover` (2026-07-28 schema, `DiscoverResult`).
 pub(super) fn read_discovery(result: Object<'_>, rules: &'static Rules) -> NegotiationResult {
     let about = result.get("_meta").and_then(Object::new);
     let identity = about.and_then(|about| about.get(meta::SERVER_INFO)).and_then(Object::new);
@@ -134,13 +134,12 @@ fn negotiation_result(
     }
 }
 
-/// A server that does not say who it is.
+/// The identity of a server that does not send one.
 fn unnamed_server() -> Implementation {
     Implementation { name: "unnamed".into(), version: "0".into(), ..Implementation::default() }
 }
 
-/// Reads capabilities; one given as `true` counts as `{}` and `false` as absent, because hand-written servers
-/// send booleans.
+/// Reads capabilities. `true` counts as `{}` and `false` as absent, because hand-written servers send booleans.
 fn read_capabilities(given: Object<'_>, rules: &Rules) -> ServerCapabilities {
     let shown = |text: &str| text != "false" && text != "null";
     let has = |name| given.get(name).is_some_and(shown);

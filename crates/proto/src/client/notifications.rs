@@ -1,4 +1,4 @@
-//! Notifications of the server.
+//! Handles the server's notifications.
 
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
@@ -15,7 +15,7 @@ use crate::revision::Era;
 use crate::wire::{Id, Object, Raw};
 
 impl Machine {
-    /// Takes a notification; one that means nothing is noise.
+    /// Handles a notification. An unknown one is a protocol violation.
     pub(super) fn take_notification(
         &mut self,
         method: &str,
@@ -41,8 +41,7 @@ impl Machine {
         }
     }
 
-    /// Progress of a call that is over is no news; values that do not increase are forbidden
-    /// (every revision, progress).
+    /// Handles progress. Progress of a finished call is ignored, and values must increase (every revision, progress).
     fn take_progress(
         &mut self,
         params: Object<'_>,
@@ -72,8 +71,8 @@ impl Machine {
         Some(())
     }
 
-    /// A log message belongs to the call whose channel it came on, or to the only one in flight that wants any; to
-    /// a call that does not want it, it is not told.
+    /// Handles a log message. It belongs to the call whose channel it came on, or to the only call in flight that wants
+    /// log messages. A call that does not want it does not get it.
     fn take_log(
         &mut self,
         params: Object<'_>,
@@ -100,7 +99,8 @@ impl Machine {
         Some(())
     }
 
-    /// The server withdraws a question, or ends a listener (2026-07-28 basic/patterns/cancellation).
+    /// Handles a cancellation: the server withdraws an input request, or ends a listener (2026-07-28
+    /// basic/patterns/cancellation).
     fn take_cancellation(&mut self, params: Object<'_>, out: &mut Outbox) -> Option<()> {
         let id = params.get("requestId")?;
         match self.rules.era {
@@ -117,7 +117,7 @@ impl Machine {
         Some(())
     }
 
-    /// The first message of a subscription (2026-07-28 basic/patterns/subscriptions, acknowledgment).
+    /// Handles the first message of a subscription (2026-07-28 basic/patterns/subscriptions, acknowledgment).
     fn take_acknowledgement(
         &mut self,
         params: Object<'_>,
@@ -153,7 +153,7 @@ impl Machine {
         Some(())
     }
 
-    /// The listener that a notification belongs to: it says so, or it came on the listener's own channel.
+    /// The listener that a notification belongs to: the one it names, or the one whose channel it came on.
     fn find_listener(&self, params: Object<'_>, arrival: MessageOrigin) -> Option<CallKey> {
         let about = params.get("_meta").and_then(Object::new);
         let said = about.and_then(|about| about.get(meta::SUBSCRIPTION_ID));
@@ -188,7 +188,7 @@ fn take_elicitation_complete(params: Object<'_>, out: &mut Outbox) -> Option<()>
     Some(())
 }
 
-/// A number; infinities have no meaning as progress.
+/// Parses a finite number. Infinities are not valid progress.
 fn parse_finite(raw: &str) -> Option<f64> {
     raw.parse::<f64>().ok().filter(|number| number.is_finite())
 }

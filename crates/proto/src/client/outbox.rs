@@ -1,4 +1,4 @@
-//! What the machine wants done: frames to send, and what happened.
+//! The outbox of the client's machine: frames to send, and events.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -13,135 +13,136 @@ use crate::operation::{Change, Event, Outcome, ServerInfo};
 use crate::revision::Rules;
 use crate::wire::Raw;
 
-/// What a frame is, so that a transport with a channel for each call knows where it belongs.
+/// The kind of a frame, with which a transport that has a channel per call selects the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A request; its answer is awaited under this key.
+    /// A request. Its response is reported under this key.
     Request(CallKey),
     /// A notification.
     Notification {
-        /// The call that it is about: one that is given up. Over HTTP a stateless server is told that by closing
-        /// the call's stream, and this is not sent.
+        /// The cancelled call. Over HTTP, a stateless server learns of the cancellation when the call's stream closes,
+        /// and this frame is not sent (2026-07-28 basic/patterns/cancellation).
         about: Option<CallKey>,
     },
-    /// The answer to a question of the server.
+    /// A response to an input request.
     Response,
 }
 
 /// One message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct OutgoingFrame<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: FrameKind,
     /// The message, without a newline.
     pub text: &'a [u8],
 }
 
-/// A question of the server that waits for its answer.
+/// The key of a pending input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InputRequestKey(pub u64);
 
-/// Why a question is not answered; told to the server as an error.
+/// The reason for refusing an input request, sent to the server as an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputRequestError {
     /// The code of the error.
     pub code: i64,
-    /// Why, in words.
+    /// The message.
     pub message: String,
 }
 
 impl InputRequestError {
-    /// The person said no (2025-11-25 client/sampling, error handling).
+    /// The user declined (2025-11-25 client/sampling, error handling).
     pub fn declined(message: impl Into<String>) -> Self {
         Self { code: -1, message: message.into() }
     }
 
-    /// Nobody here can be asked this.
+    /// This client does not support the input request.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self { code: -32601, message: message.into() }
     }
 }
 
-/// Who the server says it is.
+/// The negotiated rules and the server's description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NegotiationResult {
-    /// The rules that hold from now on.
+    /// The rules in force from now on.
     pub rules: &'static Rules,
-    /// The version as the server writes it.
+    /// The version as the server wrote it.
     pub version: String,
-    /// What we understood.
+    /// The identity and capabilities as understood here.
     pub server_info: ServerInfo,
-    /// The capabilities as the server wrote them: an object.
+    /// The capabilities as received: an object.
     pub capabilities: Raw,
-    /// The self-description as the server wrote it, if it gave one.
+    /// The server's `Implementation` as received, if any.
     pub identity: Option<Raw>,
-    /// The versions that a stateless server says it serves.
+    /// The versions that a stateless server supports (2026-07-28 schema, `DiscoverResult`).
     pub supported_versions: Vec<String>,
 }
 
-/// What the driver is told.
+/// An event for the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientEvent {
-    /// The conversation is open.
+    /// The connection is open.
     Opened(NegotiationResult),
-    /// The conversation could not be opened. An unsupported version carries those that are, as data.
+    /// The connection could not be opened. The fault for an unsupported version has the supported ones as data.
     OpenFailed(Fault),
-    /// A call came to this; each call is told of once, unless it was cancelled. A listener that is acknowledged
-    /// stays open after it, until [`ClientEvent::ListenerEnded`].
+    /// The outcome of a call. Each call has exactly one, unless it was cancelled. An acknowledged listener stays open
+    /// after it, until [`ClientEvent::ListenerEnded`].
     CallDone(CallKey, Outcome),
-    /// Something happened on the way to it.
+    /// An event of a running call.
     CallEvent(CallKey, Event),
-    /// The server noted something that belongs to no call that is known.
+    /// A log message that belongs to no known call.
     UnattributedLog(Event),
-    /// The server asks something; [`super::Machine::respond`] is owed.
+    /// An input request of the server. The driver must call [`super::Machine::respond`].
     InputRequested {
-        /// The call that it belongs to, where that is known.
+        /// The call that it belongs to, if known.
         call: Option<CallKey>,
-        /// What it is answered under.
+        /// The key for the response.
         key: InputRequestKey,
-        /// What is asked.
+        /// The input request.
         request: InputRequest,
-        /// The task that it belongs to, as the server names it.
+        /// The server's id of the task that it belongs to.
         task: Option<String>,
     },
-    /// The server asked something that was not offered to it, and was refused.
+    /// The server sent an input request without the client's capability. It was refused (2026-07-28
+    /// basic/patterns/mrtr, server requirements).
     InputNotOffered {
-        /// The call that it belongs to, where that is known.
+        /// The call that it belongs to, if known.
         call: Option<CallKey>,
-        /// What was asked.
+        /// The input request.
         request: InputRequest,
     },
-    /// A question needs no answer any more.
+    /// An input request that needs no response any more.
     InputWithdrawn(InputRequestKey),
-    /// A page that somebody was asked to visit has done its part; the id is the question's.
+    /// The URL elicitation with this id is complete (2025-11-25 schema, `ElicitationCompleteNotification`).
     ElicitationCompleted(String),
-    /// Something changed.
+    /// A change in the server.
     Changed {
-        /// The listener that is told; sessions are told without one.
+        /// The listener that received the change; `None` in a session.
         listener: Option<CallKey>,
-        /// What.
+        /// The change.
         change: Change,
     },
-    /// An acknowledged listener is over: by the server's will, or by this fault.
+    /// An acknowledged listener ended: by the server, or with this fault.
     ListenerEnded(CallKey, Option<Fault>),
-    /// The server said something that means nothing here. It is nobody's error.
+    /// The server sent a message without a meaning here. It fails no call.
     Violation(ProtocolViolation),
 }
 
-/// Something that a server should not have said.
+/// A message that violates the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtocolViolation {
-    /// Bytes that are no JSON, or more of it than we read; why, and how they begin.
+    /// Bytes that are not JSON or exceed a limit: the reason, and the first bytes.
     Unreadable(String, String),
-    /// JSON that is no message.
+    /// JSON that is not a message.
     NotAMessage(String),
-    /// An answer to a request that was never sent; its id.
+    /// A response to a request that was never sent; its id.
     UnknownResponse(String),
-    /// A request that servers may not send in this conversation; its method.
+    /// A request that the server may not send on this connection; its method.
     UnexpectedRequest(String),
-    /// A notification that nobody here understands; its method.
+    /// An unknown notification; its method.
     UnknownNotification(String),
-    /// There was more than is reported; from now on it is only counted.
+    /// The limit of reports is reached. Further violations are only counted.
     LimitReached,
 }
 
@@ -164,7 +165,7 @@ impl fmt::Display for ProtocolViolation {
     }
 }
 
-/// Frames and happenings, in the order in which they arose.
+/// Frames and events, in order of creation.
 #[derive(Debug, Default)]
 pub struct Outbox {
     frames: FrameBuffer<FrameKind>,
@@ -172,27 +173,27 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The next happening, oldest first.
+    /// The next event, oldest first.
     pub fn next_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// The bytes of all frames, each ended by a newline.
+    /// The bytes of all frames, each terminated by a newline.
     pub fn bytes(&self) -> &[u8] {
         self.frames.bytes()
     }
 
-    /// Takes the bytes of all frames out.
+    /// Takes the bytes of all frames.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         self.frames.take_bytes()
     }
 
-    /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
+    /// Removes all frames. The buffer keeps a limited capacity.
     pub fn clear_frames(&mut self) {
         self.frames.clear();
     }
 
-    /// The frames, each with what it is.
+    /// The frames, each with its kind.
     pub fn frames(&self) -> impl Iterator<Item = OutgoingFrame<'_>> {
         self.frames.iter().map(|(sending, text)| OutgoingFrame { kind: sending, text })
     }
@@ -201,7 +202,7 @@ impl Outbox {
         self.events.push_back(happening);
     }
 
-    /// Adds a frame that `write` writes.
+    /// Appends a frame that `write` produces.
     pub(super) fn push_frame(&mut self, sending: FrameKind, write: impl FnOnce(&mut Vec<u8>)) {
         self.frames.add(sending, write);
     }

@@ -1,4 +1,4 @@
-//! What arrives from the server.
+//! Receives and dispatches the server's messages.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -13,20 +13,20 @@ use crate::server::Now;
 use crate::wire;
 use crate::wire::{Fields, Frame, Object, ResultMembers, unquote};
 
-/// The longest part of a server's own text that is repeated.
+/// Maximum length of a server's text that is repeated.
 pub(super) const MAX_ECHO_CHARS: usize = 128;
 
-/// How a message came in.
+/// The origin of a message.
 #[derive(Clone, Copy)]
 pub(super) struct MessageOrigin {
-    /// The call whose own channel it came on.
+    /// The call whose channel it came on.
     pub(super) call: Option<CallKey>,
     pub(super) now: Now,
 }
 
 impl Machine {
-    /// Takes one message, or an array of them. `origin` is the call whose own channel it came on, where calls
-    /// have one.
+    /// Receives one message, or an array of them. `origin` is the call whose channel it came on, if calls have
+    /// channels.
     pub fn receive(&mut self, bytes: &[u8], origin: Option<CallKey>, now: Now, out: &mut Outbox) {
         if self.state == ConnectionState::Closed {
             return;
@@ -34,7 +34,7 @@ impl Machine {
         let arrival = MessageOrigin { call: origin, now };
         match wire::scan(bytes, &self.profile.limits.scan) {
             Ok(Frame::One(fields)) => self.take_message(&fields, arrival, out),
-            // Arrays are of one revision; who sends them in another is understood nevertheless.
+            // Only one revision has arrays (2025-03-26 basic, batching). They are accepted in every revision.
             Ok(Frame::Batch(elements)) => {
                 elements.iter().for_each(|fields| self.take_message(fields, arrival, out));
             }
@@ -42,8 +42,7 @@ impl Machine {
         }
     }
 
-    /// Takes one message, or an array of them, that is too large to be copied: a result that is passed on stays a part
-    /// of it.
+    /// Receives one message, or an array of them, that is too large to be copied. A relayed result shares its text.
     pub fn receive_large(
         &mut self,
         message: String,
@@ -97,7 +96,7 @@ impl Machine {
         let Some(call) = self.find_call(id) else {
             return self.report_violation(ProtocolViolation::UnknownResponse(shorten(id)), out);
         };
-        // A late answer to a call that was given up, or a second one, is nobody's.
+        // A response to a cancelled call, or a second response, is dropped.
         if self.calls.get(call).is_none_or(|pending| !pending.is_sent) {
             return;
         }
@@ -112,14 +111,13 @@ impl Machine {
         }
     }
 
-    /// The call that has this id, be it over or not.
+    /// The call that has or had this id.
     pub(super) fn find_call(&self, id: &str) -> Option<CallKey> {
         let number = id.parse::<u64>().ok().filter(|number| self.calls.was_minted(*number));
         number.map(CallKey)
     }
 
-    /// An error whose id could not be read belongs to the call whose channel it came on, or to the only one
-    /// that was sent.
+    /// Assigns an error without a readable id to the call whose channel it came on, or to the only call that was sent.
     fn take_response_without_id(
         &mut self,
         error: Option<&str>,
@@ -141,8 +139,8 @@ impl Machine {
         }
     }
 
-    /// An error without an id. In the stateless era all errors have one but those of servers that did not look at what
-    /// was asked (JSON-RPC 2.0, response object).
+    /// Handles an error without an id. In the stateless era, only servers that did not read the request omit the id
+    /// (JSON-RPC 2.0, response object).
     fn take_error_without_id(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
         let unread = self.calls.get(call).filter(|_| self.rules.era == Era::Stateless);
         match unread.map(|pending| self.read_error(pending, error)) {
@@ -173,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// A listener ends with an empty result; one that was never acknowledged never was one.
+    /// Ends a listener after its empty result. A listener without an acknowledgement fails.
     fn end_listener(&mut self, call: CallKey, out: &mut Outbox) {
         if self.calls.get(call).is_some_and(|pending| pending.is_listening) {
             self.calls.remove(call);
@@ -196,7 +194,7 @@ impl Machine {
     }
 }
 
-/// A server's own text, short enough to repeat.
+/// A server's text, truncated for a message.
 pub(super) fn shorten(text: &str) -> String {
     text.chars().take(MAX_ECHO_CHARS).collect()
 }

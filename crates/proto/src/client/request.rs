@@ -1,4 +1,4 @@
-//! What a client asks, and on what terms.
+//! Call requests: an operation with its options.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -10,42 +10,42 @@ use crate::wire::Raw;
 /// A call to be made.
 #[derive(Clone, Debug)]
 pub struct CallRequest {
-    /// What is asked.
+    /// The operation.
     pub operation: Operation,
-    /// On what terms.
+    /// The options.
     pub options: CallOptions,
 }
 
 impl CallRequest {
-    /// A call on the usual terms.
+    /// A call with the default options.
     pub fn new(operation: Operation) -> Self {
         Self { operation, options: CallOptions::default() }
     }
 }
 
-/// On what terms a call is made. What the revision of the server cannot say is left out.
+/// The options of a call. Options that the server's revision cannot express are omitted.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// What the caller can be asked for; a stateless server is told with each request, and an answer that asks
-    /// for something else is a fault.
+    /// The caller's capabilities. A stateless server gets them with each request. An input request beyond them is a
+    /// fault.
     pub capabilities: Arc<ClientCapabilities>,
-    /// Who the caller says it is, for stateless servers; otherwise the profile's identity is told.
+    /// The caller's `Implementation`, for stateless servers; otherwise the profile's identity is sent.
     pub client_info: Option<Raw>,
-    /// The least serious log messages that are wanted; less serious ones are not handed over.
+    /// The minimum level of log messages. Less severe ones are dropped.
     pub log_level: Option<Level>,
-    /// Whether progress is wanted.
+    /// Whether progress notifications are wanted.
     pub progress: bool,
-    /// The answers and state of an earlier round.
+    /// The input responses and the request state of the previous round.
     pub input_responses: Option<InputResponses>,
-    /// Whether the answer may be a task.
+    /// Whether the outcome may be a task.
     pub task_preference: TaskPreference,
-    /// How long the server may be silent; otherwise the profile's limit.
+    /// Idle timeout; defaults to the profile's limit.
     pub idle_timeout: Option<Duration>,
-    /// How long the call may take at all; otherwise the profile's limit.
+    /// Timeout of the whole call; defaults to the profile's limit.
     pub total_timeout: Option<Duration>,
-    /// Further members of `_meta`: an object. Members that the protocol reserves are left out.
+    /// Extra members of `_meta`: an object. Members that the protocol reserves are dropped.
     pub meta: Option<Raw>,
-    /// Further members of the params of a call of a tool or a prompt: an object. Members that the protocol knows are
-    /// left out.
+    /// Extra members of the params of `tools/call` or `prompts/get`: an object. Members that the protocol defines are
+    /// dropped.
     pub params: Option<Raw>,
 }

@@ -1,4 +1,4 @@
-//! Results read for what they are; what is only passed on stays as the server wrote it.
+//! Decodes results. Relayed parts keep the text of the server.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -21,7 +21,7 @@ use crate::revision::TaskModel;
 use crate::wire::{Object, Raw, ResultMembers, unquote};
 
 impl Machine {
-    /// Reads what a call came to.
+    /// Reads the outcome of a call.
     pub(super) fn read_result(
         &self,
         pending: &InFlightCall,
@@ -36,8 +36,8 @@ impl Machine {
         }
     }
 
-    /// A result says what kind it is of; one that does not is complete, and a kind that is unknown is invalid
-    /// (2026-07-28 basic, results).
+    /// Reads a result by its `resultType`. A result without one is complete, and an unknown one is invalid (2026-07-28
+    /// basic, results).
     fn read_by_result_type(
         &self,
         pending: &InFlightCall,
@@ -114,7 +114,7 @@ impl Machine {
         Payload::Relayed(RelayedResult::new(result, self.rules, kind).with_verbatim(is_whole))
     }
 
-    /// Whether the answer is the task that was asked for (2025-11-25 basic/utilities/tasks, creating tasks).
+    /// Whether the result is the requested task (2025-11-25 basic/utilities/tasks, creating tasks).
     fn is_task(&self, pending: &InFlightCall, result: Object<'_>) -> bool {
         self.rules.tasks == TaskModel::ClientRequested
             && matches!(pending.task_preference, TaskPreference::Requested { .. })
@@ -149,7 +149,7 @@ impl Machine {
     }
 }
 
-/// The part of a filter that the server honours.
+/// Reads the part of a filter that the server honours (2026-07-28 schema, `SubscriptionFilter`).
 pub(super) fn read_filter(params: Object<'_>) -> SubscriptionFilter {
     let honoured = params.get("notifications").and_then(Object::new).unwrap_or(Object::EMPTY);
     let is = |name: &str| honoured.get(name) == Some("true");

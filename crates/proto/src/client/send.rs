@@ -1,4 +1,4 @@
-//! Calls on their way out: gate, ids, cancellation.
+//! Sends calls: checks, ids, cancellation.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,18 +17,18 @@ use crate::revision::Era;
 use crate::server::Now;
 use crate::wire::quote;
 
-/// What is asked of a server.
+/// A request to the server.
 #[derive(Clone, Copy)]
 enum OutgoingRequest<'a> {
     /// An operation.
     Operation(&'a CallRequest),
-    /// Whether it is alive.
+    /// A ping.
     Ping,
-    /// The session's log level.
+    /// A change of the session's log level.
     Level(Level),
 }
 
-/// The same, while it waits for the handshake.
+/// A request that waits for the handshake.
 #[derive(Debug)]
 pub(super) enum QueuedRequest {
     Operation(Box<CallRequest>),
@@ -57,8 +57,8 @@ impl QueuedRequest {
 }
 
 impl Machine {
-    /// Opens the conversation: `initialize`, or `server/discover`. The key is that of the request, for a
-    /// transport that has to say [`Machine::fail_call`]; what comes of it is [`ClientEvent::Opened`] or
+    /// Opens the connection with `initialize` or `server/discover`. The transport passes the returned key to
+    /// [`Machine::fail_call`] if its channel breaks. The outcome is [`ClientEvent::Opened`] or
     /// [`ClientEvent::OpenFailed`].
     pub fn open(&mut self, now: Now, out: &mut Outbox) -> CallKey {
         let call = self.calls.mint();
@@ -90,14 +90,14 @@ impl Machine {
         call
     }
 
-    /// Makes a call. Before the handshake is done it waits; [`ClientEvent::CallDone`] tells what came of it.
+    /// Starts a call. Before the end of the handshake it is queued. [`ClientEvent::CallDone`] reports its outcome.
     pub fn request(&mut self, request: &CallRequest, now: Now, out: &mut Outbox) -> CallKey {
         let CallRequest { operation, options: terms } = request;
         let pending = InFlightCall::for_request(operation, terms, &self.profile.limits, now);
         self.begin(pending, OutgoingRequest::Operation(request), out)
     }
 
-    /// Asks whether the server is alive; in the stateless era by `server/discover`.
+    /// Checks whether the server is alive; in the stateless era with `server/discover`.
     pub fn ping(&mut self, now: Now, out: &mut Outbox) -> CallKey {
         let method = match self.rules.era {
             Era::Handshake => Method::Ping,
@@ -108,8 +108,7 @@ impl Machine {
         self.begin(pending, OutgoingRequest::Ping, out)
     }
 
-    /// Sets the least serious log messages of the session. Where each request sets its own, nothing is sent and
-    /// the call is done.
+    /// Sets the session's minimum log level. Where each request sets its own, nothing is sent and the call is done.
     pub fn set_level(&mut self, level: Level, now: Now, out: &mut Outbox) -> CallKey {
         if !self.rules.session_log_level {
             let call = self.calls.mint();
@@ -121,8 +120,8 @@ impl Machine {
         self.begin(pending, OutgoingRequest::Level(level), out)
     }
 
-    /// Tells the server that the roots changed, where its revision has a notification for that and it was told that it
-    /// may ask for them.
+    /// Notifies the server that the roots changed, if its revision has the notification and the client declared roots
+    /// (2025-11-25 schema, `RootsListChangedNotification`).
     pub fn notify_roots_changed(&mut self, out: &mut Outbox) {
         let method = Method::RootsChanged.name();
         let is_known = self.profile.dialect.method(method, self.rules).is_some();
@@ -137,8 +136,8 @@ impl Machine {
         }
     }
 
-    /// Gives a call up: nothing more is told of it. The opening cannot be given up, as the specification forbids
-    /// that; end the connection instead.
+    /// Cancels a call. No further event reports it. The specification forbids cancelling the handshake; close the
+    /// connection instead (2025-11-25 basic/utilities/cancellation, behavior requirements).
     pub fn cancel(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
         if self.calls.get(call).is_none_or(|pending| pending.expected == ExpectedResult::Opening) {
             return;
@@ -149,14 +148,15 @@ impl Machine {
         self.calls.remove(call);
     }
 
-    /// Forgets a call that somebody else goes on with: the server is told nothing, also not of its questions.
+    /// Removes a call that another connection continues. The server is not notified, nor do its input requests get a
+    /// response.
     pub fn release_call(&mut self, call: CallKey, out: &mut Outbox) {
         self.queued.retain(|(waiting, _)| *waiting != call);
         self.release_input_requests(call, out);
         self.calls.remove(call);
     }
 
-    /// Tells the server that nobody waits for this call any more, where it understands that.
+    /// Notifies the server that a call is cancelled, if its revision supports that.
     pub(super) fn send_cancellation(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
         let method = Method::Cancelled.name();
         let Some(pending) = self.calls.get(call) else { return };
@@ -193,7 +193,7 @@ impl Machine {
         call
     }
 
-    /// Why no call can be made now.
+    /// The reason why no call can be started now.
     fn blocking_fault(&self) -> Option<Fault> {
         let most = self.profile.limits.max_calls;
         if self.state == ConnectionState::Closed {
@@ -207,7 +207,7 @@ impl Machine {
         }
     }
 
-    /// Sends what waited for the handshake.
+    /// Sends the requests that waited for the handshake.
     pub(super) fn send_queued(&mut self, out: &mut Outbox) {
         for (call, waiting) in core::mem::take(&mut self.queued) {
             self.send(call, waiting.as_outgoing(), out);

@@ -1,7 +1,7 @@
-//! Tasks of both generations read into one shape.
+//! Reads the tasks of both eras into one shape.
 //!
-//! In 2025-11-25 a task that is over does not carry what it came to: that is fetched by `tasks/result`. It is
-//! read here as an empty result, or as a fault that says no more than the status.
+//! In 2025-11-25 a finished task does not contain its result: `tasks/result` fetches it (2025-11-25 schema,
+//! `GetTaskPayloadRequest`). Such a task is read as an empty result, or as a fault with only the status message.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -16,10 +16,10 @@ use crate::operation::{Outcome, RelayedKind, RelayedResult, TaskPage};
 use crate::revision::{Rules, TaskModel};
 use crate::wire::{Object, Raw};
 
-/// How long a client waits between two looks where the server does not say.
+/// The polling interval if the server does not state one.
 const DEFAULT_POLL_MS: u64 = 1000;
 
-/// Reads the answer that makes a call a task.
+/// Reads the result that turns a call into a task.
 pub(super) fn read_created(
     result: Object<'_>,
     rules: &'static Rules,
@@ -35,7 +35,7 @@ pub(super) fn read_created(
     }
 }
 
-/// Reads a task and how it stands.
+/// Reads a task and its state.
 pub(super) fn read_task(
     task: Object<'_>,
     rules: &'static Rules,
@@ -54,13 +54,13 @@ pub(super) fn read_task(
         message,
         created_ms: time("createdAt"),
         updated_ms: time("lastUpdatedAt"),
-        // No number stands for no end.
+        // A missing or null ttl means that the task never expires (2025-11-25 schema, `Task`).
         ttl_ms: number(["ttlMs", "ttl"]).unwrap_or(u64::MAX),
         poll_ms: number(["pollIntervalMs", "pollInterval"]).unwrap_or(DEFAULT_POLL_MS),
     })
 }
 
-/// Reads a page of tasks; one that says too little is left out.
+/// Reads a page of tasks. Incomplete tasks are dropped.
 pub(super) fn read_tasks(result: Object<'_>, rules: &'static Rules, dialect: &Dialect) -> TaskPage {
     let tasks = result.array("tasks").ok().flatten().unwrap_or_default();
     let tasks = tasks.into_iter().filter_map(Object::new);
@@ -111,7 +111,7 @@ fn read_state(
     })
 }
 
-/// The milliseconds since 1970 of a time as RFC 3339 writes it; earlier ones and unreadable ones have none.
+/// The milliseconds since 1970 of an RFC 3339 time; `None` if it is earlier or invalid.
 fn parse_timestamp(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
@@ -135,7 +135,7 @@ fn fraction_ms(text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// A local time in UTC.
+/// Converts a local time to UTC.
 fn to_utc(ms: u64, zone: &str) -> Option<u64> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(ms);
@@ -149,7 +149,7 @@ fn to_utc(ms: u64, zone: &str) -> Option<u64> {
     }
 }
 
-/// The days from the first of January 1970 to a date, counted in years that begin in March.
+/// The number of days from 1970-01-01 to a date, counted in years that begin in March.
 fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, in_era) = (year / 400, year % 400);

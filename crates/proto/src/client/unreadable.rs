@@ -1,4 +1,5 @@
-//! Messages that cannot be read as a whole: the call that one of them answers fails at once instead of waiting.
+//! Handles messages that cannot be read as a whole. The call that such a message responds to fails at once instead of
+//! at its deadline.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,20 +12,20 @@ use crate::fault::{Fault, FaultKind};
 use crate::wire;
 use crate::wire::{Fields, Frame, Object, ScanError, ScanErrorKind, ScanLimits};
 
-/// How deep a message is looked into to find out whose answer it is.
+/// Maximum nesting depth in the search for the id of a response.
 const MAX_PROBE_DEPTH: usize = 100_000;
 
-/// Why a message was dropped before its end was read.
+/// The reason why a message was dropped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// It is longer than the longest message that is read.
+    /// It exceeds the maximum size of a message.
     TooLong,
-    /// Other messages take the memory that there is for them.
+    /// Other messages use the memory available for messages.
     NoMemory,
 }
 
 impl DropReason {
-    /// What the caller reads whose answer was dropped.
+    /// The fault detail for the caller whose response was dropped.
     fn detail(self) -> &'static str {
         match self {
             Self::TooLong => "the server's answer is longer than what is read",
@@ -32,7 +33,7 @@ impl DropReason {
         }
     }
 
-    /// What the log says of the message.
+    /// The log text about the message.
     fn violation_text(self) -> &'static str {
         match self {
             Self::TooLong => "the message is longer than what is read",
@@ -41,19 +42,19 @@ impl DropReason {
     }
 }
 
-/// What the beginning of a message tells of it.
+/// The conclusion from the start of a message.
 #[derive(Debug, PartialEq, Eq)]
 enum MessageStart {
-    /// It is the answer to a call of this id.
+    /// It is the response to the call with this id.
     Response(String),
-    /// It is no answer.
+    /// It is not a response.
     NotAResponse,
-    /// It may be an answer; its id comes later.
+    /// It may be a response; its id comes later.
     Undecided,
 }
 
 impl Machine {
-    /// Takes bytes that the scan refused. Of a list that is nested too deep the items that are not can still be used.
+    /// Handles bytes that the scan rejected. In a list that is nested too deeply, the other items remain usable.
     pub(super) fn take_unreadable(
         &mut self,
         bytes: &[u8],
@@ -79,7 +80,7 @@ impl Machine {
             Some(fields) => self.call_answered_by(fields),
             None => self.call_answered_by_bytes(bytes),
         };
-        // What is no JSON at all was no answer on the channel of a call: that may still come.
+        // Bytes that are not JSON are no response on the channel of a call. The response may still arrive.
         let origin = arrival.call.filter(|_| !error.kind.is_syntax());
         let detail = format!("the server's answer cannot be read: {error}");
         if let Some(call) = found.or(origin) {
@@ -87,8 +88,8 @@ impl Machine {
         }
     }
 
-    /// Takes the first bytes of a message that is dropped; `origin` is the call on whose own channel it came, where
-    /// calls have one.
+    /// Handles the first bytes of a dropped message. `origin` is the call whose channel it came on, if calls have
+    /// channels.
     pub fn take_dropped_start(
         &mut self,
         start: &[u8],
@@ -112,8 +113,8 @@ impl Machine {
         }
     }
 
-    /// Takes the last bytes of a message that was dropped. If neither its beginning nor its end tells whose answer it
-    /// is, every call that waits for one fails: one of them would wait in vain.
+    /// Handles the last bytes of a dropped message. If neither its start nor its end identifies its call, every waiting
+    /// call fails, because one of them would wait until its deadline.
     pub fn take_dropped_end(&mut self, end: &[u8], out: &mut Outbox) {
         let Some(why) = self.unattributed_drop.take() else { return };
         let calls = match last_id(end) {
@@ -125,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Whether this is the answer to a request for a list.
+    /// Whether this is the response to a list request.
     fn is_page(&self, fields: &Fields<'_>) -> bool {
         let pending = self.call_answered_by(fields).and_then(|call| self.calls.get(call));
         pending.is_some_and(|it| {
@@ -133,7 +134,7 @@ impl Machine {
         })
     }
 
-    /// The call that a message answers.
+    /// The call that a message responds to.
     fn call_answered_by(&self, fields: &Fields<'_>) -> Option<CallKey> {
         let is_answer = fields.method.is_none() && fields.result.or(fields.error).is_some();
         fields.id.filter(|_| is_answer).and_then(|id| self.find_call(id))
@@ -146,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// Fails a call whose answer cannot be read; a listener goes on.
+    /// Fails a call whose response is unreadable. A listener stays open.
     fn fail_unreadable(&mut self, call: CallKey, detail: &str, out: &mut Outbox) {
         if self.calls.get(call).is_some_and(|pending| pending.is_sent && !pending.is_listening) {
             self.finish_call(call, Fault::new(FaultKind::BackendUnavailable, detail).into(), out);
@@ -154,17 +155,17 @@ impl Machine {
     }
 }
 
-/// How much of a message is looked at as its beginning.
+/// Maximum number of bytes that count as the start of a message.
 const MAX_START_BYTES: usize = 512;
 
-/// Reads the first members of a message whose rest is missing or wrong.
+/// Reads the first members of a message whose rest is missing or invalid.
 fn read_message_start(start: &[u8]) -> MessageStart {
     let readable = match core::str::from_utf8(start) {
         Ok(text) => text,
         Err(error) => core::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default(),
     };
     let Some(object) = Object::new(readable) else {
-        // An array may hold an answer; what is no JSON, such as a banner, holds none.
+        // An array may contain a response. Text that is not JSON, such as a banner, contains none.
         let may_answer =
             matches!(readable.trim_ascii_start().as_bytes().first(), None | Some(b'['));
         return if may_answer { MessageStart::Undecided } else { MessageStart::NotAResponse };
@@ -179,8 +180,8 @@ fn read_message_start(start: &[u8]) -> MessageStart {
     }
 }
 
-/// The id that stands last in a message, before or after `jsonrpc`: many servers write it there. What the last brace
-/// closes is the message itself, so no id of something inside is meant.
+/// The id at the end of a message, before or after `jsonrpc`, where many servers write it. The last brace closes the
+/// message itself, so the id cannot belong to a nested object.
 fn last_id(end: &[u8]) -> Option<&str> {
     let members = end.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let before_version = strip_member(members, b"\"jsonrpc\"", |byte| byte != b',');
@@ -193,7 +194,7 @@ fn last_id(end: &[u8]) -> Option<&str> {
     core::str::from_utf8(id).ok().filter(|id| is_member && !id.is_empty())
 }
 
-/// Takes the last member off, if it has this key and a value of such bytes.
+/// Removes the last member, if it has this key and its value consists of such bytes.
 fn strip_member<'a>(
     members: &'a [u8],
     key: &[u8],

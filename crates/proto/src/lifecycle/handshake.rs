@@ -1,4 +1,4 @@
-//! The handshake generation: `initialize`, its answer, `initialized`, work.
+//! The handshake era: the session's states from `initialize` to shutdown (2025-11-25 basic/lifecycle, initialization).
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
@@ -15,47 +15,48 @@ use crate::operation::{Change, subscription_covers};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Object, Raw};
 
-/// What a session is sent until the client says what it wants: the server may choose.
+/// The log level until the client sets one; the specification leaves the choice to the server (2025-11-25 schema,
+/// `LoggingMessageNotification`).
 const DEFAULT_LOG_LEVEL: Level = Level::Info;
 
-/// How far the handshake has come.
+/// The state of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HandshakePhase {
-    /// Nothing was said.
+    /// Nothing was received.
     Created,
     /// `initialize` was received.
     Initializing,
-    /// The client confirmed.
+    /// The client sent `notifications/initialized`.
     Operating,
-    /// The connection is over.
+    /// The connection is closed.
     Shutdown,
 }
 
-/// What a connection of the handshake generation remembers.
+/// The state of a session of the handshake era.
 #[derive(Debug)]
 pub struct HandshakeSession {
-    /// How far the handshake has come.
+    /// The state of the handshake.
     pub phase: HandshakePhase,
-    /// The rules that were agreed on.
+    /// The negotiated rules.
     pub rules: &'static Rules,
-    /// What the client can be asked for, once it has said so: requests that stand alone need no room for it.
+    /// The client's capabilities. `None` before the handshake, so that stateless requests allocate nothing for them.
     pub capabilities: Option<Arc<ClientCapabilities>>,
-    /// Who the client says it is, without pictures: a session is long, and there are many.
+    /// The client's `Implementation` without icons, because sessions are long-lived and numerous.
     pub client: Option<Raw>,
-    /// The least serious log messages that are sent. Until the client sets it the server may choose.
+    /// The minimum level of log messages that are sent.
     pub level: Level,
-    /// Resources that are watched.
+    /// The subscribed resources.
     pub subscribed_uris: BTreeSet<String>,
-    /// Tasks that this session asked for and that are not over.
+    /// Unfinished tasks that this session created.
     pub tasks: BTreeSet<String>,
-    /// The version that `initialize` was or will be answered with.
+    /// The version in the `initialize` result.
     pub version: Cow<'static, str>,
-    /// Whether anything of this changed since somebody wrote it down.
+    /// Whether the session changed since its last record.
     pub is_dirty: bool,
 }
 
 impl HandshakeSession {
-    /// A session that nothing was said in.
+    /// A session in which nothing was received.
     pub fn new(dialect: &Dialect) -> Self {
         let rules = dialect.base_rules();
         Self {
@@ -71,7 +72,8 @@ impl HandshakeSession {
         }
     }
 
-    /// Whether this method may be used now.
+    /// Checks whether the method is allowed in this state. A ping always is (2025-11-25 basic/lifecycle,
+    /// initialization).
     pub fn check_method(&self, method: Method, dialect: &Dialect) -> Result<(), Fault> {
         match method {
             Method::Ping => Ok(()),
@@ -107,7 +109,7 @@ impl HandshakeSession {
         }
     }
 
-    /// Takes what `initialize` says.
+    /// Handles the params of `initialize` (2025-11-25 schema, `InitializeRequestParams`).
     pub fn initialize(
         &mut self,
         params: Option<Object<'_>>,
@@ -147,7 +149,7 @@ impl HandshakeSession {
         }
     }
 
-    /// Takes the notification that ends the handshake; out of place it changes nothing.
+    /// Handles the notification that ends the handshake. In another state it has no effect.
     pub fn confirm(&mut self) {
         if self.phase == HandshakePhase::Initializing {
             self.phase = HandshakePhase::Operating;
@@ -155,27 +157,27 @@ impl HandshakeSession {
         }
     }
 
-    /// Sets the least serious log messages that are sent.
+    /// Sets the minimum level of log messages that are sent.
     pub fn set_level(&mut self, level: Level) {
         self.level = level;
         self.is_dirty = true;
     }
 
-    /// Watches a resource; tells whether it was not watched before.
+    /// Subscribes to a resource. Returns whether the subscription is new.
     pub fn subscribe(&mut self, uri: &str) -> bool {
         let is_new = self.subscribed_uris.insert(uri.to_string());
         self.is_dirty |= is_new;
         is_new
     }
 
-    /// Watches it no longer; tells whether it was watched.
+    /// Ends a subscription. Returns whether it existed.
     pub fn unsubscribe(&mut self, uri: &str) -> bool {
         let was_watched = self.subscribed_uris.remove(uri);
         self.is_dirty |= was_watched;
         was_watched
     }
 
-    /// Whether the change is told to this session.
+    /// Whether the session is notified of the change.
     pub fn is_subscribed_to(&self, change: &Change) -> bool {
         self.phase == HandshakePhase::Operating
             && match change {
@@ -188,7 +190,7 @@ impl HandshakeSession {
     }
 }
 
-/// Demands a member, by a path of one or two names.
+/// Requires a member, given by a path of one or two names.
 fn require(params: Object<'_>, path: &str) -> Result<(), Fault> {
     let present = match path.split_once('.') {
         None => params.get(path).is_some(),

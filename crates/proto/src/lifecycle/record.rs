@@ -1,4 +1,4 @@
-//! A session written down, so that it can go on in another process.
+//! Session records: a session as text, so that another process can continue it.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -27,7 +27,7 @@ struct SessionRecord<'a> {
 }
 
 impl HandshakeSession {
-    /// What of it has to be kept.
+    /// Serialises the parts of the session that outlive the process.
     pub fn to_record(&self) -> String {
         let capabilities = self.capabilities.as_ref().and_then(|said| said.raw.as_ref());
         let record = SessionRecord {
@@ -42,7 +42,7 @@ impl HandshakeSession {
         serde_json::to_string(&record).unwrap_or_default()
     }
 
-    /// The session of a record.
+    /// Restores a session from its record.
     pub fn from_record(text: &str, dialect: &Dialect) -> Option<Self> {
         let record: SessionRecord<'_> = serde_json::from_str(text).ok()?;
         let capabilities = record.capabilities.and_then(|raw| Object::new(raw.get()));

@@ -1,4 +1,5 @@
-//! The stateless generation: every request brings its own version and capabilities in `_meta`.
+//! The stateless era: each request carries its version and capabilities in `_meta` (2026-07-28 schema,
+//! `RequestMetaObject`).
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -17,11 +18,12 @@ use crate::operation::{Caller, InputResponses};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Object, ParamMembers, Raw, as_object, as_required_string, as_string};
 
-/// The longest version that is repeated in an error.
+/// Maximum length of a version that an error repeats.
 const MAX_VERSION_CHARS: usize = 64;
 
-/// Whether a request is meant to stand alone: it says who is calling, or no session is open and only the
-/// stateless revisions have its method. What is then missing is an error and not another era.
+/// Whether a request belongs to the stateless era: it has one of the reserved `_meta` members, or no session is open
+/// and only stateless revisions have its method. A member that is missing then is an error and does not select the
+/// other era.
 pub fn is_stateless_request(
     method: &str,
     inside: &ParamMembers<'_>,
@@ -35,8 +37,8 @@ pub fn is_stateless_request(
     dialect.stateless && (is_alone || !dialect.handshake)
 }
 
-/// The fault of a handshake where none is served: it names the versions that are
-/// (2026-07-28 basic/versioning, error responses to clients of older revisions).
+/// The fault for a handshake where none is served. It names the served versions (2026-07-28 basic/versioning, error
+/// responses to clients of older revisions).
 pub fn handshake_fault(
     method: &str,
     inside: &ParamMembers<'_>,
@@ -51,7 +53,7 @@ pub fn handshake_fault(
     is_handshake.then(|| unsupported_version_fault(&proposed(), dialect))
 }
 
-/// The caller of a request that stands alone, and its progress token.
+/// Reads the caller of a stateless request, and its progress token.
 pub fn read_caller(
     inside: &ParamMembers<'_>,
     dialect: &Dialect,
@@ -78,7 +80,8 @@ pub fn read_caller(
     Ok((caller, token))
 }
 
-/// The version that a request claims; it also has to say what its client can be asked for.
+/// The version of a stateless request. The request must also declare the client's capabilities (2026-07-28 basic,
+/// `_meta`).
 pub fn claimed_version<'a>(inside: &ParamMembers<'a>) -> Result<Cow<'a, str>, Fault> {
     claimed_version_and_capabilities(inside).map(|(version, _)| version)
 }
@@ -101,14 +104,15 @@ fn is_stateless_method(method: &str) -> bool {
     has(Era::Stateless) && !has(Era::Handshake)
 }
 
-/// The rules of a version that requests may stand alone in.
+/// The rules of a version, if it is of the stateless era and served.
 pub fn supported_rules(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
     let stateless = |revision: &Revision| revision.rules().era == Era::Stateless;
     let revision = Revision::from_name(version).filter(stateless);
     revision.map(Revision::rules).ok_or_else(|| unsupported_version_fault(version, dialect))
 }
 
-/// The fault of a version that is not served, with those that are.
+/// The fault for a version that is not served, with the served ones as data (2026-07-28 schema,
+/// `UnsupportedProtocolVersionError`).
 pub fn unsupported_version_fault(version: &str, dialect: &Dialect) -> Fault {
     let supported: Vec<_> = dialect.revisions().map(|revision| revision.rules().name).collect();
     let requested: String = version.chars().take(MAX_VERSION_CHARS).collect();
@@ -127,7 +131,7 @@ fn log_level(raw: Option<&str>) -> Result<Option<Level>, Fault> {
     }
 }
 
-/// Reads what a client brings when it calls again.
+/// Reads the input responses and the request state of a retry (2026-07-28 schema, `InputResponseRequestParams`).
 fn read_input_responses(
     answers: Option<&str>,
     state: Option<&str>,

@@ -1,4 +1,4 @@
-//! Calls in flight: ids, deadlines, progress.
+//! The server's calls in flight: ids, deadlines, progress.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,25 +8,25 @@ use crate::model::Level;
 use crate::revision::Rules;
 use crate::wire::Id;
 
-/// A call of this connection. Outcomes are reported under our own key, never under the client's id: ids
-/// are only echoed.
+/// The key of a call on this connection. Outcomes are reported under this key, not under the client's id. The id is
+/// only echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(pub u64);
 
-/// What is answered when the call is done.
+/// The effect of a call's outcome on the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CallPurpose {
-    /// The operation's own result.
+    /// The response is the operation's result.
     Plain,
-    /// A tool's result: failures may be told inside.
+    /// The response is a tool result, which may report a failure.
     Tool,
-    /// The session watches this resource from now on.
+    /// The session is subscribed to this resource.
     Subscribe(String),
-    /// The session watches this resource no longer.
+    /// The session's subscription to this resource ends.
     Unsubscribe(String),
     /// A stream of notifications is opened.
     Listen,
-    /// What this task's call came to: failures may be told inside, and it is waited for longer.
+    /// The response is the result of this task's call. It may report a failure, and its deadline is longer.
     TaskResult(String),
 }
 
@@ -40,21 +40,22 @@ pub(super) struct InFlightCall {
     pub(super) progress_token: Option<String>,
     pub(super) last_progress: f64,
     pub(super) log: Option<Level>,
-    /// Whether it may be cancelled: all but the handshake may.
+    /// Whether it may be cancelled. Only the handshake may not (2025-11-25 basic/utilities/cancellation, behavior
+    /// requirements).
     pub(super) is_cancellable: bool,
-    /// What was asked, for observers.
+    /// Its method, for observers.
     pub(super) method: &'static str,
     pub(super) started: Now,
-    /// When it has been silent for too long; moved by signs of progress.
+    /// The idle deadline. Progress extends it.
     pub(super) idle_deadline: Now,
-    /// When it has taken too long at all.
+    /// The deadline of the whole call.
     pub(super) total_deadline: Now,
-    /// Questions that the client has not answered; while there are any, the client is waited for.
+    /// Number of pending input requests. While there are any, the client's deadline applies.
     pub(super) open_input_requests: usize,
 }
 
 impl InFlightCall {
-    /// The task that messages of this call belong to.
+    /// The task that messages of this call belong to (2025-11-25 schema, `RelatedTaskMetadata`).
     pub(super) fn related_task(&self) -> Option<&str> {
         match &self.purpose {
             CallPurpose::TaskResult(id) => Some(id),
@@ -62,8 +63,8 @@ impl InFlightCall {
         }
     }
 
-    /// Gives it all its time again. The result of a task is waited for until the task is over
-    /// (2025-11-25 basic/utilities/tasks, result retrieval).
+    /// Restarts both deadlines. A request for the result of a task waits until the task ends (2025-11-25
+    /// basic/utilities/tasks, result retrieval).
     pub(super) fn restart_deadlines(&mut self, limits: &ServerLimits, now: Now) {
         let (idle, total) = match self.purpose {
             CallPurpose::TaskResult(_) => (limits.task_result_timeout, limits.task_result_timeout),
@@ -79,8 +80,8 @@ impl InFlightCall {
 
 /// The calls in flight, oldest first.
 ///
-/// There are few at a time, mostly one, so a list that keeps its room beats a tree that is built and taken
-/// down with every message; the limit on calls bounds the search by id.
+/// There are few at a time, mostly one. A list that keeps its capacity is faster than a tree that is rebuilt with every
+/// message. The limit on calls bounds the search by id.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     last: u64,
@@ -100,7 +101,7 @@ impl Calls {
         self.open.iter().any(|(_, pending)| pending.id == *id)
     }
 
-    /// Whether somebody may begin to follow a task when an answer is there.
+    /// Whether a call in flight may create a task, which the client then follows.
     pub(super) fn may_create_task(&self) -> bool {
         let may =
             |purpose: &CallPurpose| matches!(purpose, CallPurpose::Tool | CallPurpose::Listen);
@@ -111,7 +112,7 @@ impl Calls {
         self.last += 1;
         let key = CallKey(self.last);
         if self.open.capacity() == 0 {
-            // Most connections over HTTP have one call in their life.
+            // Most HTTP connections carry a single call.
             self.open.reserve_exact(1);
         }
         self.open.push((key, pending));
@@ -128,7 +129,7 @@ impl Calls {
         Some(self.open.remove(place).1)
     }
 
-    /// The call with the client's id, unless it must not be cancelled.
+    /// The call with the client's id, unless it is not cancellable.
     pub(super) fn find_cancellable(&self, id: &Id) -> Option<CallKey> {
         let (key, pending) = self.open.iter().find(|(_, pending)| pending.id == *id)?;
         pending.is_cancellable.then_some(*key)
@@ -142,14 +143,14 @@ impl Calls {
         self.open.iter().filter_map(|(_, pending)| pending.deadline()).min()
     }
 
-    /// The calls whose time is over, oldest first.
+    /// The calls whose deadline has passed, oldest first.
     pub(super) fn expired_keys(&self, now: Now) -> Vec<CallKey> {
         let over =
             |pending: &InFlightCall| pending.deadline().is_some_and(|deadline| deadline <= now);
         self.open.iter().filter(|(_, pending)| over(pending)).map(|(key, _)| *key).collect()
     }
 
-    /// Keys only grow, so the list is sorted by them.
+    /// Keys only grow, so the list is sorted by key.
     fn position(&self, key: CallKey) -> Option<usize> {
         self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
     }

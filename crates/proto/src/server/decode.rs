@@ -1,4 +1,4 @@
-//! Params read into operations.
+//! Decodes request params into operations.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::{String, ToString};
@@ -17,14 +17,14 @@ use crate::wire::{
     FieldError, FieldErrorKind, Object, ParamMembers, Raw, as_object, as_required_string, unquote,
 };
 
-/// The params of a request, and what most methods look at in them.
+/// The params of a request, with the members that most methods read.
 #[derive(Clone, Copy)]
 pub(super) struct Params<'a> {
     pub(super) all: Object<'a>,
     pub(super) members: ParamMembers<'a>,
 }
 
-/// What a call says beyond the protocol.
+/// Reads the extra members of a call.
 pub(super) fn read_extra_members(method: Method, given: &Params<'_>) -> Option<Arc<ExtraMembers>> {
     let [more_params, more_meta] = given.members.has_extra;
     let is_call = matches!(method, Method::CallTool | Method::GetPrompt);
@@ -38,7 +38,7 @@ pub(super) fn read_extra_members(method: Method, given: &Params<'_>) -> Option<A
     (beyond != ExtraMembers::default()).then(|| Arc::new(beyond))
 }
 
-/// The object with these members only, if it has any.
+/// The object with only these members, if it has any.
 fn filter_members(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<Raw> {
     let mut out = Vec::from(b"{");
     for (name, value) in object.members().filter(|(name, _)| is_kept(name)) {
@@ -49,7 +49,7 @@ fn filter_members(object: Object<'_>, is_kept: impl Fn(&str) -> bool) -> Option<
     Some(Raw::from_validated(&text))
 }
 
-/// Reads the params of a method that the endpoint answers.
+/// Reads the params of a method that the endpoint handles.
 pub(super) fn read_operation(
     method: Method,
     given: Params<'_>,
@@ -126,7 +126,8 @@ fn read_arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldE
     }
 }
 
-/// The answers to a task's questions; that each is an object was checked with the caller.
+/// Reads the input responses for a task. `read_caller` has checked that each is an
+/// object.
 fn read_input_responses(raw: Option<&str>) -> Result<Raw, FieldError> {
     match as_object("inputResponses", raw)? {
         Some(answers) => Ok(Raw::from_validated(answers.text())),
@@ -134,7 +135,7 @@ fn read_input_responses(raw: Option<&str>) -> Result<Raw, FieldError> {
     }
 }
 
-/// The wish of a tool call to become a task.
+/// Reads the `task` member of a tool call (2025-11-25 schema, `TaskAugmentedRequestParams`).
 pub(super) fn read_task_preference(raw: Option<&str>) -> Result<TaskPreference, FieldError> {
     let Some(task) = as_object("task", raw)? else { return Ok(TaskPreference::Never) };
     let whole = |raw: &str| raw.parse::<u64>().ok();
@@ -148,7 +149,7 @@ pub(super) fn read_task_preference(raw: Option<&str>) -> Result<TaskPreference, 
     }
 }
 
-/// A prompt's arguments are strings (every revision, GetPromptRequest).
+/// The arguments of a prompt are strings (every revision, `GetPromptRequest`).
 fn read_prompt_arguments(params: Object<'_>) -> Result<Option<Raw>, FieldError> {
     let Some(arguments) = params.object("arguments")? else { return Ok(None) };
     match arguments.members().find(|(_, value)| unquote(value).is_none()) {

@@ -1,4 +1,5 @@
-//! Questions to a client of the handshake generation, as requests of the server.
+//! Input requests to a client of the handshake era, sent as requests of the server (2025-11-25 schema,
+//! `ServerRequest`).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
@@ -15,26 +16,26 @@ use crate::model::InputRequest;
 use crate::revision::InputRequestStyle;
 use crate::wire::{Fields, Id, Object, Raw, unquote};
 
-/// Withdrawn questions that are remembered, because their answers may be on their way.
+/// Maximum number of withdrawn input requests that are remembered, because their responses may be in transit.
 const MAX_WITHDRAWN: usize = 64;
 
-/// The most questions that belong to no call and wait for answers.
+/// Maximum number of pending input requests that belong to no call.
 const MAX_SESSION_INPUT_REQUESTS: usize = 16;
 
-/// Questions that wait for answers.
+/// Pending input requests.
 #[derive(Debug, Default)]
 pub(super) struct InputRequests {
     last: u64,
     open: BTreeMap<InputRequestKey, OpenInputRequest>,
     withdrawn: VecDeque<Id>,
-    /// Questions that belong to no call, while the client has not confirmed the handshake.
+    /// Input requests that belong to no call and wait until the client confirms the handshake.
     early: Vec<(InputRequestKey, InputRequest)>,
 }
 
 #[derive(Debug)]
 struct OpenInputRequest {
     id: Id,
-    /// The call that it belongs to; nothing for a question of the session.
+    /// The call that it belongs to; `None` for an input request of the session.
     call: Option<CallKey>,
     deadline: Now,
 }
@@ -50,7 +51,7 @@ impl InputRequests {
         self.open.values().map(|open| open.deadline).min()
     }
 
-    /// A new question.
+    /// Registers a new input request.
     fn mint(&mut self, call: Option<CallKey>, end: Now) -> (InputRequestKey, Id) {
         self.last += 1;
         let (ask, id) =
@@ -63,7 +64,7 @@ impl InputRequests {
         self.open.iter().find(|(_, open)| open.id == *id).map(|(key, _)| *key)
     }
 
-    /// Remembers that a question is no longer asked.
+    /// Remembers a withdrawn input request.
     fn note_withdrawn(&mut self, id: Id) {
         if self.withdrawn.len() >= MAX_WITHDRAWN {
             self.withdrawn.pop_front();
@@ -81,8 +82,9 @@ impl InputRequests {
 }
 
 impl Machine {
-    /// Asks the client something on behalf of a call; the answer comes as [`Action::InputResponse`].
-    /// `None` when the call is over, or is of a revision where servers send no requests.
+    /// Sends an input request on behalf of a call. The response arrives as [`Action::InputResponse`]. Returns `None`
+    /// when the call is over, or in a revision where servers send no requests (2026-07-28 basic/transports/stdio,
+    /// receiving messages).
     pub fn request_input(
         &mut self,
         call: CallKey,
@@ -104,9 +106,9 @@ impl Machine {
         Some(ask)
     }
 
-    /// Asks the client of the session something that belongs to no call; the answer comes as [`Action::InputResponse`]. Before
-    /// the client has confirmed the handshake, the question waits. `None` without a session, for what the client has
-    /// not declared, and while too many such questions are open.
+    /// Sends an input request that belongs to no call. The response arrives as [`Action::InputResponse`]. The request
+    /// waits until the client confirms the handshake. Returns `None` without a session, without the client's
+    /// capability, and while too many such requests are pending.
     pub fn request_session_input(
         &mut self,
         question: &InputRequest,
@@ -133,7 +135,8 @@ impl Machine {
         Some(ask)
     }
 
-    /// Sends the questions that waited for the client to confirm the handshake.
+    /// Sends the input requests that waited until the client confirmed the handshake (2025-11-25 basic/lifecycle,
+    /// initialization).
     pub(super) fn send_early_input_requests(&mut self, out: &mut Outbox) {
         for (ask, question) in core::mem::take(&mut self.input_requests.early) {
             if let Some(id) = self.input_requests.open.get(&ask).map(|open| open.id.clone()) {
@@ -149,8 +152,9 @@ impl Machine {
         });
     }
 
-    /// Whether this answers a question that is open, or was withdrawn a moment ago: then the answer crossed the
-    /// withdrawal, and is dropped (2025-11-25 basic/utilities/cancellation, timing considerations).
+    /// Whether the message responds to an input request that is pending or was withdrawn recently. In the latter case
+    /// the response crossed the withdrawal and is dropped (2025-11-25 basic/utilities/cancellation, timing
+    /// considerations).
     pub fn is_awaited_response(&self, fields: &Fields<'_>) -> bool {
         let id = fields.id.and_then(|raw| Id::parse(raw).ok());
         id.is_some_and(|id| {
@@ -159,7 +163,7 @@ impl Machine {
         })
     }
 
-    /// Takes the client's response to a question; one that answers nothing is dropped.
+    /// Handles the client's response to an input request. A response that matches none is dropped.
     pub(super) fn take_input_response(
         &mut self,
         id: &Id,
@@ -178,7 +182,7 @@ impl Machine {
         }
     }
 
-    /// Ends the questions whose time is over.
+    /// Fails the input requests whose deadline has passed.
     pub(super) fn expire_input_requests(&mut self, now: Now, out: &mut Outbox) {
         for ask in self.input_requests.expired_keys(now) {
             self.withdraw_input_request(ask, "nobody answered in time", out);
@@ -186,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// Ends all questions: a client that has closed its side cannot answer.
+    /// Fails all input requests: a client that has closed its side cannot respond.
     pub fn handle_end_of_stream(&mut self, now: Now, out: &mut Outbox) {
         let open: Vec<_> = self.input_requests.open.keys().copied().collect();
         for ask in open {
@@ -195,7 +199,7 @@ impl Machine {
         }
     }
 
-    /// Withdraws the questions of a call that is over.
+    /// Withdraws the input requests of a finished call.
     pub(super) fn withdraw_input_requests(
         &mut self,
         call: CallKey,
@@ -236,14 +240,14 @@ impl Machine {
         let limits = self.profile.limits;
         if let Some(pending) = open.call.and_then(|call| self.calls.get_mut(call)) {
             pending.open_input_requests -= 1;
-            // The time that a person took to answer is not the call's.
+            // The time until the client responded does not count against the call.
             pending.restart_deadlines(&limits, now);
         }
         out.push_action(Action::InputResponse(ask, answer));
     }
 }
 
-/// What an error response says, in words.
+/// The message of an error response.
 fn error_text(error: &str) -> String {
     let message = Object::new(error).and_then(|error| error.get("message")).and_then(unquote);
     message.unwrap_or("the client refused".into()).to_string()

@@ -1,4 +1,5 @@
-//! Announcing changes: to sessions of the handshake generation, and to listeners of the stateless one.
+//! Announces changes: to sessions of the handshake era, and to listeners of the stateless era (2026-07-28
+//! basic/patterns/subscriptions, receiving notifications).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -16,15 +17,15 @@ use crate::revision::{Rules, TaskModel};
 use crate::wire::{Id, Raw, quote};
 use crate::{encode, meta};
 
-/// News that are kept for a task that the client does not know of yet.
+/// Maximum number of stored changes of tasks that the client does not know yet.
 const MAX_EARLY_TASKS: usize = 64;
 
 /// Open streams of notifications.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    /// Each by itself on the heap: most connections have none or one, and a node of the tree has room for eleven.
+    /// Listeners are boxed: most connections have none or one, and a node of the tree has room for eleven.
     open: BTreeMap<CallKey, Box<OpenListener>>,
-    /// News of tasks that nobody followed, which came while somebody might begin to.
+    /// Changes of tasks without a follower that arrived while a call might still create a follower.
     early_tasks: Vec<Arc<Task>>,
 }
 
@@ -48,7 +49,7 @@ impl Listeners {
         self.open.values().any(|listener| listener.id == *id)
     }
 
-    /// News that came too early for tasks that are followed from now on.
+    /// Takes the stored changes of tasks that now have a follower.
     fn take_early_tasks(&mut self, is_followed: impl Fn(&String) -> bool) -> Vec<Arc<Task>> {
         let early = core::mem::take(&mut self.early_tasks).into_iter();
         let (taken, left) = early.partition(|task| is_followed(&task.id));
@@ -56,20 +57,20 @@ impl Listeners {
         taken
     }
 
-    /// Closes the listener with the client's id, if there is one; tells what it watched.
+    /// Closes the listener with the client's id, if any, and returns the URIs it was subscribed to.
     pub(super) fn close(&mut self, id: &Id) -> Option<Vec<String>> {
         let found = self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
         Some(self.open.remove(&found?)?.filter.uris)
     }
 
-    /// The resources that are watched, once for each who watches.
+    /// The subscribed resources, once per subscription.
     pub(super) fn subscribed_uris(&self) -> impl Iterator<Item = &String> {
         self.open.values().flat_map(|listener| &listener.filter.uris)
     }
 }
 
 impl Machine {
-    /// Tells everybody who wants to know of a change.
+    /// Sends a change to the session and to all listeners that want it.
     pub fn announce(&mut self, change: &Change, out: &mut Outbox) {
         if self.profile.dialect.announces_changes() && self.session.is_subscribed_to(change) {
             let target = self.result_target(self.session.rules);
@@ -88,8 +89,8 @@ impl Machine {
         }
     }
 
-    /// Remembers a task that a session asked for, to tell of its news; beyond the limit clients have to look
-    /// for themselves, which they must be ready to do anyway.
+    /// Stores a task that the session created, to announce its changes. Beyond the limit clients have to poll, which
+    /// the specification requires of them anyway (2025-11-25 basic/utilities/tasks, task status notification).
     pub(super) fn follow_task(&mut self, payload: &Payload, rules: &Rules, out: &mut Outbox) {
         let Payload::TaskCreated(task) = payload else { return };
         let has_room = self.session.tasks.len() < self.profile.limits.max_subscriptions;
@@ -101,8 +102,8 @@ impl Machine {
         }
     }
 
-    /// Takes note of news of a task: one that is over has no more, and one that nobody follows may be one that
-    /// somebody is about to follow, who is told that first.
+    /// Records a change of a task. A finished task is not followed any longer. A change of an unknown task is stored,
+    /// because a call in flight may be about to return that task.
     fn note_task(&mut self, task: &Arc<Task>) {
         if self.session.tasks.contains(&task.id) {
             if task.state.is_terminal() {
@@ -117,15 +118,16 @@ impl Machine {
         }
     }
 
-    /// Tells that every list changed, to those who may have missed what did: too often rather than never.
+    /// Announces every list as changed, for clients that may have missed a change. A spurious notification is harmless,
+    /// a lost one is not.
     pub fn announce_all_lists(&mut self, out: &mut Outbox) {
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             self.announce(&Change::List(kind), out);
         }
     }
 
-    /// Opens a stream: the acknowledgement is its first message
-    /// (2026-07-28 basic/patterns/subscriptions, acknowledgment).
+    /// Opens a stream. The acknowledgement is its first message (2026-07-28 basic/patterns/subscriptions,
+    /// acknowledgment).
     pub(super) fn start_listening(
         &mut self,
         call: CallKey,
@@ -154,7 +156,7 @@ impl Machine {
         self.listeners.open.insert(call, Box::new(listener));
     }
 
-    /// Ends every stream with its graceful result (the same page, graceful closure).
+    /// Ends every stream with its final result (2026-07-28 basic/patterns/subscriptions, graceful closure).
     pub(super) fn end_listeners(&mut self, out: &mut Outbox) {
         for (call, mut listener) in core::mem::take(&mut self.listeners.open) {
             out.release_subscriptions(core::mem::take(&mut listener.filter.uris));
@@ -199,7 +201,8 @@ fn write_change(
     });
 }
 
-/// Writes `_meta` with the id of the listen request, in the client's own spelling.
+/// Writes `_meta` with the id of the listen request, spelled as the client spelled it (2026-07-28 schema,
+/// `NotificationMetaObject`).
 fn write_subscription(bytes: &mut Vec<u8>, id: &Id) {
     write_key(bytes, "_meta");
     bytes.push(b'{');

@@ -1,4 +1,4 @@
-//! What the machine wants done: frames to send and actions to take.
+//! The outbox of the server's machine: frames to send and actions to perform.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -11,113 +11,113 @@ use crate::frame_buffer::FrameBuffer;
 use crate::operation::{Caller, Operation};
 use crate::wire::Raw;
 
-/// Where a frame belongs; a transport with one channel may ignore it.
+/// The destination of a frame. A transport with one channel may ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameRoute {
-    /// It answers the frame that is being received.
+    /// A response to the frame that is being received.
     Reply,
-    /// It belongs to a call: its response, its progress, a question, or a listener's notification.
+    /// A call: its response, its progress, an input request, or a listener's notification.
     Call(CallKey),
-    /// It belongs to the session as a whole.
+    /// The session as a whole.
     Session,
 }
 
-/// What a frame is to the request it belongs to.
+/// The role of a frame for the request it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameRole {
-    /// The one answer to the frame that was received: a result, an error or the answers to a batch. With
-    /// the kind of fault, if that is what it tells.
+    /// The only response to the received frame: a result, an error or the responses to a batch. It carries the kind of
+    /// fault, if any.
     Response(Option<FaultKind>),
-    /// A notification or a question on the way there.
+    /// A notification or an input request before the response.
     Intermediate,
 }
 
 /// One message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct OutgoingFrame<'a> {
-    /// Where it belongs.
+    /// Its destination.
     pub route: FrameRoute,
-    /// What it is to the request it belongs to.
+    /// Its role for the request it belongs to.
     pub role: FrameRole,
     /// The message, without a newline.
     pub text: &'a [u8],
 }
 
-/// A question that waits for its answer.
+/// The key of a pending input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InputRequestKey(pub(super) u64);
 
-/// What the client said to a question: the raw result, or why not.
+/// The client's response to an input request: the raw result, or the reason for the failure.
 pub type InputResponse = Result<Raw, String>;
 
 /// A call to be started.
 #[derive(Debug)]
 pub struct Call {
-    /// The key its outcome is reported under.
+    /// The key under which the driver reports the outcome.
     pub key: CallKey,
-    /// What is asked.
+    /// The operation.
     pub operation: Operation,
-    /// By whom.
+    /// The caller.
     pub caller: Caller,
 }
 
-/// Something for the driver to do.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Action {
     /// Start a call and report its outcome.
     Start(Call),
-    /// Stop a call: nobody waits for it.
+    /// Cancel a call whose outcome is not needed any more.
     Cancel(CallKey, String),
-    /// Hand over the answer to a question.
+    /// Deliver the response to an input request.
     InputResponse(InputRequestKey, InputResponse),
-    /// One who watched these resources does so no longer.
+    /// Release one subscription to each of these resources.
     ReleaseSubscriptions(Vec<String>),
     /// The roots of the session's client changed.
     RootsChanged,
-    /// Note something, in a profile that is observed.
+    /// Record an observation, if the profile is observed.
     Observe(Observation),
 }
 
-/// What an observer is told: each request once when it arrives and once when it is done.
+/// A report for observers: each request once on arrival and once at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// A request arrived.
     Received {
-        /// What it asks.
+        /// Its method.
         method: String,
-        /// Its id, as it was written.
+        /// Its raw id.
         id: String,
     },
-    /// A request was answered, or will never be.
+    /// A request got its response, or will get none.
     Done {
-        /// What it asked.
+        /// Its method.
         method: String,
-        /// Its id, as it was written.
+        /// Its raw id.
         id: String,
-        /// How long it took.
+        /// Its duration.
         duration: Duration,
-        /// What came of it.
+        /// Its end.
         end: RequestEnd,
     },
-    /// A message was refused before it could be read as a request.
+    /// A message was rejected before it could be read as a request.
     Refused {
-        /// Why.
+        /// The reason.
         kind: FaultKind,
     },
 }
 
-/// What came of a request.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEnd {
     /// A result.
     Success,
     /// An error.
     Error(FaultKind),
-    /// Nothing: it was cancelled.
+    /// No response: it was cancelled.
     Cancelled,
 }
 
-/// Frames and actions, in the order in which they arose.
+/// Frames and actions, in order of creation.
 #[derive(Debug, Default)]
 pub struct Outbox {
     frames: FrameBuffer<(FrameRoute, FrameRole)>,
@@ -130,27 +130,27 @@ impl Outbox {
         self.actions.pop_front()
     }
 
-    /// Gives back the room that actions took, for conversations that are mostly idle.
+    /// Frees the capacity for actions, for connections that are mostly idle.
     pub fn release_capacity(&mut self) {
         self.actions.shrink_to_fit();
     }
 
-    /// The bytes of all frames, each ended by a newline.
+    /// The bytes of all frames, each terminated by a newline.
     pub fn bytes(&self) -> &[u8] {
         self.frames.bytes()
     }
 
-    /// Takes the bytes of all frames out.
+    /// Takes the bytes of all frames.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         self.frames.take_bytes()
     }
 
-    /// Forgets the frames, keeping the room they took; gives back what an unusually large frame took.
+    /// Removes all frames. The buffer keeps a limited capacity.
     pub fn clear_frames(&mut self) {
         self.frames.clear();
     }
 
-    /// Forgets the first bytes, which somebody has taken.
+    /// Removes the first `count` bytes, which were sent.
     pub fn discard(&mut self, count: usize) {
         self.frames.discard(count);
     }
@@ -160,7 +160,7 @@ impl Outbox {
         self.frames.iter().map(|((route, role), text)| OutgoingFrame { route, role, text })
     }
 
-    /// Tells that resources are no longer watched by one who did.
+    /// Reports that one subscription to each of these resources ended.
     pub(super) fn release_subscriptions(&mut self, uris: Vec<String>) {
         if !uris.is_empty() {
             self.push_action(Action::ReleaseSubscriptions(uris));
@@ -169,18 +169,18 @@ impl Outbox {
 
     pub(super) fn push_action(&mut self, action: Action) {
         if self.actions.capacity() == 0 {
-            // Mostly there is one at a time, and a call is large.
+            // Mostly there is one action at a time, and a call is large.
             self.actions.reserve_exact(1);
         }
         self.actions.push_back(action);
     }
 
-    /// Adds a notification or a question that `write` writes.
+    /// Appends a notification or an input request that `write` produces.
     pub(super) fn push_frame(&mut self, route: FrameRoute, write: impl FnOnce(&mut Vec<u8>)) {
         self.frames.add((route, FrameRole::Intermediate), write);
     }
 
-    /// Adds an answer that `write` writes.
+    /// Appends a response that `write` produces.
     pub(super) fn push_response(
         &mut self,
         route: FrameRoute,
@@ -190,7 +190,7 @@ impl Outbox {
         self.frames.add((route, FrameRole::Response(fault)), write);
     }
 
-    /// Adds an answer that `write` writes without line ends.
+    /// Appends a response that `write` produces without line ends.
     pub(super) fn push_response_line(
         &mut self,
         route: FrameRoute,

@@ -1,4 +1,4 @@
-//! What arrives from the client.
+//! Receives and dispatches the client's messages.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -21,10 +21,10 @@ use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Fields, Frame, Id, Object, ScanError, as_object, unquote};
 use crate::{lifecycle, wire};
 
-/// The longest part of a client's own text that an error repeats.
+/// Maximum length of a client's text that an error repeats.
 const MAX_ECHO_CHARS: usize = 128;
 
-/// Where the answer to one message goes.
+/// The destination of the response to one message.
 #[derive(Clone, Copy)]
 struct ReplyTo {
     now: Now,
@@ -32,7 +32,7 @@ struct ReplyTo {
 }
 
 impl Machine {
-    /// Takes one line of a stream.
+    /// Receives one line of a stream.
     pub fn receive_line(&mut self, line: FramedLine<'_>, now: Now, out: &mut Outbox) {
         match line {
             FramedLine::Complete(frame) => self.receive(frame, now, out),
@@ -41,13 +41,13 @@ impl Machine {
         }
     }
 
-    /// Takes one frame: a line, or the body of a request.
+    /// Receives one frame: a line, or the body of a request.
     pub fn receive(&mut self, frame: &[u8], now: Now, out: &mut Outbox) {
         let scanned = wire::scan(frame, &self.profile.limits.scan);
         self.receive_scanned(scanned.as_ref(), now, out);
     }
 
-    /// Takes one frame that was scanned already, with the limits of the profile.
+    /// Receives one frame that was already scanned with the limits of the profile.
     pub fn receive_scanned(
         &mut self,
         scanned: Result<&Frame<'_>, &ScanError>,
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// Takes the news that a frame was too long to be read.
+    /// Rejects a frame that was too long to be read.
     pub fn reject_overlong(&mut self, out: &mut Outbox) {
         if self.session.phase == HandshakePhase::Shutdown {
             return;
@@ -95,7 +95,7 @@ impl Machine {
             match self.repeated_id(fields, &mut ids) {
                 None => self.take_message(fields, ReplyTo { now, batch: Some(batch) }, out),
                 Some(id) => {
-                    // Of two answers with one id nobody could tell which is which.
+                    // Two responses with the same id would be indistinguishable.
                     let detail = "another request in this array has the same id";
                     let fault = Fault::new(FaultKind::InvalidRequest, detail);
                     self.reject_message(Some(&id), &fault, Some(batch), out);
@@ -105,7 +105,7 @@ impl Machine {
         self.settle_batch(batch, FrameRoute::Reply, out);
     }
 
-    /// The id of a request, if a request before it in the same array has it too.
+    /// The id of a request, if an earlier request in the same array has the same one.
     fn repeated_id(&self, fields: &Fields<'_>, ids: &mut Vec<Id>) -> Option<Id> {
         let id =
             self.profile.dialect.parse_id(fields.id.filter(|_| fields.method.is_some())?).ok()?;
@@ -238,7 +238,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The method of that name; a notification's name is no method of a request.
+    /// Looks up the method of a request. A notification's name is not a method of a request.
     fn method(&self, name: &str, rules: &Rules) -> Result<Method, Fault> {
         let found = self.profile.dialect.method(name, rules);
         found
@@ -253,8 +253,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The least serious log messages that calls of the session tell. Who emits log messages declares the capability
-    /// (every revision, logging).
+    /// The minimum level of log messages for calls of the session. A server that sends log messages must declare the
+    /// capability (every revision, logging).
     fn session_call_log_level(&self) -> Option<Level> {
         let dialect = &self.profile.dialect;
         let logs = dialect.method(Method::SetLevel.name(), self.session.rules).is_some()
@@ -262,7 +262,7 @@ impl Machine {
         logs.then_some(self.session.level)
     }
 
-    /// The same for messages outside of calls, which only an open session is sent.
+    /// The same for messages outside of calls, which only an open session receives.
     pub(super) fn session_log_level(&self) -> Option<Level> {
         self.session_call_log_level().filter(|_| self.session.phase == HandshakePhase::Operating)
     }
@@ -354,7 +354,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Notifications get no answer, whatever they say.
+    /// Handles a notification. Notifications never get a response (JSON-RPC 2.0, section 4).
     fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
         let found = self.profile.dialect.method(name, self.session.rules);
         match found {
@@ -385,7 +385,7 @@ impl Machine {
         }
     }
 
-    /// Notes something, if anybody wants to know.
+    /// Reports an observation, if the profile is observed.
     pub(super) fn observe(&self, out: &mut Outbox, note: impl FnOnce() -> Observation) {
         if self.profile.is_observed {
             out.push_action(Action::Observe(note()));
@@ -393,7 +393,7 @@ impl Machine {
     }
 }
 
-/// A client's own text, short enough to repeat.
+/// A client's text, truncated for an error message.
 fn shorten(text: &str) -> String {
     text.chars().take(MAX_ECHO_CHARS).collect()
 }

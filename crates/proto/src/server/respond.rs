@@ -1,4 +1,4 @@
-//! What goes back to the client.
+//! Writes responses and events for the client.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,7 +20,7 @@ use crate::operation::{Event, Outcome, Payload};
 use crate::revision::{ElicitationSupport, InputRequestStyle, Rules};
 use crate::wire::{Fields, Id, Raw, quote};
 
-/// Where an answer goes and what it tells.
+/// The destination of a response and the fault it carries.
 struct ResponseTarget {
     route: FrameRoute,
     batch: Option<u64>,
@@ -28,7 +28,7 @@ struct ResponseTarget {
 }
 
 impl Machine {
-    /// Reports what came of a call; one that nobody waits for any more is dropped.
+    /// Sends the outcome of a call. The outcome of a cancelled call is dropped.
     pub fn finish(&mut self, call: CallKey, outcome: Outcome, now: Now, out: &mut Outbox) {
         self.withdraw_input_requests(call, "the call is over", out);
         let Some(pending) = self.calls.remove(call) else { return };
@@ -59,14 +59,14 @@ impl Machine {
         }
     }
 
-    /// Tells what happens while a call runs, to a client that wants to know.
+    /// Sends an event of a running call, if the client wants it.
     pub fn send_event(&mut self, call: CallKey, event: &Event, now: Now, out: &mut Outbox) {
         let idle = self.profile.limits.call_idle_timeout;
         let Some(pending) = self.calls.get_mut(call) else { return };
         match event {
             Event::Progress { progress, total, message } => {
                 pending.idle_deadline = now + idle;
-                // Values that do not increase are forbidden (every revision, progress).
+                // Progress values must increase (every revision, progress).
                 let Some(token) = &pending.progress_token else { return };
                 if progress.is_nan() || *progress <= pending.last_progress {
                     return;
@@ -83,7 +83,8 @@ impl Machine {
                     });
                 }
             }
-            // Only where visits have names is there something to tell.
+            // The notification exists only where URL elicitations have ids (2025-11-25 schema,
+            // `ElicitRequestURLParams`).
             Event::ElicitationCompleted(id) => {
                 if pending.rules.elicitation == ElicitationSupport::FormAndNamedUrl {
                     out.push_frame(FrameRoute::Call(call), |bytes| {
@@ -94,8 +95,8 @@ impl Machine {
         }
     }
 
-    /// Sends a log message that belongs to no call, to a session that wants messages of this level. Clients of the
-    /// stateless era get messages only in answers to their requests (2026-07-28 server/utilities/logging).
+    /// Sends a log message that belongs to no call, if the session wants this level. Clients of the stateless era get
+    /// log messages only for their requests (2026-07-28 server/utilities/logging).
     pub fn send_session_log(&mut self, event: &Event, out: &mut Outbox) {
         let Event::Log { level, logger, data } = event else { return };
         if self.session_log_level().is_some_and(|least| *level >= least) {
@@ -105,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// Ends what has taken too long.
+    /// Fails the calls and input requests whose deadline has passed.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         self.expire_input_requests(now, out);
         for key in self.calls.expired_keys(now) {
@@ -113,7 +114,7 @@ impl Machine {
         }
     }
 
-    /// Stops a call and tells the client so.
+    /// Cancels a call and sends an error to the client.
     pub(super) fn abort_call(
         &mut self,
         key: CallKey,
@@ -128,7 +129,8 @@ impl Machine {
         self.finish(key, Outcome::Fail(fault), now, out);
     }
 
-    /// Forgets a call that the client cancelled: it gets no answer.
+    /// Removes a call that the client cancelled. It gets no response (2025-11-25 basic/utilities/cancellation, behavior
+    /// requirements).
     pub(super) fn drop_call(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
         self.withdraw_input_requests(call, "the call was cancelled", out);
         let Some(pending) = self.calls.remove(call) else { return };
@@ -144,7 +146,7 @@ impl Machine {
         }
     }
 
-    /// Refuses a message as a whole.
+    /// Rejects a message as a whole.
     pub(super) fn reject_message(
         &mut self,
         id: Option<&Id>,
@@ -160,7 +162,7 @@ impl Machine {
         });
     }
 
-    /// Refuses a message that a transport's own rules forbid, in the words of these rules.
+    /// Rejects a message that the rules of a transport forbid, with the error encoding of these rules.
     pub fn reject_scanned(
         &mut self,
         fields: Option<&Fields<'_>>,
@@ -178,7 +180,7 @@ impl Machine {
         });
     }
 
-    /// Notes that a request was answered.
+    /// Reports to observers that a request got its response.
     pub(super) fn observe_response(
         &self,
         id: &Id,
@@ -195,7 +197,7 @@ impl Machine {
         });
     }
 
-    /// Answers a request with a fault before any call was started.
+    /// Responds to a request with a fault before a call is started.
     pub(super) fn respond_fault(
         &mut self,
         id: &Id,
@@ -210,7 +212,7 @@ impl Machine {
         });
     }
 
-    /// Answers a request at once.
+    /// Responds to a request immediately.
     pub(super) fn respond_payload(
         &mut self,
         id: &Id,
@@ -227,7 +229,7 @@ impl Machine {
         });
     }
 
-    /// The failure that a result tells of, where the dialect tells of failures by errors.
+    /// Converts the failure in a result to a fault, for dialects that report tool failures as errors.
     fn failure_as_fault(&self, payload: &Payload, rules: &'static Rules) -> Option<Fault> {
         let row = self.profile.dialect.error_row(FaultKind::ToolFailed, rules);
         if matches!(row.channel, ErrorChannel::ToolResult { .. }) {
@@ -249,7 +251,7 @@ impl Machine {
         out: &mut Outbox,
     ) {
         let released = match &pending.purpose {
-            // Once is enough for a session, however often it asks.
+            // A session holds one subscription per resource. A repeated one is released.
             CallPurpose::Subscribe(uri) => (!self.session.subscribe(uri)).then_some(uri),
             CallPurpose::Unsubscribe(uri) => self.session.unsubscribe(uri).then_some(uri),
             _ => None,
@@ -259,7 +261,7 @@ impl Machine {
             && pending.batch.is_none()
             && page.items.is_joined_for(pending.rules)
         {
-            // All of it is ours, and it may be long.
+            // The page was encoded by this program, so it has no line ends and is not searched for them.
             return out.push_response_line(FrameRoute::Call(call), |bytes| {
                 self.write_call_response(bytes, pending, payload);
             });
@@ -353,7 +355,7 @@ impl Machine {
         }
     }
 
-    /// One wait of a batch is over; the last one sends the answers, on its own route.
+    /// Ends one request of a batch. The last one sends the responses, on its own route.
     pub(super) fn settle_batch(&mut self, batch: u64, route: FrameRoute, out: &mut Outbox) {
         if let Some(answers) = self.batches.finish_request(batch) {
             out.push_response(route, None, |bytes| bytes.extend_from_slice(&answers));
@@ -371,7 +373,7 @@ impl Machine {
     }
 }
 
-/// The texts of blocks, joined.
+/// The texts of the blocks, joined.
 fn join_texts(blocks: &[Content]) -> String {
     let text = |block: &Content| match block {
         Content::Text { text, .. } => Some(text.clone()),
@@ -416,7 +418,8 @@ fn write_log(bytes: &mut Vec<u8>, level: &str, logger: Option<&str>, data: &Raw)
     });
 }
 
-/// That a page has done its part (2025-11-25 client/elicitation, completion notifications).
+/// Writes the notification that a URL elicitation is complete (2025-11-25 client/elicitation, completion
+/// notifications).
 fn write_elicitation_complete(bytes: &mut Vec<u8>, id: &str) {
     encode::write_notification(bytes, "notifications/elicitation/complete", |bytes| {
         write_key(bytes, "elicitationId");
@@ -424,7 +427,7 @@ fn write_elicitation_complete(bytes: &mut Vec<u8>, id: &str) {
     });
 }
 
-/// A number as JSON can say it: infinities have no form there.
+/// A number in JSON, which has no infinities (RFC 8259, 6).
 fn format_number(value: f64) -> String {
     let finite = if value.is_finite() { value } else { f64::MAX.copysign(value) };
     format!("{finite}")
