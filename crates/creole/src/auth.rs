@@ -347,7 +347,7 @@ impl LoadedCredentials {
         Ok(Self { settings, users, keys, password_cache: PasswordCache::new() })
     }
 
-    /// Turns the principal or the denial into the decision, and logs it.
+    /// Turns the principal or the denial into the decision, and logs a refusal.
     fn decide(&self, found: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
         let lacks = |challenge| Box::new((challenge, DenialReason::MissingRole));
         let allowed = found.and_then(|principal| {

@@ -1,9 +1,9 @@
-//! Feeds a protocol machine from a pair of byte streams and obeys it.
+//! Connects a protocol machine to a pair of byte streams and performs its actions.
 //!
-//! Two parties serve a connection, and meet at its desk. The reader takes what the client sends and answers
-//! what can be answered at once; the pump does what comes later: calls that had to wait, changes, deadlines,
-//! room in a full output, the end. Mostly both are one task. Standard input gets a thread instead, which
-//! waits in the read itself: a quick call then costs a read and a write, and wakes no runtime.
+//! Two parties serve a connection and share its state behind a lock. The reader takes the client's input and sends the
+//! responses that are ready at once. The background party does the rest: calls that had to wait, changes, deadlines,
+//! space in a full output, the end. Mostly both are one task. Standard input gets a thread instead, which blocks in the
+//! read itself: a quick call then costs a read and a write, and wakes no runtime.
 
 mod background;
 mod connection;
@@ -20,10 +20,10 @@ use crate::stream::{ByteSink, ByteSource};
 use background::run_background;
 use shared::{CHUNK, ReadState, SharedConnection};
 
-/// Why a conversation ended.
+/// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The client closed its side; all that it asked for was answered or given up.
+    /// The client closed its side; all its requests have their responses or were cancelled.
     InputClosed,
     /// The client no longer reads.
     OutputBroken,
@@ -45,10 +45,10 @@ pub(crate) async fn serve(
     }
 }
 
-/// Serves one connection until it ends; its input is read on a thread of its own, where it may block.
+/// Serves one connection until it ends; a separate thread reads its input and may block.
 ///
-/// The thread is never joined: it may sit in a read for ever, and notices at the next one that nobody
-/// listens any more.
+/// The thread is never joined: it may block in a read for ever, and notices at the next one that the connection is
+/// gone.
 pub(crate) async fn serve_from_thread(
     service: Service,
     input: impl ByteSource + 'static,
@@ -59,13 +59,13 @@ pub(crate) async fn serve_from_thread(
     let (reader, room, runtime) = (Arc::downgrade(&desk), desk.read_room(), Handle::current());
     thread::Builder::new().name("stdin".into()).spawn(move || {
         let _reading = ReaderGuard(reader.clone());
-        // Within the runtime, because calls are begun here, with the budget of a task.
+        // Within the runtime, because calls start here, with the budget of a task.
         runtime.block_on(read_input(input, reader, room));
     })?;
     run_background(&desk, changes).await
 }
 
-/// The reader: hands what the client sends to the desk, for as long as there is one.
+/// The reader: passes the client's input to the connection, as long as it exists.
 async fn read_input<O: ByteSink>(
     mut input: impl ByteSource,
     desk: Weak<SharedConnection<O>>,
@@ -86,7 +86,7 @@ async fn read_input<O: ByteSink>(
     }
 }
 
-/// Ends the connection when its reader breaks down on its thread, where nobody else would notice.
+/// Ends the connection when its reader panics on its thread, which nothing else would notice.
 struct ReaderGuard<O: ByteSink>(Weak<SharedConnection<O>>);
 
 impl<O: ByteSink> Drop for ReaderGuard<O> {

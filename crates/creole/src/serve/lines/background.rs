@@ -1,4 +1,5 @@
-//! The pump of a connection: waits for all that is not the client's input, and finishes what has to wait.
+//! The background party of a connection: waits for everything except the client's input, and finishes work that had to
+//! wait.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::serve::lines::EndReason;
 use crate::serve::lines::shared::{DRAIN, SharedConnection};
 use crate::stream::ByteSink;
 
-/// Keeps a connection going until it ends.
+/// Runs a connection until it ends.
 pub(crate) async fn run_background<O: ByteSink>(
     desk: &SharedConnection<O>,
     mut changes: Receiver<Announcement>,
@@ -25,7 +26,7 @@ pub(crate) async fn run_background<O: ByteSink>(
         tokio::select! {
             biased;
             () = desk.take_report(), if wait.room => {}
-            // Only that something changed: what it was, the connection has kept for itself.
+            // Only a signal: the connection itself has its own receiver for the changes.
             _ = changes.recv(), if wait.room => desk.announce_changes(),
             () = desk.wait_for_work() => {}
             writable = desk.output().writable(), if wait.sending => {
@@ -39,7 +40,7 @@ pub(crate) async fn run_background<O: ByteSink>(
     }
 }
 
-/// Ends what runs and sends what is left.
+/// Ends running calls and sends the remaining output.
 async fn finish<O: ByteSink>(desk: &SharedConnection<O>) -> io::Result<EndReason> {
     desk.close();
     let last = async {
@@ -55,7 +56,7 @@ async fn finish<O: ByteSink>(desk: &SharedConnection<O>) -> io::Result<EndReason
     }
 }
 
-/// A client that no longer reads is the end of a conversation; anything else is an error.
+/// A client that no longer reads ends the connection; anything else is an error.
 fn output_error(error: io::Error) -> io::Result<EndReason> {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(EndReason::OutputBroken),

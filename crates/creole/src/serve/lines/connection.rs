@@ -1,4 +1,4 @@
-//! One connection: its machine, its running calls and its open questions.
+//! One connection: its machine, its running calls and its open input requests.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -27,17 +27,16 @@ use crate::server::Service;
 use crate::stream::ByteSink;
 use crate::telemetry;
 
-/// Answers that may wait for a slow client before no more of its requests are served and its calls are
-/// made to wait.
+/// Unread output from which no more requests of a slow client are served and its calls have to wait.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// Reports of calls that may wait to be taken.
+/// Maximum number of queued reports of calls.
 const MAX_REPORTS: usize = 1024;
 
-/// What a running call reports.
+/// A report of a running call.
 pub(crate) enum CallReport {
     Event(CallKey, Event),
-    /// A question, and the call that it belongs to: nothing for one of the session.
+    /// An input request and the call that it belongs to; `None` for one of the session.
     InputRequest(Option<CallKey>, InputRequest, oneshot::Sender<InputResponse>),
     Done(CallKey, Outcome),
     /// A log message that belongs to no call.
@@ -56,7 +55,7 @@ pub(crate) struct StreamConnection {
     machine: Machine,
     lines: LineDecoder,
     outbox: Outbox,
-    /// How much of the outbox the client has taken, and how much was logged.
+    /// How many bytes of the outbox the client has taken, and how many were logged.
     sent_bytes: usize,
     logged: usize,
     running: HashMap<CallKey, RunningCall>,
@@ -65,7 +64,7 @@ pub(crate) struct StreamConnection {
     channel: Arc<ReportChannel>,
     changes: broadcast::Receiver<Announcement>,
     started: Instant,
-    /// When calls are given up after the client has closed its side.
+    /// When calls are cancelled after the client has closed its side.
     drain_deadline: Option<Instant>,
 }
 
@@ -78,7 +77,7 @@ impl StreamConnection {
             machine: Machine::new(profile),
             changes: service.registry().changes(),
             service,
-            // Whoever owns the pipe is one person, whatever it says.
+            // The owner of the pipe is one principal, whatever it declares.
             origin: Origin::new(LOCAL_PRINCIPAL.into()),
             outbox: Outbox::default(),
             sent_bytes: 0,
@@ -102,7 +101,7 @@ impl StreamConnection {
         self.reports.poll_recv(context)
     }
 
-    /// Hands the client what it takes at once, without waiting: mostly everything, by one system call.
+    /// Writes as much as the client takes without waiting: mostly everything, by one system call.
     pub(crate) fn send(&mut self, output: &impl ByteSink) -> io::Result<()> {
         self.log_unsent();
         while !self.unsent().is_empty() {
@@ -120,14 +119,14 @@ impl StreamConnection {
             self.outbox.clear_frames();
             (self.sent_bytes, self.logged) = (0, 0);
         } else if self.sent_bytes >= HIGH_WATER {
-            // A client that is always a little behind must not make us keep what it has read.
+            // The sent part is discarded even if the client always lags a little.
             self.outbox.discard(self.sent_bytes);
             self.logged = self.logged.saturating_sub(self.sent_bytes);
             self.sent_bytes = 0;
         }
     }
 
-    /// Whether more may be done for the client before it has read what there is.
+    /// Whether more may be done for the client before it has read its output.
     pub(crate) fn has_room(&self) -> bool {
         self.unsent().len() < HIGH_WATER
     }
@@ -153,29 +152,29 @@ impl StreamConnection {
         machine.into_iter().chain(self.drain_deadline).min()
     }
 
-    /// Takes bytes as long as there is room for answers; tells how many.
+    /// Takes bytes as long as there is room for responses; returns their number.
     pub(crate) fn take_bytes(&mut self, chunk: &[u8]) -> usize {
         let mut rest = chunk;
         while self.has_room() {
-            // What changed before a line is no news to those that the line subscribes.
+            // Announced before the line is handled: changes before a line do not concern the subscriptions that it
+            // makes.
             self.announce_changes();
             let Some(line) = self.lines.next(&mut rest) else { break };
             let now = self.started.elapsed();
             log_received(&line, &self.service);
             self.machine.receive_line(line, now, &mut self.outbox);
-            // Obeyed line by line, so that a quick call is answered before the next line is read.
+            // Performed line by line, so that a quick call gets its response before the next line is read.
             self.perform_actions();
         }
         chunk.len() - rest.len()
     }
 
-    /// The client closed its side: calls may go on for a while.
+    /// The client closed its side: calls may continue for a while.
     pub(crate) fn begin_drain(&mut self, drain: Duration) {
         self.drain_deadline = Some(Instant::now() + drain);
     }
 
-    /// All that the client sent was taken: a last line without its end still counts, and nobody will
-    /// answer a question any more.
+    /// All input was taken: a last line without a line end still counts, and no input response will arrive any more.
     pub(crate) fn end_of_input(&mut self) {
         let now = self.now();
         if let Some(line) = self.lines.finish() {
@@ -187,7 +186,7 @@ impl StreamConnection {
         self.perform_actions();
     }
 
-    /// Whether calls may not go on any longer after the client has closed its side.
+    /// Whether the time for calls after the client has closed its side is over.
     pub(crate) fn is_drained(&self) -> bool {
         self.drain_deadline.is_some_and(|end| end <= Instant::now())
     }
@@ -219,8 +218,8 @@ impl StreamConnection {
         self.perform_actions();
     }
 
-    /// Announces what changed. A connection that lagged behind is told that everything did: too often rather
-    /// than never.
+    /// Announces changes. On lag, every list is announced as changed; a spurious notification is harmless, a lost one
+    /// is not.
     pub(crate) fn announce_changes(&mut self) {
         while !self.changes.is_empty() {
             match self.changes.try_recv() {
@@ -262,7 +261,7 @@ impl StreamConnection {
             Action::Cancel(call, reason) => self.cancel_call(call, &reason),
             Action::InputResponse(ask, answer) => {
                 if let Some(waiting) = self.input_requests.remove(&ask) {
-                    // A handler that gave up waiting is not an error.
+                    // A handler that stopped waiting is not an error.
                     _ = waiting.send(answer);
                 }
             }
@@ -275,12 +274,12 @@ impl StreamConnection {
         }
     }
 
-    /// Runs a call. Most are answered at their first poll, right here; only one that has to wait becomes
-    /// a task of its own.
+    /// Runs a call. Most calls finish at their first poll, in this function; only a call that has to wait becomes a
+    /// task.
     ///
-    /// The first poll runs on the thread that reads the input and under the lock of the connection. A handler that waits
-    /// delays nothing. A handler that computes before its first wait delays the whole connection for as long: later
-    /// requests, pings, cancellations, deadlines and reports of other calls. Computation belongs into
+    /// The first poll runs on the thread that reads the input and under the lock of the connection. A handler that
+    /// waits delays nothing. A handler that computes before its first wait delays the whole connection for as long:
+    /// later requests, pings, cancellations, deadlines and reports of other calls. Computation belongs into
     /// `tokio::task::spawn_blocking`.
     fn start_call(&mut self, call: Call) {
         let key = call.key;
@@ -289,7 +288,7 @@ impl StreamConnection {
         let mut context = Context::from_waker(Waker::noop());
         match Pin::new(&mut future).poll(&mut context) {
             Poll::Ready(outcome) => {
-                // What it told on its way comes before its answer.
+                // Its reports come before its response.
                 while let Ok(report) = self.reports.try_recv() {
                     self.handle_report(Some(report));
                 }
@@ -329,10 +328,10 @@ impl Drop for StreamConnection {
     }
 }
 
-/// How calls that run as tasks reach their connection.
+/// The channel from calls that run as tasks to their connection.
 struct ReportChannel {
     sender: mpsc::Sender<CallReport>,
-    /// Changes whenever the client says that its roots changed.
+    /// Changes whenever the client reports changed roots.
     roots: watch::Sender<()>,
 }
 
@@ -351,7 +350,7 @@ impl ClientChannel for ReportChannel {
 
     fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
-        // A full queue belongs to a slow client; it is not asked.
+        // A full queue belongs to a slow client; it gets no input request.
         _ = self.sender.try_send(CallReport::InputRequest(None, question, answer));
         waiting
     }

@@ -1,4 +1,4 @@
-//! Where the reader and the pump of one connection meet: its state, behind a lock.
+//! The state of one connection behind a lock, shared by its reader and its background party.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,35 +13,35 @@ use crate::serve::lines::connection::StreamConnection;
 use crate::server::Service;
 use crate::stream::ByteSink;
 
-/// Bytes that may wait to be served, and that one read takes at most.
+/// Maximum size of one read, and of the input that waits to be served.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
-/// How long calls may go on after the client has closed its side.
+/// How long calls may continue after the client has closed its side.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
-/// One connection, its output, and what its two parties tell each other.
+/// One connection, its output, and the signals between its two parties.
 pub(crate) struct SharedConnection<O> {
     state: Mutex<SharedState>,
     output: O,
-    /// Wakes the pump: there is something new to wait for.
+    /// Wakes the background party: there is something new to wait for.
     work_available: Notify,
-    /// Wakes the reader: more may be read, or nobody listens any more.
+    /// Wakes the reader: more may be read, or the connection is gone.
     read_room: Arc<Notify>,
 }
 
 struct SharedState {
     connection: StreamConnection,
     backlog: InputBacklog,
-    /// What broke the connection.
+    /// The error that broke the connection.
     failed: Option<io::Error>,
-    /// What the pump waits for.
+    /// What the background party waits for.
     background: BackgroundWait,
 }
 
 /// What the reader may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadState {
-    /// Read on.
+    /// Read more.
     Ready,
     /// Wait for room.
     Backpressure,
@@ -49,20 +49,20 @@ pub(crate) enum ReadState {
     Closed,
 }
 
-/// What there is to wait for when all that can be done at once is done.
+/// What to wait for when everything that can be done at once is done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BackgroundWait {
-    /// For the client to take more.
+    /// For the client to take more output.
     pub(crate) sending: bool,
-    /// For what makes more to send: there is room for it.
+    /// For events that produce output: there is room for it.
     pub(crate) room: bool,
     pub(crate) deadline: Option<Instant>,
-    /// For nothing any more.
+    /// Nothing; the connection is over.
     pub(crate) is_over: bool,
 }
 
 impl BackgroundWait {
-    /// Whether somebody who waits for this also waits for `other`.
+    /// Whether a wait for this also waits for `other`.
     fn covers(&self, other: &Self) -> bool {
         let wakes_by = |deadline| self.deadline.is_some_and(|ours| ours <= deadline);
         !other.is_over && other.sending <= self.sending && other.deadline.is_none_or(wakes_by)
@@ -86,7 +86,7 @@ impl<O: ByteSink> SharedConnection<O> {
         }
     }
 
-    /// What wakes a reader that waits for room.
+    /// Wakes a reader that waits for room.
     pub(crate) fn read_room(&self) -> Arc<Notify> {
         Arc::clone(&self.read_room)
     }
@@ -95,7 +95,7 @@ impl<O: ByteSink> SharedConnection<O> {
         &self.output
     }
 
-    /// Takes what the reader has read, nothing being the end, and answers what it can at once.
+    /// Takes input from the reader (empty at the end), and sends the responses that are ready at once.
     pub(crate) fn receive(&self, read: io::Result<&[u8]>) -> ReadState {
         let mut state = self.lock();
         match read {
@@ -116,18 +116,18 @@ impl<O: ByteSink> SharedConnection<O> {
         self.lock().read_state()
     }
 
-    /// Ends the connection, because its reader broke down.
+    /// Ends the connection, because its reader failed.
     pub(crate) fn fail(&self, error: io::Error) {
         self.lock().failed = Some(error);
         self.work_available.notify_one();
     }
 
-    /// Resolves when the pump is to look again.
+    /// Resolves when the background party must check again.
     pub(crate) async fn wait_for_work(&self) {
         self.work_available.notified().await;
     }
 
-    /// Does all that can be done at once, and tells what the pump is to wait for.
+    /// Does everything that can be done at once, and returns what the background party waits for.
     pub(crate) fn run_ready(&self) -> io::Result<BackgroundWait> {
         let mut state = self.lock();
         let wait = state.run_ready(&self.output);
@@ -154,18 +154,18 @@ impl<O: ByteSink> SharedConnection<O> {
         .await;
     }
 
-    /// Announces what changed.
+    /// Announces changes.
     pub(crate) fn announce_changes(&self) {
         self.lock().connection.announce_changes();
     }
 
-    /// Ends what still runs. What is then left to send is all that will ever be.
+    /// Ends running calls. No further output is produced after this.
     pub(crate) fn close(&self) {
         self.lock().connection.close();
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // Whoever broke down while holding it also ends the connection.
+        // A panic while the lock is held also ends the connection.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,7 +198,7 @@ impl SharedState {
         }
     }
 
-    /// Serves and sends as far as it goes without waiting.
+    /// Serves and sends as much as possible without waiting.
     fn run_ready(&mut self, output: &impl ByteSink) -> BackgroundWait {
         if self.connection.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
             self.connection.tick();
@@ -228,8 +228,8 @@ impl SharedState {
     }
 }
 
-/// Bytes that were read and wait until there is room for their answers. Reading goes on for a little while
-/// they do, so that the end of the input is noticed.
+/// Input that waits until there is room for its responses. Reading continues for a little meanwhile, so that the end of
+/// the input is noticed.
 #[derive(Default)]
 struct InputBacklog {
     bytes: Vec<u8>,
@@ -239,13 +239,13 @@ struct InputBacklog {
 }
 
 impl InputBacklog {
-    /// Serves what there is room for.
+    /// Serves as much input as there is room for.
     fn serve(&mut self, connection: &mut StreamConnection) {
         if self.is_waiting() {
             self.consumed += connection.take_bytes(&self.bytes[self.consumed..]);
         }
         if !self.is_waiting() || self.consumed >= CHUNK {
-            // What was served goes, also when a slow client always leaves something waiting.
+            // Served input is dropped even if a slow client always leaves some waiting.
             self.bytes.drain(..self.consumed);
             self.consumed = 0;
         }
@@ -263,7 +263,7 @@ impl InputBacklog {
         self.bytes.len() - self.consumed >= CHUNK
     }
 
-    /// Whether nothing more will come.
+    /// Whether no more input will arrive.
     fn is_over(&self) -> bool {
         self.is_end_handled
     }

@@ -1,4 +1,4 @@
-//! A connection whose input is read on a thread: the two parties together, and each without the other.
+//! A connection whose input is read on a thread: both parties together, and each without the other.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(10);
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Input that a test hands over piece by piece. Reading it blocks.
+/// Input that a test provides in pieces. Reading it blocks.
 struct PieceSource(Receiver<&'static str>);
 
 impl ByteSource for PieceSource {
@@ -33,7 +33,7 @@ impl ByteSource for PieceSource {
     }
 }
 
-/// Serves a tool that waits until it is cancelled, and tells so.
+/// Serves a tool that waits until it is cancelled, and signals that.
 fn connect() -> (
     Sender<&'static str>,
     MemoryConnection,
@@ -57,18 +57,18 @@ fn connect() -> (
     (pieces, line, cancelled, tokio::spawn(served))
 }
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 struct DropSignal(Option<oneshot::Sender<()>>);
 
 impl Drop for DropSignal {
     fn drop(&mut self) {
-        // Nobody may be there to hear it.
+        // The receiver may be gone.
         let _ = self.0.take().map(|told| told.send(()));
     }
 }
 
-/// Waits for the tool to end. The runtime must go on meanwhile: the last to let go of a connection may be
-/// its reader, and it is the runtime that then drops the call.
+/// Waits for the tool to end. The runtime must run meanwhile: the reader may be the last owner of the connection, and
+/// the runtime then drops the call.
 async fn ends(cancelled: oneshot::Receiver<()>) {
     timeout(LONG, cancelled).await.unwrap().unwrap();
 }
@@ -124,7 +124,7 @@ async fn a_connection_that_is_dropped_ends_its_calls_and_its_reader() {
     served.abort();
     assert!(served.await.unwrap_err().is_cancelled());
     ends(cancelled).await;
-    // The reader sees it at its next read, and lets go of the input.
+    // The reader notices at its next read, and drops the input.
     while pieces.send(PING).is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

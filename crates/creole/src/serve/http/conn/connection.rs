@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection from its first byte to its last.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -29,18 +29,18 @@ use crate::serve::http::web::handler::{ErrorResponse, HttpHandler, PeerAddress};
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::router::Router;
 
-/// What a connection needs to be served.
+/// The inputs for serving a connection.
 pub(crate) struct ConnectionParts<A> {
     pub(crate) router: Arc<Router<A>>,
     pub(crate) protocol: Arc<HyperBuilders>,
     pub(crate) peer: PeerAddress,
     pub(crate) timeouts: Arc<ConnectionTimeouts>,
     pub(crate) drain: DrainWatch,
-    /// Its place among the connections that there may be.
+    /// Its slot among the allowed connections.
     pub(crate) slot: ConnectionSlot,
 }
 
-/// Serves one connection until it ends, takes too long, or the server does.
+/// Serves one connection until it ends, times out, or the server shuts down.
 pub(crate) fn serve<A: HttpHandler, T>(
     stream: T,
     served: ConnectionParts<A>,
@@ -48,7 +48,7 @@ pub(crate) fn serve<A: HttpHandler, T>(
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // On the heap, so that a response that lasts does not keep the room of what came before it.
+    // On the heap, so that a streaming response does not keep the memory of the phases before it.
     let spoken = Box::pin(serve_connection(stream, served));
     async move {
         if let Some(lasting) = spoken.await {
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// Speaks until the connection ends, or until there is nothing more to do on it but to write one response.
+/// Serves requests until the connection ends, or until only one streaming response is left to be written.
 async fn serve_connection<A: HttpHandler, T>(
     stream: T,
     served: ConnectionParts<A>,
@@ -97,7 +97,7 @@ where
         let (router, left) = (Arc::clone(&router), Arc::clone(&left));
         let (head, body) = request.into_parts();
         let mut head = RequestHead::from(head);
-        // From now on, and not from when it is first looked at: its client may end in between.
+        // Starts now, not at the first poll: the client may close its side in between.
         let running = requests.begin_request(head.version);
         async move {
             let response = handle_request(&router, running, &mut head, body.into(), peer).await;
@@ -120,7 +120,7 @@ where
     Some(Box::pin(lasting.run(watch, place)))
 }
 
-/// The answer to a request, which counts as running until that is complete.
+/// Handles a request, which counts as in flight until its response is complete.
 pub(crate) async fn handle_request<A: HttpHandler>(
     router: &Router<A>,
     running: RequestGuard,
@@ -132,13 +132,13 @@ pub(crate) async fn handle_request<A: HttpHandler>(
     answered.unwrap_or_else(panic_response).map(|body| body.with_request(running))
 }
 
-/// What came of something on a connection, unless that broke off.
+/// The value of a phase of the connection; logs an error.
 fn ok_or_log<V, E: Display>(ended: Result<V, E>) -> Option<V> {
     let told = |error| tracing::debug!(target: "creole::http", %error, "a connection broke off");
     ended.map_err(told).ok()
 }
 
-/// What is answered in place of an answer that could not be made.
+/// The response to a request whose handler panicked.
 fn panic_response<B>(panic: CaughtPanic) -> Response<OutgoingBody<B>> {
     tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
     let status = StatusCode::INTERNAL_SERVER_ERROR;

@@ -1,7 +1,7 @@
-//! The requests of HTTP/2 connections: each is a task, and one whose client takes nothing is ended alone.
+//! The requests of HTTP/2 connections: each is a task, and one whose client reads nothing is ended alone.
 //!
-//! Behind a proxy one connection carries the requests of many people. A socket that is read says nothing
-//! about a single one of them, so each keeps its own time.
+//! Behind a proxy one connection carries the requests of many clients. Progress on the socket says nothing about a
+//! single request, so each request has its own timeout.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 /// Runs the requests of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Http2Executor {
-    /// How long a client may take nothing.
+    /// How long a client may read nothing.
     pub(crate) write_timeout: Duration,
 }
 
@@ -35,22 +35,22 @@ tokio::task_local! {
     static PROGRESS: Arc<Http2Progress>;
 }
 
-/// Whether a client still has to take something, and since when.
+/// Whether the client has unread data of this request, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct Http2Progress(Mutex<Option<Instant>>);
 
 impl Http2Progress {
-    /// The progress of the request that the current task serves, if it is one of HTTP/2.
+    /// The progress of the request that the current task serves, if it is an HTTP/2 request.
     pub(crate) fn current() -> Option<Arc<Self>> {
         PROGRESS.try_with(Arc::clone).ok()
     }
 
-    /// Something was handed over for the client to take.
+    /// Data for the client was handed over.
     pub(crate) fn set_pending(&self) {
         *self.lock() = Some(Instant::now());
     }
 
-    /// The client took it.
+    /// The client took the data.
     pub(crate) fn set_taken(&self) {
         *self.lock() = None;
     }
@@ -60,8 +60,8 @@ impl Http2Progress {
     }
 }
 
-/// Serves a request until it is done, or until its client has taken nothing for too long. Dropping it resets
-/// the stream and leaves the connection alone.
+/// Serves a request until it is done, or until its client has read nothing for too long. Dropping it resets the stream
+/// and does not affect the connection.
 async fn run_with_timeout<F: Future<Output = ()>>(
     request: F,
     progress: Arc<Http2Progress>,

@@ -1,4 +1,4 @@
-//! Connections of either version of HTTP, as hyper serves them.
+//! HTTP/1 and HTTP/2 connections that hyper serves.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::serve::http::web::limits::{
     MAX_PIECE_BYTES, MAX_STREAMS, PING_INTERVAL, SEND_BUFFER, SPARE, STREAM_WINDOW,
 };
 
-/// How connections are read and written, the same for all.
+/// hyper's settings, the same for all connections.
 pub(crate) struct HyperBuilders {
     pub(crate) http1: http1::Builder,
     pub(crate) http2: http2::Builder<Http2Executor>,
@@ -37,11 +37,11 @@ pub(crate) struct HyperBuilders {
 impl HyperBuilders {
     /// Both versions of HTTP, with their limits.
     ///
-    /// The reader's own timer for heads is off: it also runs while a connection rests between two requests,
-    /// so [`ConnectionTimeouts`] keeps the time.
+    /// hyper's own timer for heads is off: it also runs while a connection is idle between two requests, so
+    /// [`ConnectionTimeouts`] enforces the limit.
     pub(crate) fn new(limits: &HttpLimits) -> Self {
         let mut one = http1::Builder::new();
-        // A head that is too long is refused by the wire, for every reader in the same way.
+        // The screened stream rejects a head that is too long, for both parsers in the same way.
         one.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MAX_HEAD_BYTES + SPARE);
         let mut two = http2::Builder::new(Http2Executor { write_timeout: limits.write_timeout });
         two.timer(TokioTimer::new())
@@ -59,7 +59,7 @@ impl HyperBuilders {
     }
 }
 
-/// A connection of HTTP/1.
+/// An HTTP/1 connection.
 pub(crate) struct HyperHttp1<T, S, B>
 where
     S: Service<Request<Incoming>, Response = Response<OutgoingBody<B>>, Error = Infallible>,
@@ -76,7 +76,7 @@ where
     S: Service<Request<Incoming>, Response = Response<OutgoingBody<B>>, Error = Infallible>,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin + 'static,
 {
-    /// The response that is left to be written, and the wire for it, if there is one.
+    /// The streaming response that is left to be written, with its stream, if there is one.
     pub(crate) fn into_streaming(self) -> Option<Box<StreamingResponse<T, B>>> {
         let (version, response) = self.detach.take()?;
         let parts = self.connection.into_parts();
@@ -94,7 +94,7 @@ where
 {
     type End = hyper::Result<()>;
 
-    /// Also ends when there is a response to be taken over, and nothing of an earlier one left to be written.
+    /// Also ends when there is a detached response and all earlier ones are written.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Self::End> {
         match Pin::new(&mut self.connection).poll(context) {
             Poll::Pending if self.detach.is_detached() && self.timeouts.is_flushed() => {
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// A connection of HTTP/2.
+/// An HTTP/2 connection.
 pub(crate) struct HyperHttp2<C>(pub(crate) Pin<Box<C>>);
 
 impl<T, S, B> Drivable

@@ -1,4 +1,4 @@
-//! The body of a request, wherever it comes from.
+//! The body of a request, from the fast path or from hyper.
 
 use std::io;
 use std::pin::Pin;
@@ -17,9 +17,9 @@ pub struct IncomingBody(BodySource);
 
 #[derive(Debug)]
 enum BodySource {
-    /// It came with its head.
+    /// It arrived with its head.
     Whole(Bytes),
-    /// It comes while the request is answered.
+    /// It arrives while the request is handled.
     Fed(Arc<BodyFeed>),
     /// hyper reads it.
     Read(Read),
@@ -80,25 +80,24 @@ impl Body for IncomingBody {
     }
 }
 
-/// The rest of a body, between the connection that it comes on and whoever reads it. The connection reads no more
-/// than is asked for.
+/// The rest of a body, between its connection and its reader. The connection reads no more than the reader wants.
 #[derive(Debug)]
 pub(crate) struct BodyFeed(Mutex<FeedState>);
 
 #[derive(Debug)]
 struct FeedState {
-    /// What has come and was not taken.
+    /// Bytes that arrived and were not taken.
     received: Bytes,
-    /// How many bytes are still to come.
+    /// The number of bytes that are missing.
     missing: u64,
-    /// Whether they will never come.
+    /// Whether the missing bytes will never arrive.
     is_aborted: bool,
-    /// Who waits for them.
+    /// The reader that waits for them.
     reader: Option<Waker>,
 }
 
 impl BodyFeed {
-    /// A body of which this much came, and that much is missing.
+    /// A body of which these bytes arrived, and this many are missing.
     pub(crate) fn new(come: Bytes, missing: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(FeedState {
             received: come,
@@ -108,18 +107,18 @@ impl BodyFeed {
         })))
     }
 
-    /// How many bytes are wanted now.
+    /// The number of bytes that the reader wants now.
     pub(crate) fn wanted(&self) -> u64 {
         let fed = self.lock();
         if fed.reader.is_some() { fed.missing } else { 0 }
     }
 
-    /// How many bytes are still to come.
+    /// The number of bytes that are missing.
     pub(crate) fn missing(&self) -> u64 {
         self.lock().missing
     }
 
-    /// Puts what has come; it must have been [wanted](Self::wanted).
+    /// Adds bytes that arrived; they must have been [wanted](Self::wanted).
     pub(crate) fn push(&self, piece: Bytes) {
         let mut fed = self.lock();
         fed.missing = fed.missing.saturating_sub(piece.len() as u64);
@@ -129,7 +128,7 @@ impl BodyFeed {
         }
     }
 
-    /// The client has ended before all of it came.
+    /// The client closed its side before the whole body arrived.
     pub(crate) fn abort(&self) {
         let mut fed = self.lock();
         fed.is_aborted = true;

@@ -1,4 +1,4 @@
-//! The body of an answer, which knows when it is complete.
+//! The body of a response, which reports when it is complete.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::serve::http::conn::timeouts::RequestGuard;
 use crate::serve::http::web::handler::BoxError;
 use crate::serve::http::web::limits::MAX_PIECE_BYTES;
 
-/// The body of an answer: one that stands ready, or that of an [`HttpHandler`](crate::serve::http::HttpHandler).
+/// The body of a response: fixed bytes, or the body of an [`HttpHandler`](crate::serve::http::HttpHandler).
 #[derive(Debug)]
 pub struct OutgoingBody<B> {
-    /// What produces the body, unless it stands ready.
+    /// The source of the body, unless it is fixed.
     source: Option<B>,
-    /// What is ready to be handed over.
+    /// Bytes that are ready to be written.
     rest: Bytes,
-    /// The request, which lasts as long as its answer.
+    /// The request, which lasts as long as its response.
     request: Option<RequestGuard>,
     progress: Option<Arc<Http2Progress>>,
 }
@@ -35,7 +35,7 @@ impl<B> OutgoingBody<B> {
         Self { source: Some(body), rest: Bytes::new(), request: None, progress: None }
     }
 
-    /// The same body, which holds the request and tells its progress to the current task.
+    /// The same body, which holds the request and reports its progress to the current task.
     pub(crate) fn with_request(mut self, request: RequestGuard) -> Self {
         self.request = Some(request);
         self.progress = Http2Progress::current();

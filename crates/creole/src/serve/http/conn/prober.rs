@@ -1,7 +1,7 @@
-//! Finds out whether a client that has closed its side of a connection still reads.
+//! Detects whether a client that has closed its sending side still reads.
 //!
-//! The end of what a client sends looks the same whether it waits for its answer or is gone. Only something that is
-//! written to it tells: the system of a client that is gone refuses it, and the next write fails.
+//! The end of a client's input looks the same whether the client waits for its response or is gone. Only a write tells:
+//! the system of a client that is gone rejects it, and the next write fails.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long nothing is written at first: most answers are there by then.
+/// The delay before the first probe: most responses are ready by then.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 
-/// How long after each other something is written: twice soon, since the first write is never refused.
+/// The pauses between probes: two soon, since the first write never fails.
 const PAUSES: [Duration; 5] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
@@ -21,7 +21,7 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(15),
 ];
 
-/// Says when to write something.
+/// Schedules the probes.
 #[derive(Debug)]
 pub(crate) struct HalfCloseProber {
     timer: Pin<Box<Sleep>>,
@@ -29,12 +29,12 @@ pub(crate) struct HalfCloseProber {
 }
 
 impl HalfCloseProber {
-    /// The first time is soon.
+    /// A prober whose first probe is soon.
     pub(crate) fn new() -> Self {
         Self { timer: Box::pin(sleep_until(Instant::now() + FIRST_DELAY)), written: 0 }
     }
 
-    /// Ready when something is to be written.
+    /// Ready when a probe is due.
     pub(crate) fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<()> {
         ready!(self.timer.as_mut().poll(context));
         let pause = PAUSES[self.written.min(PAUSES.len() - 1)];

@@ -1,4 +1,4 @@
-//! The stream of one connection: screens what is read, and ends so that the last answer arrives.
+//! The stream of one connection: screens the bytes that are read, and closes so that the last response arrives.
 
 use std::io;
 use std::io::IoSlice;
@@ -15,12 +15,12 @@ use crate::serve::http::conn::prober::HalfCloseProber;
 use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 use crate::serve::http::web::limits::{LINGER, LINGER_BYTES, MAX_HEAD_BYTES, MAX_HEADERS};
 
-/// What the reader is given in place of refused bytes: wrong in every state, so that it answers 400 and
-/// closes. The line ends make it look at once.
+/// The bytes that replace rejected input: invalid in every parser state, so that the parser responds 400 and closes.
+/// The line ends make it parse at once.
 const BAD_REQUEST_BYTES: &[u8] = b"\0\r\n\r\n";
 
-/// What the reader is given in place of the rest of a head that is too long: the end of its first line, and more headers
-/// than a request may have, so that it answers 431 and closes.
+/// The bytes that replace the rest of a head that is too long: the end of its first line, and more headers than a
+/// request may have, so that the parser responds 431 and closes.
 const TOO_MANY_HEADERS_BYTES: [u8; FIRST.len() + (MAX_HEADERS + 1) * FIELD.len() + 2] = {
     let mut flood = [0; _];
     let mut at = 0;
@@ -38,30 +38,30 @@ const TOO_MANY_HEADERS_BYTES: [u8; FIRST.len() + (MAX_HEADERS + 1) * FIELD.len()
 const FIRST: &[u8] = b" HTTP/1.1\r\n";
 const FIELD: &[u8] = b"a:\r\n";
 
-/// What is written to a client that closed its side, to see whether it still reads: an interim answer, which means
-/// nothing and which every client of HTTP/1.1 knows (RFC 9110, 15.2).
+/// Written to a client that closed its sending side, to see whether it still reads: an interim response, which has no
+/// meaning and which every HTTP/1.1 client supports (RFC 9110, 15.2).
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What is written at once is joined if it has at most that many bytes.
+/// Slices of one write are joined up to this total size.
 const MAX_JOINED_BYTES: usize = 1024;
 
-/// The stream of one connection, inside of TLS if there is any.
+/// The stream of one connection, inside TLS if there is any.
 #[derive(Debug)]
 pub(crate) struct ScreenedStream<T> {
     inner: T,
     timeouts: Arc<ConnectionTimeouts>,
     guard: SmugglingGuard,
-    /// What was read and given back.
+    /// Bytes that were read and put back.
     read_ahead: Bytes,
-    /// Whether the screen was inside a head after the last read.
+    /// Whether the smuggling guard was inside a head after the last read.
     in_head: bool,
-    /// What is left of the poison, once something was refused.
+    /// The rest of the replacement bytes, once input was rejected.
     rejection: Option<&'static [u8]>,
-    /// What is left of an interim answer.
+    /// The rest of an interim response.
     interim: &'static [u8],
-    /// Finds out whether a client that closed its side still reads.
+    /// Detects whether a client that closed its sending side still reads.
     prober: Option<HalfCloseProber>,
-    /// Who reads from a client that closed its side, and is to look again when everything was written.
+    /// The reader of a client that closed its sending side; it must check again when everything is written.
     reader: Option<Waker>,
     end: CloseState,
 }
@@ -69,8 +69,8 @@ pub(crate) struct ScreenedStream<T> {
 #[derive(Debug)]
 enum CloseState {
     Open,
-    /// Our side is closed; what the client still sends is read and forgotten, because closing a socket on
-    /// unread bytes also takes back the answer that the client has not read yet.
+    /// Our side is closed. Further input is read and discarded, because closing a socket with unread bytes also
+    /// discards the response that the client has not read yet.
     Lingering {
         until: Pin<Box<Sleep>>,
         left: usize,
@@ -95,12 +95,12 @@ impl<T> ScreenedStream<T> {
         }
     }
 
-    /// Gives back bytes that were read, to be read again before all others.
+    /// Puts back bytes that were read; they are read again first.
     pub(crate) fn unread(&mut self, bytes: Bytes) {
         self.read_ahead = bytes;
     }
 
-    /// Looks at the bytes behind `from`, and takes back those that are refused.
+    /// Screens the bytes behind `from`, and removes those that are rejected.
     fn screen_bytes(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
         if let Err(refused) = self.guard.check(&buffer.filled()[from..]) {
             tracing::debug!(target: "creole::http", flaw = ?refused.kind, "bytes were refused");
@@ -127,7 +127,7 @@ impl<T> ScreenedStream<T> {
         }
     }
 
-    /// How the stream ends when our side is closed.
+    /// How the stream ends once our side is closed.
     fn closing_state(&self) -> CloseState {
         if self.rejection.is_none() && self.guard.is_between_requests() {
             return CloseState::Closed;
@@ -139,7 +139,7 @@ impl<T> ScreenedStream<T> {
     }
 }
 
-/// The slices behind each other, if there is room for them.
+/// The slices concatenated, if they fit.
 fn join<'a>(slices: &[IoSlice<'_>], room: &'a mut [u8; MAX_JOINED_BYTES]) -> Option<&'a [u8]> {
     let mut filled = 0;
     for slice in slices {
@@ -151,13 +151,13 @@ fn join<'a>(slices: &[IoSlice<'_>], room: &'a mut [u8; MAX_JOINED_BYTES]) -> Opt
 }
 
 impl<T: AsyncWrite + Unpin> ScreenedStream<T> {
-    /// Whether the client waits for an answer, or the rest of one, and has sent all that belongs to its request. Its end is
-    /// not the end of the connection then.
+    /// Whether the client waits for a response, or the rest of one, and has sent its whole request. Then the end of its
+    /// input is not the end of the connection.
     fn is_response_pending(&self) -> bool {
         self.guard.is_outside_body() && !(self.timeouts.is_idle() && self.timeouts.is_flushed())
     }
 
-    /// The client has closed its side. It may still read: an error if it does not.
+    /// The client has closed its sending side. It may still read; an error if it does not.
     fn poll_half_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.timeouts.set_half_closed();
         self.reader = Some(context.waker().clone());
@@ -172,7 +172,7 @@ impl<T: AsyncWrite + Unpin> ScreenedStream<T> {
         }
     }
 
-    /// Writes what is left of an interim answer.
+    /// Writes the rest of an interim response.
     fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim.is_empty() {
             let taken = ready!(Pin::new(&mut self.inner).poll_write(context, self.interim))?;
@@ -201,7 +201,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ScreenedStream<T> {
             return Poll::Ready(Ok(()));
         }
         if self.rejection.is_some() {
-            // Behind the poison is the end: nothing that follows refused bytes is ever read as a request.
+            // The replacement bytes are followed by the end: no input behind rejected bytes is ever read as a request.
             self.write_rejection(buffer);
             return Poll::Ready(Ok(()));
         }
@@ -234,7 +234,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ScreenedStream<T> {
         ready!(self.poll_interim(context))?;
         self.timeouts.set_unflushed(true);
         let inner = Pin::new(&mut self.inner);
-        // A system call for one slice costs less than one for several: more than it costs to join what is little.
+        // A system call for one slice is cheaper than one for several, by more than the cost of joining small slices.
         let mut together = [0; MAX_JOINED_BYTES];
         match join(slices, &mut together) {
             Some(joined) => inner.poll_write(context, joined),

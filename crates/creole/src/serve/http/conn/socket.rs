@@ -1,4 +1,4 @@
-//! A socket that notes when its client takes nothing.
+//! A socket that records when its client reads nothing.
 
 use std::io;
 use std::io::IoSlice;
@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 
 use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 
-/// A socket below everything else, so that only what the client's side took counts as progress.
+/// The lowest layer, so that only bytes that the client's side accepted count as progress.
 #[derive(Debug)]
 pub(crate) struct TimedSocket {
     inner: TcpStream,
     timeouts: Arc<ConnectionTimeouts>,
-    /// Whether the last write was not taken.
+    /// Whether the last write was not accepted.
     blocked: bool,
 }
 

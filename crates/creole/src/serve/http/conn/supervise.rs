@@ -1,4 +1,4 @@
-//! Who speaks on a connection, and the task that watches over it: the time it takes, and the server's end.
+//! Drives one connection and enforces its timeouts and the server's shutdown.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,40 +11,40 @@ use crate::serve::http::conn::timeouts::{ConnectionTimeouts, ExpiredTimeout};
 use crate::serve::http::web::drain::{DrainStage, DrainWatch};
 use crate::serve::http::web::limits::{CLOSE_TIMEOUT, IDLE_DRAIN};
 
-/// Something that speaks on a connection until it ends.
+/// A phase of a connection that runs until it ends.
 pub(crate) trait Drivable {
-    /// What is known at its end.
+    /// The result of the phase.
     type End;
 
-    /// Goes on; ready at the end.
+    /// Makes progress; ready at the end.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Self::End>;
 
-    /// Asks for an end: what was begun is finished, nothing more is begun.
+    /// Requests the end: running requests finish, no new one starts.
     fn shut_down(&mut self);
 }
 
-/// Watches over those who speak on one connection, one after the other.
+/// Supervises the phases of one connection, one after the other.
 pub(crate) struct Supervisor<'a> {
     pub(crate) timeouts: Arc<ConnectionTimeouts>,
     pub(crate) drain: &'a mut DrainWatch,
     pub(crate) timer: Pin<&'a mut Sleep>,
     pub(crate) stage: DrainStage,
-    /// Whether an end was asked for.
+    /// Whether the end was requested.
     pub(crate) is_shutting_down: bool,
 }
 
-/// What an overseer hears of.
+/// An event that the supervisor handles.
 enum SupervisorEvent<E> {
-    /// Who spoke is done.
+    /// The phase ended.
     End(E),
-    /// The end of the server has come this far.
+    /// The drain reached this stage.
     Stage(DrainStage),
-    /// It is time to look how long something takes.
+    /// A timeout must be checked.
     Time,
 }
 
 impl Supervisor<'_> {
-    /// Lets somebody speak to the end; nothing when it was cut off.
+    /// Runs a phase to its end; `None` when it was cut off.
     pub(crate) async fn supervise<S: Drivable>(&mut self, speaker: &mut S) -> Option<S::End> {
         loop {
             match self.next_event(speaker).await {
@@ -53,7 +53,7 @@ impl Supervisor<'_> {
                 SupervisorEvent::Stage(reached) => {
                     self.stage = reached;
                     if self.timeouts.is_idle() {
-                        // A request may be on its way already.
+                        // A request may already be in transit.
                         self.timer.as_mut().reset(Instant::now() + IDLE_DRAIN);
                     } else {
                         self.is_shutting_down = true;
@@ -84,7 +84,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Waits for whatever comes first.
+    /// Waits for the first event.
     async fn next_event<S: Drivable>(&mut self, speaker: &mut S) -> SupervisorEvent<S::End> {
         let (watch, stage, timer) = (&*self.drain, self.stage, &mut self.timer);
         let mut beyond = pin!(watch.wait_beyond(stage));
@@ -93,7 +93,7 @@ impl Supervisor<'_> {
             if let Poll::Ready(end) = speaker.poll_end(context) {
                 return Poll::Ready(SupervisorEvent::End(end));
             }
-            // Mostly it is a request that woke this task. Whom it has asked to wake it is not asked again.
+            // Mostly a request woke this task. A source that already holds this task's waker is not polled again.
             let is_asked = asked.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
             if is_asked && watch.stage() == stage && !timer.is_elapsed() {
                 return Poll::Pending;

@@ -1,4 +1,4 @@
-//! Where one connection is, and since when: what its limits of time are measured by.
+//! The timeouts of one connection: the timestamps of its phases and the check against the limits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,41 +8,41 @@ use tokio::time::Instant;
 
 use crate::serve::http::web::limits::HttpLimits;
 
-/// Where one connection is; shared by its stream, its requests and the task that watches over it.
+/// The phase of one connection; shared by its stream, its requests and its supervisor.
 #[derive(Debug)]
 pub(crate) struct ConnectionTimeouts {
     limits: HttpLimits,
     timestamps: Mutex<Timestamps>,
-    /// Whether something was written that is not flushed.
+    /// Whether written bytes are not flushed yet.
     has_unflushed: AtomicBool,
-    /// Whether nothing of the answer to the last request was written, and its client knows interim answers.
+    /// Whether nothing of the last request's response is written and its client supports interim responses.
     interim_allowed: AtomicBool,
-    /// Whether the client has closed its side.
+    /// Whether the client has closed its sending side.
     client_half_closed: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Timestamps {
-    /// Requests whose answer is not complete.
+    /// Requests whose response is not complete.
     in_flight: usize,
-    /// Whether any request was complete.
+    /// Whether any request was completed.
     was_used: bool,
     /// Since when there is no request.
     idle_since: Instant,
-    /// Since when a head is on its way.
+    /// Since when a head is being received.
     head_since: Option<Instant>,
-    /// Since when the client takes nothing.
+    /// Since when the client reads nothing.
     blocked_since: Option<Instant>,
 }
 
-/// What took too long.
+/// The timeout that expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiredTimeout {
-    /// A head, or what a new connection should say.
+    /// A head, or the first bytes of a new connection.
     Head,
-    /// The client takes nothing of what is written.
+    /// The client reads nothing of the response.
     Writer,
-    /// Nothing was asked for.
+    /// There was no request.
     Idle,
 }
 
@@ -64,12 +64,12 @@ impl ConnectionTimeouts {
         })
     }
 
-    /// Time begins anew: what came before, such as a handshake, had its own.
+    /// Restarts the timeouts: an earlier phase, such as a TLS handshake, has its own.
     pub(crate) fn restart(&self) {
         self.timestamps().idle_since = Instant::now();
     }
 
-    /// A request begins; it lasts until what is given back is dropped.
+    /// Starts a request; it ends when the guard is dropped.
     pub(crate) fn begin_request(self: &Arc<Self>, version: Version) -> RequestGuard {
         self.interim_allowed.store(version == Version::HTTP_11, Ordering::Release);
         let mut marks = self.timestamps();
@@ -88,12 +88,12 @@ impl ConnectionTimeouts {
         self.timestamps().head_since = inside.then(Instant::now);
     }
 
-    /// The client takes nothing, or takes something again.
+    /// The client stops reading, or reads again.
     pub(crate) fn set_blocked(&self, blocked: bool) {
         self.timestamps().blocked_since = blocked.then(Instant::now);
     }
 
-    /// Something is written, or everything is flushed.
+    /// Bytes were written, or everything is flushed.
     pub(crate) fn set_unflushed(&self, unwritten: bool) {
         self.has_unflushed.store(unwritten, Ordering::Release);
         if unwritten {
@@ -101,17 +101,18 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// Whether an interim answer may be written now: nothing of the answer was, and all before it is flushed.
+    /// Whether an interim response may be written now: nothing of the response is written, and everything before it is
+    /// flushed.
     pub(crate) fn can_send_interim(&self) -> bool {
         self.interim_allowed.load(Ordering::Acquire) && self.is_flushed()
     }
 
-    /// The client has closed its side.
+    /// The client has closed its sending side.
     pub(crate) fn set_half_closed(&self) {
         self.client_half_closed.store(true, Ordering::Release);
     }
 
-    /// Whether the client has closed its side.
+    /// Whether the client has closed its sending side.
     pub(crate) fn is_half_closed(&self) -> bool {
         self.client_half_closed.load(Ordering::Acquire)
     }
@@ -121,12 +122,12 @@ impl ConnectionTimeouts {
         !self.has_unflushed.load(Ordering::Acquire)
     }
 
-    /// When a client that takes nothing has done so for too long.
+    /// When the write timeout of a client that reads nothing expires.
     pub(crate) fn writer_deadline(&self) -> Option<Instant> {
         self.timestamps().blocked_since.map(|since| since + self.limits.write_timeout)
     }
 
-    /// What is overdue, or when to ask again.
+    /// The expired timeout, or when to check again.
     pub(crate) fn check(&self, now: Instant) -> Result<Instant, ExpiredTimeout> {
         let limits = &self.limits;
         let marks = self.timestamps();
@@ -147,20 +148,20 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// Whatever begins after a check is not overdue before that much time has passed, so checks this far
-    /// apart notice everything on time.
+    /// A phase that begins after a check cannot expire before this time has passed, so checks at this interval notice
+    /// every expiry on time.
     fn shortest_timeout(&self) -> std::time::Duration {
         let HttpLimits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
         header_timeout.min(idle_timeout).min(write_timeout)
     }
 
     fn timestamps(&self) -> MutexGuard<'_, Timestamps> {
-        // Every change is one assignment, so a panic leaves nothing half-done.
+        // Every change is one assignment, so a panic leaves no partial change.
         self.timestamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request whose answer is not complete.
+/// A request whose response is not complete.
 #[derive(Debug)]
 pub(crate) struct RequestGuard(Arc<ConnectionTimeouts>);
 

@@ -1,4 +1,4 @@
-//! The first bytes of a connection, which tell the version of HTTP that is spoken on it.
+//! Detects the HTTP version of a connection from its first bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::conn::supervise::Drivable;
 
-/// What a client of HTTP/2 says first (RFC 9113, 3.4).
+/// The connection preface of an HTTP/2 client (RFC 9113, 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A version of HTTP.
@@ -35,7 +35,8 @@ impl<T> VersionSniffer<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Drivable for VersionSniffer<T> {
-    /// The version, and the wire with all that was read; an error when it broke off, nothing when it was given up.
+    /// The version, and the stream with all bytes that were read; an error when the connection broke, `None` when it
+    /// was shut down.
     type End = io::Result<Option<(HttpVersion, ScreenedStream<T>)>>;
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Self::End> {

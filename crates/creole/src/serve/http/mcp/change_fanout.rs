@@ -1,4 +1,4 @@
-//! Tells conversations of changes, and forgets sessions that nobody uses.
+//! Announces changes to machine hosts, and expires unused sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ use crate::serve::http::mcp::machine_host::MachineHost;
 use crate::serve::http::mcp::sessions::Sessions;
 use crate::server::Service;
 
-/// The conversations that wait for changes, and one task that tells them.
+/// The machine hosts that wait for changes, and the one task that notifies them.
 pub(crate) struct ChangeFanout {
     service: Service,
     inner: Mutex<FanoutState>,
@@ -26,7 +26,7 @@ struct FanoutState {
     is_draining: bool,
 }
 
-/// A conversation is told of changes for as long as this lives.
+/// A machine host gets changes as long as this lives.
 pub(crate) struct ChangeSubscription {
     fanout: Arc<ChangeFanout>,
     key: u64,
@@ -37,7 +37,7 @@ impl ChangeFanout {
         Arc::new(Self { service, inner: Mutex::default() })
     }
 
-    /// Tells this conversation of changes from now on.
+    /// Announces changes to this machine host from now on.
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         conversation: &Arc<MachineHost>,
@@ -52,18 +52,18 @@ impl ChangeFanout {
         ChangeSubscription { fanout: Arc::clone(self), key }
     }
 
-    /// Starts the task, once there is somebody to tell.
+    /// Starts the task, once there is a subscriber.
     pub(crate) fn start(self: &Arc<Self>, sessions: &Arc<Sessions>) {
         let mut inner = self.lock();
         if !inner.is_running {
             inner.is_running = true;
             let (hub, sessions) = (Arc::downgrade(self), Arc::downgrade(sessions));
-            // From now on, and not from when the task first runs.
+            // Subscribed now, not when the task first runs.
             tokio::spawn(run_fanout(self.service.registry().changes(), hub, sessions));
         }
     }
 
-    /// Ends every stream of notifications, also those that are opened from now on.
+    /// Ends every notification stream, also those that are opened from now on.
     pub(crate) fn drain(&self) {
         self.lock().is_draining = true;
         self.listeners().iter().for_each(|conversation| conversation.end_subscriptions());
@@ -84,7 +84,7 @@ impl Drop for ChangeSubscription {
     }
 }
 
-/// Runs until the endpoint is gone.
+/// Runs until the endpoint is dropped.
 async fn run_fanout(
     mut changes: Receiver<Announcement>,
     hub: Weak<ChangeFanout>,

@@ -1,4 +1,4 @@
-//! One MCP endpoint: every method, every revision, on one path.
+//! The MCP endpoint: every method of every revision on one path.
 
 mod post;
 
@@ -41,22 +41,22 @@ use crate::serve::http::web::request::{RequestHead, RequestHeaders};
 use crate::server::Service;
 use crate::state::{State, StateError};
 
-/// How an endpoint is served.
+/// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointSettings {
-    /// The path of the transport of 2024-11-05, if it is served.
+    /// The path of the HTTP+SSE transport of 2024-11-05, if it is served.
     pub legacy_sse_path: Option<String>,
-    /// How large a body may be, and how long it may take.
+    /// Limits on the size and duration of a body.
     pub body: BodyLimits,
-    /// How much memory bodies may take together.
+    /// The memory budget that all bodies share.
     pub budget: Budget,
-    /// Sessions at the same time. Once there are as many, those of the caller that has the most make room for others.
+    /// Maximum number of sessions. Beyond it, the caller with the most sessions loses one for each new session.
     pub max_sessions: usize,
-    /// How long a session may be unused before it is forgotten.
+    /// How long a session may be unused before it expires.
     pub session_idle: Duration,
-    /// Where sessions are written down, so that they outlive the process.
+    /// The state that sessions are saved in, so that they outlive the process.
     pub state: State,
-    /// The processes that share the state, where there may be several: messages may come to any of them.
+    /// The replicas that share the state, if there may be several: a message may arrive at any of them.
     pub replicas: Option<Replicas>,
 }
 
@@ -85,9 +85,9 @@ struct EndpointShared {
     settings: EndpointSettings,
     changes: Arc<ChangeFanout>,
     sessions: Arc<Sessions>,
-    /// Who nobody has asked for a name.
+    /// The principal of callers without authentication.
     anonymous: Arc<str>,
-    /// Told when streams are to end.
+    /// Signals that streams must end.
     draining: watch::Sender<bool>,
 }
 
@@ -96,15 +96,15 @@ const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
 /// Why there is no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionError {
-    /// There are too many.
+    /// There are too many sessions.
     Full,
-    /// No id can be made.
+    /// No id can be generated.
     NoRandomness,
-    /// The request names none.
+    /// The request names no session.
     Missing,
-    /// The one it names does not exist, or is somebody else's.
+    /// The session does not exist, or belongs to another principal.
     Unknown,
-    /// What is kept cannot be reached.
+    /// The state failed.
     StateUnavailable,
 }
 
@@ -116,7 +116,7 @@ impl From<StateError> for SessionError {
 }
 
 impl McpEndpoint {
-    /// An endpoint that speaks for the service.
+    /// An endpoint for the service.
     pub fn new(service: Service, settings: EndpointSettings) -> Self {
         let hub = ChangeFanout::new(service.clone());
         let (most, idle) = (settings.max_sessions, settings.session_idle);
@@ -136,8 +136,8 @@ impl McpEndpoint {
         }
     }
 
-    /// Answers one request. Host, origin and credentials are the caller's to check; whom it found is a [`Principal`]
-    /// among the extensions, and where the request came from is a [`PeerAddress`].
+    /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`] and
+    /// the [`PeerAddress`] as extensions of the request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<McpBody>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
@@ -175,7 +175,7 @@ impl McpEndpoint {
         response::set_json_headers(response, &mut head.headers)
     }
 
-    /// Ends every stream of notifications; calls go on to their ends.
+    /// Ends every notification stream; calls continue to their ends.
     pub fn drain(&self) {
         self.shared.draining.send_replace(true);
         self.shared.changes.drain();
@@ -184,18 +184,18 @@ impl McpEndpoint {
         }
     }
 
-    /// The hub, which works once it is needed.
+    /// The fan-out of changes, which starts when it is first needed.
     fn changes(&self) -> &Arc<ChangeFanout> {
         self.shared.changes.start(&self.shared.sessions);
         &self.shared.changes
     }
 
-    /// The processes that share the state, where there may be several.
+    /// The replicas that share the state, if there may be several.
     pub(crate) fn replicas(&self) -> Option<&Replicas> {
         self.shared.settings.replicas.as_ref()
     }
 
-    /// How much a message may be.
+    /// Limits on the size of a message.
     pub(crate) fn wire_limits(&self) -> ScanLimits {
         self.shared.service.profile().limits.scan
     }
@@ -204,7 +204,7 @@ impl McpEndpoint {
         &self.shared.sessions
     }
 
-    /// Makes a session, if there is room for one; it has to be [kept](Self::store_session).
+    /// Creates a session, if there is room; it must then be [stored](Self::store_session).
     pub(crate) fn open_session(
         &self,
         principal: Arc<str>,
@@ -220,13 +220,13 @@ impl McpEndpoint {
         session.ok_or(SessionError::NoRandomness)
     }
 
-    /// Keeps a session from now on, if there is room for it.
+    /// Stores a new session, if there is room.
     pub(crate) async fn store_session(&self, session: &Arc<Session>) -> Result<(), SessionError> {
         session.listen(|| self.changes());
         self.shared.sessions.insert(Arc::clone(session)).await.map(drop)
     }
 
-    /// Says why there is no session.
+    /// The response that says why there is no session.
     pub(crate) fn session_error_response(&self, refused: SessionError) -> Response<McpBody> {
         let why = match refused {
             SessionError::Full => {
@@ -309,7 +309,7 @@ impl McpEndpoint {
         Ok(session)
     }
 
-    /// Writes a session down before its client hears of what changed.
+    /// Saves a session before its client receives the response that depends on the change.
     async fn save_before_response(
         &self,
         session: &Session,
@@ -324,7 +324,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Refuses a message in the words of the protocol.
+    /// Rejects a message with a JSON-RPC error.
     fn fault_response(
         &self,
         fields: Option<&Fields<'_>>,
@@ -363,7 +363,7 @@ impl McpEndpoint {
     }
 }
 
-/// A header as it was sent; one that was sent several times is a list (RFC 9110, 5.3).
+/// The value of a header; a repeated header is joined to a list (RFC 9110, 5.3).
 fn joined_header<'a>(headers: &'a RequestHeaders, name: &'a str) -> Option<Cow<'a, [u8]>> {
     let mut values = headers.get_all(name);
     let first = values.next()?;

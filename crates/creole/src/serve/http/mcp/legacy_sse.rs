@@ -1,8 +1,8 @@
-//! HTTP with SSE, the transport of 2024-11-05: one stream for everything that the server says, and a second
-//! address to say something to it (2024-11-05 basic/transports, HTTP with SSE).
+//! The HTTP+SSE transport of 2024-11-05: one stream for all messages of the server, and a second address for messages
+//! of the client (2024-11-05 basic/transports, HTTP with SSE).
 //!
-//! Where several processes share a state, the address also names the process that has the stream: a message that
-//! comes to another one is handed on.
+//! If replicas share a state, the address also names the replica that has the stream: a message that arrives at another
+//! replica is forwarded to it.
 
 mod replica;
 
@@ -23,7 +23,7 @@ use crate::serve::http::web::request::RequestHead;
 /// The part of the address that names the session.
 const PARAMETER: &str = "sessionId=";
 
-/// Opens the stream; its first event says where to send messages.
+/// Opens the stream; its first event is the address for messages.
 pub(crate) async fn open_stream(
     endpoint: &McpEndpoint,
     path: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn open_stream(
     }
 }
 
-/// Takes a message; its answer goes to the stream.
+/// Accepts a message; its response goes to the stream.
 pub(crate) async fn handle_message(
     endpoint: &McpEndpoint,
     head: &RequestHead,

@@ -1,4 +1,4 @@
-//! A protocol machine and the streams its messages go to, shared by whoever asks and whoever answers.
+//! Hosts a protocol machine and the streams of its messages, shared by the requests that read and write them.
 
 mod resubscribe;
 mod state;
@@ -29,10 +29,10 @@ use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, Strea
 use crate::server::Service;
 use state::{MachineHostState, OpenCall};
 
-/// A stream within its conversation.
+/// The key of a stream within its machine host.
 pub(crate) type StreamKey = u64;
 
-/// The stream of what belongs to no request.
+/// The stream of messages that belong to no request.
 pub(crate) const COMMON_STREAM: StreamKey = 0;
 
 /// A machine and its streams.
@@ -41,34 +41,34 @@ pub(crate) struct MachineHost {
     origin: Origin,
     started: Instant,
     inner: Mutex<MachineHostState>,
-    /// Told when a stream was read from.
+    /// Signals that a stream was read from.
     room: Notify,
 }
 
-/// A call that has to wait.
+/// A call that is not finished at its first poll.
 pub(crate) struct UnfinishedCall {
     pub(crate) key: CallKey,
     pub(crate) future: BoxFuture<'static, Outcome>,
 }
 
-/// What to answer a request with.
+/// The form of the response to a request.
 pub(crate) enum FirstReply {
-    /// With this message.
+    /// This message.
     Response(Bytes, Option<FaultKind>),
-    /// With a stream of events.
+    /// An event stream.
     Events,
-    /// With nothing: there is nothing to say.
+    /// No message.
     Nothing,
 }
 
 impl MachineHost {
-    /// A conversation in which nothing was said.
+    /// A machine host that has received no message.
     pub(crate) fn new(service: Service, origin: Origin, common: ResponseStream) -> Arc<Self> {
         let machine = Machine::new(service.current_profile());
         Self::with_machine(service, origin, common, machine)
     }
 
-    /// A conversation that goes on as it was written down.
+    /// A machine host that continues from its saved record.
     pub(crate) fn resume(service: Service, principal: Arc<str>, record: &str) -> Option<Arc<Self>> {
         let machine = Machine::resume(service.current_profile(), record)?;
         let origin = Origin::new(principal);
@@ -105,12 +105,12 @@ impl MachineHost {
         })
     }
 
-    /// What tells it from other conversations.
+    /// The id of its connection.
     fn id(&self) -> ConnectionId {
         ConnectionId::of(self)
     }
 
-    /// When it began.
+    /// When it started.
     pub(crate) fn started(&self) -> Instant {
         self.started
     }
@@ -119,27 +119,27 @@ impl MachineHost {
         self.lock().machine.rules()
     }
 
-    /// Whether something has to be kept.
+    /// Whether there are unsaved changes.
     pub(crate) fn is_changed(&self) -> bool {
         self.lock().machine.has_changed_session()
     }
 
-    /// What has to be kept, if it changed since this was last asked.
+    /// The record to save, if it changed since the last call of this function.
     pub(crate) fn changed_record(&self) -> Option<String> {
         self.lock().machine.take_changed_record()
     }
 
-    /// Whether a handshake was begun.
+    /// Whether a handshake was started.
     pub(crate) fn is_opened(&self) -> bool {
         self.lock().machine.has_begun_handshake()
     }
 
-    /// Whether this message answers a question that is open, or was until a moment ago.
+    /// Whether this message is the response to an input request that is open, or was open until a moment ago.
     pub(crate) fn is_expected_response(&self, fields: &Fields<'_>) -> bool {
         self.lock().machine.is_awaited_response(fields)
     }
 
-    /// Opens a stream for one more request.
+    /// Opens a stream for another request.
     pub(crate) fn open_stream(&self) -> StreamKey {
         let mut inner = self.lock();
         inner.forget_streams();
@@ -149,24 +149,24 @@ impl MachineHost {
         key
     }
 
-    /// Forgets streams that nobody can read again.
+    /// Drops streams that cannot be read again.
     pub(crate) fn forget_streams(&self) {
         self.lock().forget_streams();
     }
 
-    /// Whether a call has a stream that can be read, or read again.
+    /// Whether a call has a stream that can be read or resumed.
     pub(crate) fn has_streams(&self) -> bool {
         let mut inner = self.lock();
         inner.forget_streams();
         !inner.streams.is_empty()
     }
 
-    /// Forgets a stream that nobody will read.
+    /// Drops a stream that will not be read.
     pub(crate) fn drop_stream(&self, key: StreamKey) {
         self.lock().streams.retain(|(found, _)| *found != key);
     }
 
-    /// Takes a message; what it starts has to be [run](Self::start_call).
+    /// Passes a message to the machine; the returned calls have to be [started](Self::start_call).
     pub(crate) fn receive(
         &self,
         scanned: Result<&Frame<'_>, &ScanError>,
@@ -175,22 +175,22 @@ impl MachineHost {
         self.drive_machine(stream, |machine, now, out| machine.receive_scanned(scanned, now, out))
     }
 
-    /// Takes the message that the conversation was begun for: its clock has just been set.
+    /// Passes the first message to the machine, whose clock has just been set.
     pub(crate) fn receive_first(&self, scanned: Result<&Frame<'_>, &ScanError>) -> Vec<Call> {
         self.drive_machine_at(Duration::ZERO, COMMON_STREAM, |machine, now, out| {
             machine.receive_scanned(scanned, now, out);
         })
     }
 
-    /// Refuses a message before the machine sees it.
+    /// Rejects a message before the machine sees it.
     pub(crate) fn refuse(&self, fields: Option<&Fields<'_>>, fault: &Fault, rules: &'static Rules) {
         self.drive_machine(COMMON_STREAM, |machine, _, out| {
             machine.reject_scanned(fields, fault, rules, out)
         });
     }
 
-    /// Begins a call. Most are answered at their first poll, right here; the others are returned. Whoever goes on with
-    /// them in the same task need not poll them again before it is woken.
+    /// Starts a call. Most calls finish at their first poll, in this function; the others are returned. If the same
+    /// task continues them, it need not poll them before it is woken.
     pub(crate) fn start_call(
         self: &Arc<Self>,
         call: Call,
@@ -212,7 +212,7 @@ impl MachineHost {
         }
     }
 
-    /// Reports what came of a call.
+    /// Reports the outcome of a call.
     pub(crate) fn finish_call(&self, key: CallKey, outcome: Outcome) {
         let now = self.started.elapsed();
         let mut inner = self.lock();
@@ -227,8 +227,7 @@ impl MachineHost {
         }
     }
 
-    /// Lets calls go on; those that are over are gone then. Whoever does that looks at their stream right afterwards, and
-    /// need not be woken.
+    /// Polls calls and removes the finished ones. The caller reads their stream right afterwards, so it is not woken.
     pub(crate) fn poll_calls(
         &self,
         calls: &mut Vec<UnfinishedCall>,
@@ -247,7 +246,7 @@ impl MachineHost {
         });
     }
 
-    /// Names the task that runs a call, to be aborted with it: at once if the call ended since the task was spawned.
+    /// Sets the task that runs a call, to be aborted with it: at once if the call ended since the task was spawned.
     pub(crate) fn set_task(&self, key: CallKey, task: AbortHandle) {
         match self.lock().call_mut(key) {
             Some(open) => open.task = Some(task),
@@ -255,12 +254,12 @@ impl MachineHost {
         }
     }
 
-    /// Whether the call is neither answered nor given up.
+    /// Whether the call has neither its response nor been cancelled.
     pub(crate) fn is_call_open(&self, key: CallKey) -> bool {
         self.lock().machine.is_open(key)
     }
 
-    /// Tells of a change, or, when some were missed, that everything changed.
+    /// Announces a change, or, with `None` after missed changes, every list as changed.
     pub(crate) fn announce(&self, announcement: Option<&Announcement>) {
         if announcement.is_some_and(|it| !it.to.includes(&self.origin)) {
             return;
@@ -271,12 +270,12 @@ impl MachineHost {
         });
     }
 
-    /// Ends what waits for changes, with the graceful result.
+    /// Ends the subscriptions to changes, each with its graceful result.
     pub(crate) fn end_subscriptions(&self) {
         self.drive_machine(COMMON_STREAM, |machine, _, out| machine.close_listeners(out));
     }
 
-    /// Ends the stream of what belongs to no request.
+    /// Ends the stream of messages that belong to no request.
     pub(crate) fn end_common(&self) {
         self.lock().common.end();
     }
@@ -286,17 +285,17 @@ impl MachineHost {
         !self.lock().calls.is_empty()
     }
 
-    /// Ends what has taken too long.
+    /// Ends calls and input requests whose deadline has passed.
     pub(crate) fn tick(&self) {
         self.drive_machine(COMMON_STREAM, |machine, now, out| machine.tick(now, out));
     }
 
-    /// When [`tick`](Self::tick) has something to do.
+    /// When [`tick`](Self::tick) is next due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.lock().machine.deadline().map(|deadline| self.started + deadline)
     }
 
-    /// Ends the conversation: calls are stopped, streams end.
+    /// Ends the session: cancels calls and ends streams.
     pub(crate) fn close(&self) {
         self.drive_machine(COMMON_STREAM, |machine, now, out| machine.close(now, out));
         let mut inner = self.lock();
@@ -305,13 +304,13 @@ impl MachineHost {
         inner.streams.iter_mut().for_each(|(_, stream)| stream.end());
     }
 
-    /// Drops calls whose client is gone.
+    /// Cancels calls whose client is gone.
     pub(crate) fn cancel_calls(&self) {
         self.lock().calls.drain(..).for_each(OpenCall::stop);
     }
 
-    /// What the request of this stream is answered with; waits until that is known. A client that takes no
-    /// streams waits for the answer.
+    /// The form of the response to the request of this stream; waits until it is known. For a client that does not
+    /// accept streams, waits for the response itself.
     pub(crate) fn poll_first_reply(
         &self,
         key: StreamKey,
@@ -339,7 +338,7 @@ impl MachineHost {
         }
     }
 
-    /// What the request of this stream is answered with, if that is known already.
+    /// The form of the response to the request of this stream, if it is known already.
     pub(crate) fn first_reply_now(
         &self,
         key: StreamKey,
@@ -353,8 +352,7 @@ impl MachineHost {
         }
     }
 
-    /// Makes somebody the reader of a stream, after the event numbered `last`; `None` if there is no such
-    /// stream.
+    /// Attaches a reader to a stream, after the event numbered `last`; `None` if there is no such stream.
     pub(crate) fn attach(&self, key: StreamKey, last: Option<u64>) -> Option<ReaderId> {
         self.lock().stream(key).map(|stream| stream.attach(last))
     }
@@ -376,8 +374,7 @@ impl MachineHost {
         next
     }
 
-    /// Lets the machine do something and carries out what it wants; what belongs to the message that it takes
-    /// goes to `stream`.
+    /// Gives input to the machine and performs its actions; frames for the received message go to `stream`.
     fn drive_machine(
         &self,
         stream: StreamKey,
@@ -399,11 +396,11 @@ impl MachineHost {
     }
 
     fn lock(&self) -> MutexGuard<'_, MachineHostState> {
-        // Every change is whole before anything can panic.
+        // Every change is complete before anything can panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the client something; the answer comes later.
+    /// Sends an input request to the client; the input response arrives later.
     fn send_input_request(
         &self,
         ask: impl FnOnce(&mut Machine, Duration, &mut Outbox) -> Option<InputRequestKey>,
@@ -413,7 +410,7 @@ impl MachineHost {
         let mut inner = self.lock();
         let MachineHostState { machine, outbox, .. } = &mut *inner;
         if let Some(ask) = ask(machine, now, outbox) {
-            // Questions of calls that are over get no answer; nobody waits for one.
+            // Removes the input requests of finished calls, which no longer wait for a response.
             inner.input_requests.retain(|(_, waiting)| !waiting.is_closed());
             inner.input_requests.push((ask, answer));
         }

@@ -1,4 +1,4 @@
-//! Responses: one document, a stream of events, or nothing but a status.
+//! Responses of the endpoint: one JSON document, an event stream, or only a status.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,12 +21,12 @@ pub struct McpBody(McpBodyKind);
 
 enum McpBodyKind {
     Whole(Option<Bytes>),
-    /// One that is JSON, which its headers say once it is [complete](set_json_headers).
+    /// One JSON document; its headers are [set](set_json_headers) when the response is complete.
     Json(Option<Bytes>),
     Events(Pin<Box<dyn EventSource>>),
 }
 
-/// A stream of events, written as bytes.
+/// An event stream as bytes.
 pub(crate) trait EventSource: Send {
     /// The next bytes; `None` is the end.
     fn poll_bytes(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
@@ -76,19 +76,19 @@ impl From<Bytes> for McpBody {
     }
 }
 
-/// One JSON document.
+/// A response with one JSON document.
 pub(crate) fn json_response(status: u16, text: Bytes) -> Response<McpBody> {
     let mut response = empty_response(status);
     *response.body_mut() = McpBody(McpBodyKind::Json(Some(text)));
     response
 }
 
-/// Whether it is one JSON document.
+/// Whether the response is one JSON document.
 pub(crate) fn is_json(response: &Response<McpBody>) -> bool {
     matches!(response.body().0, McpBodyKind::Json(_))
 }
 
-/// Says in the headers of a JSON document what it is. They take the room of the request's.
+/// Sets the headers of a JSON document. They reuse the map of the request's headers.
 pub(crate) fn set_json_headers(
     mut response: Response<McpBody>,
     request: &mut RequestHeaders,
@@ -104,7 +104,7 @@ pub(crate) fn set_json_headers(
     response
 }
 
-/// A stream of events.
+/// A response with an event stream.
 pub(crate) fn event_response(events: impl EventSource + 'static) -> Response<McpBody> {
     const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
     let mut response = Response::new(McpBody(McpBodyKind::Events(Box::pin(events))));
@@ -115,21 +115,21 @@ pub(crate) fn event_response(events: impl EventSource + 'static) -> Response<Mcp
     response
 }
 
-/// A stream of events that goes on for as long as its client wants.
+/// A response with an event stream that continues as long as its client wants.
 pub(crate) fn streaming_response(source: impl EventSource + 'static) -> Response<McpBody> {
     let mut response = event_response(source);
     response.extensions_mut().insert(Streaming);
     response
 }
 
-/// Nothing but a status.
+/// A response with only a status.
 pub(crate) fn empty_response(status: u16) -> Response<McpBody> {
     let mut response = Response::new(McpBody(McpBodyKind::Whole(None)));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     response
 }
 
-/// The same response, which holds this for as long as it streams.
+/// The same response, which holds this reservation as long as it streams.
 pub(crate) fn with_reservation(
     response: Response<McpBody>,
     held: Reservation,
@@ -142,7 +142,7 @@ pub(crate) fn with_reservation(
     })
 }
 
-/// Events that hold memory of what they answer.
+/// Events that hold the memory reservation of their request.
 struct ReservedEvents {
     events: Pin<Box<dyn EventSource>>,
     _reservation: Reservation,
@@ -162,7 +162,7 @@ pub(crate) fn unsupported_encoding() -> Response<McpBody> {
     response
 }
 
-/// A status and a sentence for whoever looks at it, as JSON.
+/// A status and a readable sentence, as JSON.
 pub(crate) fn error_response(status: u16, why: &str) -> Response<McpBody> {
     let text = serde_json::json!({"error": why}).to_string();
     let mut response = json_response(status, text.into());

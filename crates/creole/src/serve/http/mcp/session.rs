@@ -1,4 +1,4 @@
-//! A session of the handshake generation: its calls outlive the connections that asked for them.
+//! A session of the handshake era: its calls outlive the connections that requested them.
 
 mod inline_calls;
 mod replica;
@@ -42,31 +42,31 @@ use crate::server::Service;
 /// A session.
 pub(crate) struct Session {
     id: Arc<str>,
-    /// Who opened it: nobody else can use it.
+    /// The principal that opened it; no other principal can use it.
     owner: Arc<str>,
-    /// Whom it counts for.
+    /// The holder whose quota it counts for.
     holder: QuotaHolder,
     host: Arc<MachineHost>,
     started: Instant,
     /// Milliseconds from the start to the last use.
     last_used: AtomicU64,
-    /// Whether its owner came back to it.
+    /// Whether its owner used it after it was opened.
     was_used: AtomicBool,
-    /// Milliseconds from the start to when it was last written down.
+    /// Milliseconds from the start to the last save.
     last_saved: AtomicU64,
-    /// Connections that read streams.
+    /// Number of connections that read streams.
     readers: AtomicUsize,
-    /// Whether everything goes to one stream.
+    /// Whether all messages go to one stream.
     is_single_stream: bool,
     closed: AtomicBool,
     listening: OnceLock<ChangeSubscription>,
-    /// The processes that share the state, where there may be several.
+    /// The replicas that share the state, if there may be several.
     replicas: Option<Replicas>,
-    /// Has other processes find its streams.
+    /// Lets other replicas find its streams.
     registration: Mutex<Option<Registration>>,
 }
 
-/// How a session is written down.
+/// The saved form of a session.
 #[derive(Serialize, Deserialize)]
 struct SessionRecord<'a> {
     principal: Cow<'a, str>,
@@ -74,7 +74,7 @@ struct SessionRecord<'a> {
 }
 
 impl Session {
-    /// A session in which nothing was said. `single` is for the transport with one stream for everything.
+    /// A session that has received no message. `single` is for the transport with one stream for all messages.
     pub(crate) fn new(
         service: Service,
         owner: Arc<str>,
@@ -89,7 +89,7 @@ impl Session {
         Some(Self::from_parts(id.into(), (owner, holder), conversation, single, peers))
     }
 
-    /// A session that goes on as it was written down, if it is the principal's.
+    /// A session that continues from its saved record, if it belongs to the principal.
     pub(crate) fn resume(
         service: Service,
         id: &str,
@@ -133,7 +133,7 @@ impl Session {
         })
     }
 
-    /// What has to be kept of it, if that changed since this was last asked.
+    /// The record to save, if it changed since the last call of this function.
     pub(crate) fn changed_record(&self) -> Option<Bytes> {
         let session = self.host.changed_record().filter(|_| !self.is_single_stream)?;
         let record = SessionRecord { principal: self.owner().into(), session: session.into() };
@@ -148,7 +148,7 @@ impl Session {
         &self.owner
     }
 
-    /// Whom it counts for.
+    /// The holder whose quota it counts for.
     pub(crate) fn holder(&self) -> &QuotaHolder {
         &self.holder
     }
@@ -157,23 +157,23 @@ impl Session {
         &self.host
     }
 
-    /// Tells the session of changes from now on.
+    /// Subscribes the session to changes.
     pub(crate) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<ChangeFanout>) {
         self.listening.get_or_init(|| hub().subscribe(&self.host));
     }
 
-    /// Whether something of it has to be kept.
+    /// Whether there are unsaved changes.
     pub(crate) fn is_changed(&self) -> bool {
         self.host.is_changed()
     }
 
-    /// Its owner came back to it.
+    /// Records that its owner used it.
     pub(crate) fn mark_used(&self) {
         self.was_used.store(true, Ordering::Relaxed);
         self.set_time(&self.last_used);
     }
 
-    /// Whether its owner came back to it after it was opened.
+    /// Whether its owner used it after it was opened.
     pub(crate) fn was_used(&self) -> bool {
         self.was_used.load(Ordering::Relaxed)
     }
@@ -198,7 +198,7 @@ impl Session {
         self.started + Duration::from_millis(clock.load(Ordering::Relaxed))
     }
 
-    /// Whether somebody is connected or waits for an answer.
+    /// Whether a client is connected or waits for a response.
     pub(crate) fn is_busy(&self) -> bool {
         self.readers.load(Ordering::Relaxed) > 0 || self.host.is_busy()
     }
@@ -213,7 +213,7 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Takes a message and answers its POST.
+    /// Handles the message of a POST and responds to it.
     pub(crate) async fn post(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
@@ -252,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Opens the stream of what belongs to no request, or goes on with one that was cut off.
+    /// Opens the stream of messages that belong to no request, or resumes one that was interrupted.
     pub(crate) fn open_stream(
         self: &Arc<Self>,
         last: Option<EventLocation<'_>>,
@@ -275,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Begins calls; gives back those that have to wait.
+    /// Starts calls; returns those that are not finished at their first poll.
     fn start_calls(&self, started: Vec<Call>, context: &mut Context<'_>) -> InlineCalls {
         let mut waiting = Vec::new();
         for call in started {
@@ -284,7 +284,7 @@ impl Session {
         InlineCalls::new(&self.host, waiting)
     }
 
-    /// What comes first; after a while it is a stream, if the client takes one.
+    /// The form of the response; after a while it is a stream, if the client accepts one.
     async fn first_reply(
         &self,
         key: StreamKey,
@@ -294,7 +294,7 @@ impl Session {
     ) -> FirstReply {
         let conversation = &self.host;
         let patience = Instant::now() + STREAM_AFTER;
-        // Tasks also see to the time that their calls may take.
+        // Tasks also enforce the deadlines of their calls.
         let alone = conversation.deadline().map_or(patience, |deadline| deadline.min(patience));
         let soon = poll_fn(|context| {
             ahead.poll_calls(key, context);
@@ -313,19 +313,19 @@ impl Session {
     }
 }
 
-/// A connection that reads a stream. When it ends, the stream goes on.
+/// A connection that reads a stream. The stream continues when the connection ends.
 pub(crate) struct StreamReader {
     session: Arc<Session>,
     key: StreamKey,
     reader: ReaderId,
     timer: Pin<Box<Sleep>>,
-    /// What is said before anything else.
+    /// Bytes that are sent before all events.
     preamble: Vec<u8>,
     is_over: bool,
 }
 
 impl StreamReader {
-    /// Reads a stream from its beginning; it opens with an empty event where the revision wants that.
+    /// Reads a stream from its beginning; it starts with an empty event if the revision requires that.
     pub(crate) fn new(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
         let mut reading = Self::resume(session, key, reader);
         if session.host.rules().primed_streams && !session.is_single_stream {
@@ -335,7 +335,7 @@ impl StreamReader {
         reading
     }
 
-    /// Goes on with a stream.
+    /// Resumes a stream.
     fn resume(session: &Arc<Session>, key: StreamKey, reader: ReaderId) -> Self {
         session.readers.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -348,7 +348,7 @@ impl StreamReader {
         }
     }
 
-    /// Says something before anything else.
+    /// Sends these bytes before all events.
     pub(crate) fn with_preamble(mut self, opening: Vec<u8>) -> Self {
         self.preamble = opening;
         self
@@ -402,7 +402,7 @@ impl EventSource for StreamReader {
             bytes.extend_from_slice(KEEP_ALIVE_COMMENT);
         }
         self.timer.as_mut().reset(Instant::now() + KEEP_ALIVE);
-        // The new time has to be watched as well.
+        // Polled once more to register the waker for the new time.
         _ = self.timer.as_mut().poll(context);
         Poll::Ready((!bytes.is_empty()).then(|| bytes.into()))
     }
@@ -418,8 +418,8 @@ impl Drop for StreamReader {
     }
 }
 
-/// Who is responsible for what is done in a session. Where callers are not asked who they are, each session
-/// is somebody of its own: tasks of one are not shown to another (2025-11-25 basic/utilities/tasks, security).
+/// The principal of a session. Without authentication, each session is its own principal: tasks of one session are not
+/// shown to another (2025-11-25 basic/utilities/tasks, security).
 fn principal_for(owner: &str, id: &str) -> Arc<str> {
     match owner == LOCAL_PRINCIPAL {
         true => format!("session:{id}").into(),
@@ -427,7 +427,7 @@ fn principal_for(owner: &str, id: &str) -> Arc<str> {
     }
 }
 
-/// 144 bits that nobody can guess, in visible ASCII; `None` when the system has no randomness.
+/// 144 random bits in visible ASCII, which cannot be guessed; `None` when the system has no random bytes.
 fn new_id() -> Option<String> {
     random::random_bytes::<18>().ok().map(|bytes| hex(&bytes))
 }

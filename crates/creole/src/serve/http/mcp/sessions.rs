@@ -1,5 +1,4 @@
-//! The sessions of an endpoint: found by their ids, bounded in number, shared out among callers, forgotten when nobody
-//! uses them.
+//! The sessions of an endpoint: found by id, limited in number, shared out among callers, and expired when unused.
 
 mod table;
 
@@ -19,26 +18,26 @@ use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
 use crate::server::Service;
 use crate::state::{State, StateError};
 
-/// How often sessions are looked through, at most.
+/// Minimum interval between two sweeps for expired sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often they are looked through for room, at most: whoever is refused must not cost that each time.
+/// Minimum interval between two searches for room, so that rejected clients cannot cause one search each.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// No id of ours is longer.
+/// Maximum length of our session ids.
 const MAX_ID_BYTES: usize = 64;
 
 /// The sessions of an endpoint.
 pub(crate) struct Sessions {
     service: Service,
     state: State,
-    /// The processes that share it, where there may be several.
+    /// The replicas that share the state, if there may be several.
     replicas: Option<Replicas>,
     idle: Duration,
     table: RwLock<SessionTable>,
-    /// When they were last looked through for room.
+    /// When the last search for room was.
     last_search: Mutex<Option<Instant>>,
-    /// Told when there is a first one.
+    /// Notified when the first session is added.
     first_session: Arc<Notify>,
 }
 
@@ -62,12 +61,12 @@ impl Sessions {
         })
     }
 
-    /// Resolves its waiters when there is a first session.
+    /// Notified when the first session is added.
     pub(crate) fn first_session(&self) -> Arc<Notify> {
         Arc::clone(&self.first_session)
     }
 
-    /// Whether there may be room for one more of this holder, now that those are gone that nobody used for too long.
+    /// Whether there may be room for another session of this holder, after expired sessions are removed.
     pub(crate) fn has_room(&self, holder: &QuotaHolder) -> bool {
         if self.read().is_full() {
             self.expire_if_due();
@@ -75,7 +74,7 @@ impl Sessions {
         self.write().may_have_room(holder)
     }
 
-    /// Forgets what is over, unless that was just done.
+    /// Removes expired sessions, unless that was just done.
     fn expire_if_due(&self) {
         let now = Instant::now();
         let mut searched = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +85,7 @@ impl Sessions {
         }
     }
 
-    /// Adds a session, if need be in the place of another. Gives back the one of this id that was there first.
+    /// Adds a session, if necessary in the place of another. Returns the session with this id that was added first.
     pub(crate) async fn insert(&self, session: Arc<Session>) -> Result<Arc<Session>, SessionError> {
         let inserted = self.write().insert(session);
         let (session, gone) = inserted.map_err(|SessionsFull| SessionError::Full)?;
@@ -102,7 +101,7 @@ impl Sessions {
         tracing::debug!(target: "creole::http", "a session made room for another");
         gone.close();
         if self.replicas.is_some() {
-            // It may be in use in another process, and what was written down of it ends by its own age.
+            // Another replica may use it; its saved record expires by itself.
             return;
         }
         if let Err(error) = self.state.remove(&state_key(gone.id())).await {
@@ -110,8 +109,8 @@ impl Sessions {
         }
     }
 
-    /// The session of that id that belongs to the principal: somebody else's is none. One that another
-    /// process opened goes on here.
+    /// The session with this id that belongs to the principal; another principal's is reported as not found. A session
+    /// that another replica opened continues here.
     pub(crate) async fn find(
         &self,
         id: &str,
@@ -136,7 +135,7 @@ impl Sessions {
         self.insert(resumed).await.map(Some)
     }
 
-    /// The session of that id, if this process has it: theirs, or none for the principal.
+    /// The session with this id, if this process has it; `Some(None)` if it belongs to another principal or is closed.
     pub(crate) fn find_local(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
         let session = self.read().get(id).cloned()?;
         if session.owner() != principal || session.is_closed() {
@@ -146,13 +145,13 @@ impl Sessions {
         Some(Some(session))
     }
 
-    /// Whether there is nothing to write down.
+    /// Whether there is nothing to save.
     pub(crate) fn is_saved(&self, session: &Session) -> bool {
         let is_recent = session.saved_since() + self.idle / 4 > Instant::now();
         is_recent && !session.is_changed()
     }
 
-    /// Writes down what has to be kept of a session, and that it is in use.
+    /// Saves the changes of a session, and that it is in use.
     pub(crate) async fn save(&self, session: &Session) -> Result<(), StateError> {
         if let Some(record) = session.changed_record() {
             self.state.put(&state_key(session.id()), record, Some(self.idle)).await?;
@@ -164,14 +163,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends a session for good.
+    /// Ends a session permanently.
     pub(crate) async fn end(&self, session: &Session) -> Result<(), StateError> {
         self.write().remove(session.id());
         session.close();
         self.state.remove(&state_key(session.id())).await.map(drop)
     }
 
-    /// Forgets the sessions that were not used for too long; tells when to look again, if ever.
+    /// Removes the sessions that were unused for too long; returns when the next check is due, if any.
     pub(crate) fn expire(&self) -> Option<Instant> {
         let now = Instant::now();
         let is_over = |session: &Session| {
@@ -180,11 +179,11 @@ impl Sessions {
         };
         let over: Vec<_> = self.read().all().filter(|session| is_over(session)).cloned().collect();
         for session in over {
-            // What was written down of it ends by its own age: somebody else may be using it.
+            // Its saved record expires by itself: another replica may use it.
             self.write().remove(session.id());
             session.close();
         }
-        // Whoever is idle is not to keep for longer what others forget with their next request.
+        // Idle sessions must not keep old streams for longer than active ones, which drop them with their next request.
         self.read().all().for_each(|session| session.host().forget_streams());
         if self.replicas.is_some() {
             self.read().all().for_each(|session| session.unregister_if_empty());
@@ -193,7 +192,7 @@ impl Sessions {
         (!self.read().is_empty()).then(|| now + pause)
     }
 
-    /// Every session there is.
+    /// All sessions.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.read().all().cloned().collect()
     }

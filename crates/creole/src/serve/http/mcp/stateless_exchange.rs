@@ -1,4 +1,4 @@
-//! A request that stands alone: its calls run for as long as somebody waits for the response.
+//! A stateless request: its calls run as long as the client waits for the response.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -25,41 +25,41 @@ use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
 /// How long a call may be silent before its response becomes a stream, which can be kept alive.
 pub(crate) const STREAM_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a silent stream says that it is there.
+/// The interval of keep-alive comments on a silent stream.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The bytes that one chunk of a stream has at most, but for its last event.
+/// Maximum size of one chunk of a stream, except for its last event.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
-/// A comment, which clients ignore.
+/// An SSE comment, which clients ignore.
 pub(crate) const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
 
-/// A request that stands alone, with the calls that it started.
+/// A stateless request with the calls that it started.
 pub(crate) struct StatelessExchange {
     host: Arc<MachineHost>,
     reader: ReaderId,
     pending: Vec<UnfinishedCall>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// When the stream says that it is there.
+    /// When the next keep-alive comment is due.
     keep_alive_at: Instant,
     subscription: Option<ChangeSubscription>,
-    /// Whether the calls were polled in this task and nobody was woken since.
+    /// Whether the calls were polled in this task and not woken since.
     is_just_polled: bool,
     is_over: bool,
 }
 
 impl StatelessExchange {
-    /// Begins the calls that a message started.
+    /// Starts the calls of a message.
     pub(crate) fn begin<'a>(
         conversation: Arc<MachineHost>,
         started: Vec<Call>,
         hub: impl FnOnce() -> &'a Arc<ChangeFanout>,
         context: &mut Context<'_>,
     ) -> Option<Self> {
-        // Registered before it listens, so that no change in between is missed.
+        // Subscribed before the call starts to listen, so that no change in between is missed.
         let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
         let listening = listens.then(|| hub().subscribe(&conversation));
-        // Room of its own, and no more than that: calls that are done are not to keep theirs.
+        // Allocated exactly: finished calls must not keep memory.
         let mut pending = Vec::with_capacity(started.len());
         for call in started {
             pending.extend(conversation.start_call(call, context));
@@ -79,7 +79,7 @@ impl StatelessExchange {
         })
     }
 
-    /// The answer, if it is there already and nothing comes before it.
+    /// The response, if it is ready and no event precedes it.
     pub(crate) fn ready_response(&mut self, rules: &'static Rules) -> Option<Response<McpBody>> {
         match self.host.first_reply_now(COMMON_STREAM, self.reader, true) {
             FirstReply::Response(text, fault) => {
@@ -89,7 +89,7 @@ impl StatelessExchange {
         }
     }
 
-    /// Answers the request.
+    /// Responds to the request.
     pub(crate) async fn into_response(
         mut self,
         takes_events: bool,
@@ -123,7 +123,7 @@ impl StatelessExchange {
             return Poll::Pending;
         }
         if first.is_pending() && self.pending.is_empty() {
-            // Nothing runs, and nothing was said: a notification.
+            // Nothing runs and there is no message: a notification.
             return Poll::Ready(FirstReply::Nothing);
         }
         match first.is_pending() && self.poll_timer(takes_events, context).is_ready() {
@@ -132,7 +132,7 @@ impl StatelessExchange {
         }
     }
 
-    /// Lets the calls go on, unless they were just begun.
+    /// Polls the calls, unless they were just started.
     fn poll_calls(&mut self, context: &mut Context<'_>) {
         if std::mem::take(&mut self.is_just_polled) {
             return;
@@ -140,7 +140,7 @@ impl StatelessExchange {
         self.host.poll_calls(&mut self.pending, COMMON_STREAM, context);
     }
 
-    /// Whether it is time for a sign of life, where the client takes them; ends calls whose time is over on the way.
+    /// Ready when a keep-alive comment is due, if the client accepts them; ends calls whose deadline has passed.
     fn poll_timer(&mut self, takes_signs: bool, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let deadline = self.host.deadline();
@@ -202,8 +202,7 @@ impl EventSource for StatelessExchange {
 }
 
 impl Drop for StatelessExchange {
-    /// The end of the response is the end of its calls (2026-07-28 basic/transports/streamable-http,
-    /// cancellation).
+    /// The end of the response cancels its calls (2026-07-28 basic/transports/streamable-http, cancellation).
     fn drop(&mut self) {
         self.host.cancel_calls();
     }

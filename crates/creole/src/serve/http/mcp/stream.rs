@@ -1,4 +1,4 @@
-//! Messages that wait for one response, in order, and may be asked for again.
+//! The messages of one response, in order, which a client may resume.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,52 +8,52 @@ use bytes::Bytes;
 use creole_proto::server::FrameRole;
 use tokio::time::Instant;
 
-/// Bytes that may wait for a slow client before its calls are made to wait, and that are kept for one that
-/// comes back.
+/// Unread bytes from which the calls of a slow client have to wait; also the bytes that are kept for a client that
+/// resumes.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// Events that are kept for a client that comes back.
+/// Events that are kept for a client that resumes.
 const MAX_KEPT_EVENTS: usize = 1024;
 
-/// A message, and what it is to the request that it belongs to.
+/// A message and its role for the request that it belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamEvent {
     pub(crate) role: FrameRole,
     pub(crate) text: Bytes,
 }
 
-/// What a reader finds.
+/// What a reader gets.
 #[derive(Debug)]
 pub(crate) enum NextEvent {
     /// An event, with its number.
     Event(u64, StreamEvent),
-    /// Nothing more will come.
+    /// The stream is over.
     Over,
-    /// The reader shall come back after this time, or another one has come.
+    /// The reader must reconnect after this time, or another reader replaced it.
     Released(Option<Duration>),
 }
 
-/// Who reads a stream: the last one that came.
+/// The id of a reader; only the latest one reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReaderId(u64);
 
-/// Messages that wait for one response.
+/// The messages of one response.
 #[derive(Debug)]
 pub(crate) struct ResponseStream {
-    /// Whether events that were read are kept, so that they can be asked for again.
+    /// Whether events are kept after they were read, so that the stream can be resumed.
     is_resumable: bool,
-    /// Whether an answer is the end.
+    /// Whether a response ends the stream.
     ends_with_response: bool,
     events: VecDeque<StreamEvent>,
-    /// The number of the first event here; numbers begin at 1.
+    /// The number of the first stored event; numbers start at 1.
     first: u64,
-    /// The number of the event that is read next.
+    /// The number of the next event to read.
     cursor: u64,
-    /// The size of what was not read.
+    /// The size of the unread events.
     unread: usize,
-    /// Whether nothing more comes.
+    /// Whether the stream is over.
     is_over: bool,
-    /// Since when, where that matters.
+    /// Since when it is over, if it is resumable.
     over_since: Option<Instant>,
     release: Option<Duration>,
     reader: u64,
@@ -61,7 +61,7 @@ pub(crate) struct ResponseStream {
 }
 
 impl ResponseStream {
-    /// A stream whose events are forgotten when they are read.
+    /// A stream that drops events when they are read.
     pub(crate) fn transient() -> Self {
         Self {
             is_resumable: false,
@@ -78,12 +78,12 @@ impl ResponseStream {
         }
     }
 
-    /// A stream whose events are kept for a while.
+    /// A stream that keeps events for a while.
     pub(crate) fn resumable() -> Self {
         Self { is_resumable: true, ..Self::transient() }
     }
 
-    /// A stream for everything, which no answer ends.
+    /// A stream that no response ends.
     pub(crate) fn endless() -> Self {
         Self { ends_with_response: false, ..Self::transient() }
     }
@@ -103,7 +103,7 @@ impl ResponseStream {
         }
     }
 
-    /// Nothing more will come.
+    /// Ends the stream.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
         if self.is_resumable {
@@ -112,12 +112,12 @@ impl ResponseStream {
         self.wake();
     }
 
-    /// Since when nothing more comes to a stream that is kept.
+    /// Since when a resumable stream is over.
     pub(crate) fn over_since(&self) -> Option<Instant> {
         self.over_since
     }
 
-    /// Sends the reader away for a while, if what is written can be asked for again.
+    /// Asks the reader to reconnect later, if the stream is resumable.
     pub(crate) fn release(&mut self, retry: Duration) {
         if self.is_resumable && !self.is_over {
             self.release = Some(retry);
@@ -125,12 +125,12 @@ impl ResponseStream {
         }
     }
 
-    /// Whether more may be written before the client has read what there is.
+    /// Whether more may be written before the client has read the unread events.
     pub(crate) fn has_room(&self) -> bool {
         self.unread < HIGH_WATER || self.is_over
     }
 
-    /// Makes somebody the reader, from the event after `last` on; whoever read before is sent away.
+    /// Attaches a reader, from the event after `last` on; it replaces the previous reader.
     pub(crate) fn attach(&mut self, last: Option<u64>) -> ReaderId {
         self.wake();
         self.reader += 1;
@@ -167,12 +167,12 @@ impl ResponseStream {
         self.events.get((self.cursor - self.first) as usize).map(|event| event.role)
     }
 
-    /// Whether somebody is to be sent away.
+    /// Whether a reader is being asked to reconnect.
     pub(crate) fn is_releasing(&self) -> bool {
         self.release.is_some()
     }
 
-    /// The size of all that is held.
+    /// The size of all stored events.
     pub(crate) fn size(&self) -> usize {
         self.events.iter().map(|event| event.text.len()).sum()
     }
@@ -197,7 +197,7 @@ impl ResponseStream {
         self.first + self.events.len() as u64
     }
 
-    /// Forgets the oldest events beyond the limits: nobody reads them, or they were read.
+    /// Drops the oldest events beyond the limits: they were read, or have no reader.
     fn trim(&mut self) {
         if !self.is_resumable {
             return;
@@ -215,7 +215,7 @@ impl ResponseStream {
         }
     }
 
-    /// Wakes this one no more until it looks again, which it is about to do.
+    /// Clears this waker; the next poll, which follows at once, registers it again.
     pub(crate) fn clear_waker(&mut self, waker: &Waker) {
         self.waker.take_if(|own| own.will_wake(waker));
     }

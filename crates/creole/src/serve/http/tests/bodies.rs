@@ -1,4 +1,4 @@
-//! Bodies are read as far as their limits go, and no further.
+//! Bodies are read up to their limits, and no further.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn the_largest_body_is_read_and_one_byte_more_is_refused_unread() {
     let server = start(HttpLimits::default()).await;
     let answer = server.ask(post(&"x".repeat(MEBIBYTE))).await;
     assert_eq!(status(&answer), 200);
-    // Not one byte of the body is sent: the answer comes all the same, and then the end.
+    // No byte of the body is sent: the response comes all the same, and then the connection closes.
     let answer = server.exchange(format!("{HEAD}Content-Length: {}\r\n\r\n", MEBIBYTE + 1)).await;
     assert_eq!(status(&answer), 413, "{answer}");
     assert!(answer.contains("1048576"), "{answer}");
@@ -95,7 +95,7 @@ async fn however_fast_it_comes_a_body_has_only_so_much_time() {
 async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory() {
     let echo = Echo { budget: Budget::new(0), ..Echo::default() };
     let server = start_with(HttpLimits::default(), echo, None).await;
-    // With a short queue all of it is sent only if the server reads it.
+    // With a short send queue, all of it is sent only if the server reads it.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(16 * 1024).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
@@ -126,7 +126,7 @@ async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_com
     {
         let mut second = server.connect().await;
         let request = format!("{HEAD}{framing}{}", "x".repeat(500_000));
-        // It is refused before it is at its end.
+        // It is rejected before its end.
         let _ = second.write_all(request.as_bytes()).await;
         let answer = to_end(&mut second).await;
         assert_eq!(status(&answer), 503, "{answer}");

@@ -1,4 +1,4 @@
-//! A server that ends lets calls finish, and loses none that it has taken.
+//! A server that drains lets calls finish, and loses no accepted request.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn no_call_is_lost_under_load() {
     assert_eq!(server.echo.seen().len(), answered, "every call that was taken was answered");
 }
 
-/// Calls on one connection until the server says that it closes; each call must be answered.
+/// Calls on one connection until the server announces that it closes; each call must get its response.
 async fn hammer(address: std::net::SocketAddr) -> usize {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for count in 1.. {

@@ -21,7 +21,7 @@ use crate::serve::http::tests::support::{
 };
 use crate::serve::http::web::tls::Certificates;
 
-/// Makes a certificate and writes it with its key; gives it back.
+/// Creates a certificate and writes it with its key; returns it.
 fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

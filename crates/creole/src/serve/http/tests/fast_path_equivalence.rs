@@ -1,4 +1,4 @@
-//! Plain requests are answered without hyper, line for line as hyper answers them, whatever their framing.
+//! The fast path responds line for line as hyper does, whatever the framing of a request.
 
 mod framings;
 
@@ -20,14 +20,14 @@ use crate::serve::http::tests::support::{
 };
 use crate::serve::http::{Drain, HttpLimits, OriginGuard, PeerAddress, Route, Router};
 
-/// Not plain: the rest of its connection is hyper's.
+/// Not for the fast path: hyper serves the rest of the connection.
 const OTHER: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// How many framings there are at least.
+/// The minimum number of framings.
 const FRAMINGS: usize = 138;
 
-/// What is answered to a request, and to a plain one behind it; behind a request that is not plain, if it is to be hyper
-/// who answers. Dates are left out, and the order of headers has no meaning.
+/// The responses to a request and to a simple one behind it; with `by_hyper`, both follow a request that moves the
+/// connection to hyper. Dates are removed, and headers are sorted.
 async fn answers(server: &TestHttpServer, request: &str, by_hyper: bool) -> String {
     let mut stream = server.connect().await;
     if by_hyper {
@@ -36,13 +36,13 @@ async fn answers(server: &TestHttpServer, request: &str, by_hyper: bool) -> Stri
     }
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut all = one(&mut stream).await;
-    // One who was told that it is the last may be gone already.
+    // The server may have closed the connection after a last response.
     let _ = stream.write_all(post("behind").as_bytes()).await;
     all.push_str(&one(&mut stream).await);
     sorted(&all)
 }
 
-/// The lines of responses, without what has no meaning.
+/// The lines of responses, normalized.
 fn sorted(all: &str) -> String {
     let is_date = |line: &&str| line.starts_with("date: ");
     let mut lines: Vec<_> = all.split("\r\n").filter(|line| !is_date(line)).collect();
@@ -86,7 +86,7 @@ async fn hyper_would_answer_the_same() {
     server.stop().await;
 }
 
-/// What comes of some bytes and the end behind them: the responses, and the bodies that arrived. At most `step` bytes
+/// The outcome of some bytes and the end behind them: the responses, and the bodies that arrived. At most `step` bytes
 /// arrive at once.
 async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<String>) {
     let (client, server) = duplex(step);
@@ -111,7 +111,7 @@ async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<Stri
     }
     let mut answered = Vec::new();
     let writing = async {
-        // Who was refused need not hear the rest.
+        // After a rejection the server need not read the rest.
         let _ = writer.write_all(bytes).await;
         let _ = writer.shutdown().await;
     };
@@ -128,7 +128,7 @@ fn statuses(answered: &str) -> Vec<u16> {
     lines.map(|line| line.split(' ').nth(1).unwrap_or_default().parse().unwrap_or(0)).collect()
 }
 
-/// What is wrong with the answers to a framing, if anything.
+/// The difference in the responses to a framing, if any.
 async fn wrong(framing: &FramingCase) -> Option<String> {
     let FramingCase { bytes, expected } = framing;
     let whole = outcome(bytes, false, 1 << 22).await;

@@ -1,4 +1,4 @@
-//! Requests that two readers could read differently are refused, and nothing behind them is executed.
+//! Requests that two parsers could read differently are rejected, and nothing behind them is executed.
 
 use crate::serve::http::HttpLimits;
 use crate::serve::http::tests::support::{post, start, status, with};

@@ -96,7 +96,7 @@ async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
         "{origin}Access-Control-Request-Method: POST\r\n\
          Access-Control-Request-Headers: content-type, MCP-Protocol-Version, mcp-param-x, cookie\r\n"
     );
-    // A preflight has no credentials, so it is answered in front of the gate too.
+    // A preflight has no credentials, so it is answered before authentication.
     for path in ["/mcp", "/other"] {
         let answer = ask(&server, &format!("OPTIONS {path}"), &asked).await.to_ascii_lowercase();
         assert_eq!(status(&answer), 204, "{answer}");
@@ -186,7 +186,7 @@ async fn a_caller_who_is_turned_away_may_try_again_on_the_same_connection() {
     server.stop().await;
 }
 
-/// Notes where requests come from, and lets them pass.
+/// Records the addresses of requests, and admits all.
 #[derive(Default)]
 struct Noting(Mutex<Vec<IpAddr>>);
 

@@ -1,4 +1,4 @@
-//! A client that closes its side and still reads gets its answer; one that is gone is noticed.
+//! A client that closes its sending side and still reads gets its response; one that is gone is detected.
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
@@ -24,7 +24,7 @@ fn chunked(headers: &str, body: &str) -> String {
     format!("{head}{headers}Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n")
 }
 
-/// What was answered at last, behind interim answers.
+/// The final response, behind interim responses.
 fn last(answer: &str) -> &str {
     let mut rest = answer;
     while let Some(behind) = rest.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n") {
@@ -48,7 +48,7 @@ async fn every_request_is_answered_although_its_client_has_closed_its_side() {
         format!("{}{}", post("one"), get("")),
     ];
     for request in requests {
-        // A race is lost now and then.
+        // The race does not occur each time.
         for _ in 0..20 {
             let answer = to_end(&mut sent(&server, &request).await).await;
             assert_eq!(status(last(&answer)), 200, "{request}\n{answer:.300}");
@@ -66,7 +66,7 @@ async fn an_answer_that_takes_its_time_comes_to_a_client_that_closed_its_side() 
         chunked("X-Do: wait\r\n", "waits"),
     ] {
         let mut stream = sent(&server, &request).await;
-        // An interim answer says that its end was seen.
+        // An interim response shows that the end was seen.
         let mut first = [0; 12];
         let read = tokio::io::AsyncReadExt::read_exact(&mut stream, &mut first);
         timeout(PATIENCE, read).await.expect("something is written").unwrap();

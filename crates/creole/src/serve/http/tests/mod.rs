@@ -1,4 +1,4 @@
-//! The listener from outside: bytes over loopback sockets go in, answers are read back.
+//! Tests of the listener from outside: bytes over loopback sockets go in, responses are read back.
 
 mod bodies;
 mod draining;

@@ -40,7 +40,7 @@ async fn ask(
     timeout(PATIENCE, client.send_request(request)).await.expect("it answers").unwrap()
 }
 
-/// Reads a body to its end and tells how long it was and whether it broke off.
+/// Reads a body to its end; returns its length and whether it broke off.
 async fn drained(mut body: Incoming) -> (usize, bool) {
     let mut length = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Answers that last are written without hyper, in the way that hyper would.
+//! Streaming responses are written without hyper, in the form that hyper would use.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ const SHORT: Duration = Duration::from_millis(300);
 
 const CLOSES: &str = "connection: close\r\n";
 
-/// A request whose answer lasts.
+/// A request with a streaming response.
 fn lasting() -> String {
     with("X-Do: last\r\n", "listen")
 }
 
-/// Asks for an answer that lasts.
+/// Requests a streaming response.
 async fn listen(server: &TestHttpServer) -> (TcpStream, Sender<Bytes>) {
     let mut stream = server.connect().await;
     stream.write_all(lasting().as_bytes()).await.unwrap();

@@ -28,21 +28,21 @@ use crate::serve::http::{
     OriginGuard, PeerAddress, RequestHead, Route, Router,
 };
 
-/// Long enough for any machine; reached only by tests that fail.
+/// Long enough for any machine; only failing tests reach it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Gives the body back. The header `x-do` asks for something else.
+/// Returns the body. The header `x-do` selects another behaviour.
 #[derive(Clone, Default)]
 pub(crate) struct Echo {
     /// The bodies of the requests that arrived, or their method where they have none.
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
-    /// What requests that wait are waiting for.
+    /// Releases the requests that wait.
     pub(crate) release: Arc<Notify>,
-    /// Told when a request that waits is given up.
+    /// Notified when a waiting request is abandoned.
     pub(crate) gone: Arc<Notify>,
     pub(crate) limits: BodyLimits,
     pub(crate) budget: Budget,
-    /// Where the parts of answers that last come from.
+    /// The senders of the pieces of streaming responses.
     pub(crate) lasting: Arc<Mutex<Vec<mpsc::Sender<Bytes>>>>,
 }
 
@@ -81,7 +81,7 @@ impl HttpHandler for Echo {
     }
 }
 
-/// Tells that a request was given up, unless it was answered.
+/// Signals that a request was abandoned, unless it got its response.
 struct AbandonSignal(Option<Arc<Notify>>);
 
 impl Drop for AbandonSignal {
@@ -97,14 +97,14 @@ impl Echo {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The parts of an answer that a test gives.
+    /// A body whose pieces the test sends.
     fn last(&self) -> PieceBody {
         let (sender, parts) = mpsc::channel(1);
         self.lasting.lock().unwrap().push(sender);
         PieceBody(parts)
     }
 
-    /// Waits for an answer that lasts; gives what its parts are sent by.
+    /// Waits for a streaming response; returns the sender of its pieces.
     pub(crate) async fn begun(&self) -> mpsc::Sender<Bytes> {
         let begun = async {
             loop {
@@ -126,7 +126,7 @@ fn lasting(body: PieceBody) -> Response<PieceBody> {
     response
 }
 
-/// A body in parts.
+/// A body in pieces.
 pub(crate) struct PieceBody(mpsc::Receiver<Bytes>);
 
 impl From<Bytes> for PieceBody {
@@ -139,7 +139,7 @@ impl From<Bytes> for PieceBody {
     }
 }
 
-/// Kilobytes without end.
+/// An endless body of kilobyte pieces.
 fn endless() -> PieceBody {
     let (sender, parts) = mpsc::channel(1);
     tokio::spawn(
@@ -164,7 +164,7 @@ impl Body for PieceBody {
     }
 }
 
-/// Lets `Authorization: yes` pass.
+/// Admits `Authorization: yes`.
 struct Yes;
 
 impl Authenticate for Yes {
@@ -178,7 +178,7 @@ impl Authenticate for Yes {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct TestHttpServer {
     pub(crate) address: SocketAddr,
     pub(crate) echo: Echo,
@@ -221,14 +221,14 @@ impl TestHttpServer {
         to_end(&mut stream).await
     }
 
-    /// Sends bytes and reads one answer, with a body that has a length.
+    /// Sends bytes and reads one response, whose body has a length.
     pub(crate) async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
         one(&mut stream).await
     }
 
-    /// Ends the server.
+    /// Shuts the server down.
     pub(crate) async fn stop(self) {
         self.drain.begin();
         self.drain.end();
@@ -236,15 +236,15 @@ impl TestHttpServer {
     }
 }
 
-/// Reads until the server closes, and fails if it does not.
+/// Reads until the server closes; fails if it does not.
 pub(crate) async fn to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A connection that is cut also is closed.
+    // A reset connection is closed too.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads until this was read.
+/// Reads until this text was read.
 pub(crate) async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     let mut bytes = Vec::new();
     let read = async {
@@ -256,7 +256,7 @@ pub(crate) async fn until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> S
     String::from_utf8(bytes).unwrap()
 }
 
-/// Reads one answer, when no other one follows.
+/// Reads one response, when no other one follows.
 pub(crate) async fn one(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = async {
@@ -281,12 +281,12 @@ fn is_complete(bytes: &[u8]) -> bool {
     body.len() >= length.map_or(0, |text| text.parse().unwrap())
 }
 
-/// A request with a body to the usual path.
+/// A request with a body to the default path.
 pub(crate) fn post(body: &str) -> String {
     with("", body)
 }
 
-/// The same, with further headers.
+/// The same with additional headers.
 pub(crate) fn with(headers: &str, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -294,7 +294,7 @@ pub(crate) fn with(headers: &str, body: &str) -> String {
     )
 }
 
-/// The number in the first line of an answer.
+/// The status in the first line of a response.
 pub(crate) fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
 }

@@ -102,7 +102,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
         let mut stalled = server.connect().await;
         let request = with(&format!("X-Do: {todo}\r\n"), "x");
         stalled.write_all(request.as_bytes()).await.unwrap();
-        // What was written before still arrives; then the connection turns out to be cut.
+        // Earlier output still arrives; then the connection turns out to be cut.
         sleep(SHORT * 10).await;
         let mut rest = Vec::new();
         let read = timeout(PATIENCE, stalled.read_to_end(&mut rest)).await.expect("it was cut");
@@ -111,7 +111,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
     let mut reader = server.connect().await;
     reader.write_all(with("X-Do: large\r\nConnection: close\r\n", "x").as_bytes()).await.unwrap();
     let mut total = 0;
-    // Slow enough to take longer in all than the client may take nothing.
+    // Slow enough to take longer in total than the write timeout.
     let mut piece = vec![0; 256 << 10];
     while total < 8 << 20 {
         sleep(SHORT / 6).await;

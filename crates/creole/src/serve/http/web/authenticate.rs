@@ -1,4 +1,4 @@
-//! Asks callers who they are before anything of their request is read.
+//! Authenticates callers before their request's body is read.
 
 use http::header::AUTHORIZATION;
 
@@ -26,7 +26,7 @@ fn check_decision(
 ) -> Result<Principal, ErrorResponse> {
     match verdict {
         AuthDecision::Granted(principal) => {
-            // Nobody behind this needs the secret.
+            // No later handler needs the secret.
             head.headers.remove(AUTHORIZATION.as_str());
             Ok(principal)
         }

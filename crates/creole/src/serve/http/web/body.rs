@@ -1,4 +1,4 @@
-//! Reads the body of a request: bounded in size, in time, and in how slowly it may come.
+//! Reads the body of a request, with limits on its size, its duration and its minimum rate.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,16 +15,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::{BudgetExhausted, BufferReservation, Reservation};
 use crate::serve::http::web::handler::ErrorResponse;
 
-/// How large a body may be, and how long it may take.
+/// Limits on the size and duration of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// The largest body, in bytes.
+    /// Maximum size in bytes.
     pub size: usize,
-    /// How long it may take in all.
+    /// Maximum duration.
     pub total: Duration,
-    /// How long it may be slower than `rate`.
+    /// How long the body may be slower than `rate`.
     pub grace: Duration,
-    /// How many bytes must have come per second, on average.
+    /// Minimum average number of bytes per second.
     pub rate: u32,
 }
 
@@ -44,16 +44,16 @@ impl Default for BodyLimits {
 pub enum BodyError {
     /// It is larger than that many bytes.
     TooLarge(usize),
-    /// It came too slowly.
+    /// It arrived too slowly.
     TooSlow,
-    /// It ended early, or its chunks are none.
+    /// It ended early, or its chunks are malformed.
     Broken,
-    /// Other bodies take the memory that there is for them.
+    /// Other bodies use all the memory of the budget.
     BudgetExhausted,
 }
 
 impl BodyError {
-    /// The status that says so.
+    /// The HTTP status for this error.
     pub fn status(self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -123,7 +123,7 @@ where
         }
         let needed = received + piece.len();
         if whole.capacity() < needed {
-            // Room is made for what came, never for what was only announced.
+            // Memory is allocated for bytes that arrived, never for a length that was only declared.
             let capacity = needed.max((received * 2).min(announced));
             room.grow_to(capacity).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
             whole.reserve_exact(capacity - whole.len());
@@ -134,7 +134,7 @@ where
     Ok((if whole.is_empty() { first } else { whole.into() }, room.into_reservation()))
 }
 
-/// The next piece of data; nothing at the end.
+/// The next piece of data; `None` at the end.
 async fn next_data<B>(
     body: &mut B,
     start: &mut Option<Instant>,
@@ -148,7 +148,7 @@ where
         if body.is_end_stream() {
             return Ok(None);
         }
-        // Most bodies come with their heads, and what is there needs no clock.
+        // Most bodies arrive with their heads, and data that is available needs no timer.
         let there = poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await;
         let frame = match there {
             Poll::Ready(frame) => frame,
@@ -156,13 +156,13 @@ where
                 let start = *start.get_or_insert_with(Instant::now);
                 let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
                 let frame = timeout_at(start + limits.allowed_time(received), frame);
-                // Who waits does so on the heap: this future is a part of every connection.
+                // The wait is on the heap: this future is a part of every connection.
                 Box::pin(frame).await.map_err(|_| BodyError::TooSlow)?
             }
         };
         match frame.transpose().map_err(|_| BodyError::Broken)? {
             None => return Ok(None),
-            // Trailers mean nothing here.
+            // Trailers are ignored.
             Some(frame) => match frame.into_data() {
                 Ok(piece) if piece.is_empty() => {}
                 Ok(piece) => return Ok(Some(piece)),
@@ -173,7 +173,7 @@ where
 }
 
 impl BodyLimits {
-    /// How long after the start something more must have come.
+    /// How long after the start more data must have arrived.
     fn allowed_time(&self, received: usize) -> Duration {
         let earned = received as u64 * 1000 / u64::from(self.rate.max(1));
         Duration::from_millis(earned).max(self.grace).min(self.total)

@@ -1,4 +1,4 @@
-//! How many connections there may be, and how many of them one address may have.
+//! Limits the number of connections, in total and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,19 +9,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::auth::network_prefix;
 use crate::serve::http::web::limits::HttpLimits;
 
-/// The places for connections.
+/// The slots for connections.
 pub(crate) struct ConnectionSlots {
     permits: Arc<Semaphore>,
     addresses: Arc<AddressCounts>,
 }
 
-/// How many connections each address has.
+/// The number of connections per address.
 struct AddressCounts {
     max_per_address: usize,
     counts: Mutex<HashMap<[u8; 16], usize>>,
 }
 
-/// A place for a connection; it is free again when this is dropped.
+/// A slot for a connection; dropping it frees the slot.
 pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
     /// The address that it counts for.
@@ -35,20 +35,21 @@ impl ConnectionSlots {
         Self { permits: Arc::new(Semaphore::new(limits.connections)), addresses }
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     pub(crate) async fn wait(&self) -> Option<ConnectionSlot> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
         Some(permit.into())
     }
 
-    /// A place, if there is one.
+    /// A slot, if one is free.
     pub(crate) fn try_free(&self) -> Option<ConnectionSlot> {
         Arc::clone(&self.permits).try_acquire_owned().ok().map(ConnectionSlot::from)
     }
 
-    /// The same place for a connection from this address; nothing if the address has all that it may have. `is_shared` is
-    /// an address of many clients, such as a proxy's. That of this machine is one too: proxies often run beside a server.
+    /// The same slot for a connection from this address; `None` if the address has its maximum. `is_shared` marks an
+    /// address of many clients, such as a proxy's. This machine's own address is shared too: proxies often run beside a
+    /// server.
     pub(crate) fn for_address(
         &self,
         mut place: ConnectionSlot,

@@ -1,7 +1,7 @@
-//! What pages of allowed origins are told, so that browsers let them read the answers.
+//! CORS: the headers that let pages of allowed origins read responses.
 //!
-//! The origin is always named and never `*`, and credentials of the browser are never asked for: callers
-//! prove themselves by a header that a page has to add on purpose.
+//! The origin is always named and never `*`, and browser credentials are never allowed: callers authenticate by a
+//! header that a page has to add on purpose.
 
 use bytes::Bytes;
 use http::header::{
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use crate::serve::http::web::request::RequestHeaders;
 
-/// What pages may send.
+/// The request headers that pages may send.
 const ALLOWED_HEADERS: &[&str] = &[
     "accept",
     "authorization",
@@ -24,19 +24,19 @@ const ALLOWED_HEADERS: &[&str] = &[
     "mcp-protocol-version",
     "mcp-session-id",
 ];
-/// Headers of this kind carry arguments, under names that tools choose.
+/// Headers with this prefix carry arguments, under names that tools choose.
 const ALLOWED_HEADER_PREFIX: &str = "mcp-param-";
-/// What pages may read.
+/// The response headers that pages may read.
 const EXPOSED_HEADERS: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
-/// How long browsers may remember it, in seconds.
+/// How long browsers may cache the response to a preflight, in seconds.
 const MAX_AGE_SECONDS: &str = "600";
 
-/// Whether a request asks what pages may do.
+/// Whether a request is a CORS preflight.
 pub(crate) fn is_preflight(method: &Method, headers: &RequestHeaders) -> bool {
     method == Method::OPTIONS && headers.contains(ACCESS_CONTROL_REQUEST_METHOD.as_str())
 }
 
-/// What a page of this origin may do.
+/// The response to a preflight from this origin.
 pub(crate) fn preflight<B: From<Bytes>>(
     origin: &HeaderValue,
     asked: &RequestHeaders,
@@ -54,14 +54,14 @@ pub(crate) fn preflight<B: From<Bytes>>(
     response
 }
 
-/// Lets a page of this origin read the answer.
+/// Lets a page of this origin read the response.
 pub(crate) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
-/// Those of the headers that were asked for which a page may send.
+/// The requested headers that a page may send.
 fn allowed_headers(asked: &RequestHeaders) -> Option<HeaderValue> {
     let asked = std::str::from_utf8(asked.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
     let known = |name: &&str| {

@@ -1,4 +1,4 @@
-//! The end of a server: no new connections, then no open ones, then nothing.
+//! Graceful shutdown of a server: first no new connections, then no open ones.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::{Notify, watch};
 
-/// How far the end has come.
+/// The stage of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DrainStage {
     /// Requests are served.
     Serving,
-    /// Calls that run may finish; nothing new begins.
+    /// Running calls may finish; nothing new starts.
     Draining,
-    /// Whatever is still open is closed.
+    /// All open connections are closed.
     Ended,
 }
 
-/// A switch that moves a server to its end. Clones are the same switch.
+/// Controls the shutdown of a server. Clones control the same server.
 #[derive(Clone, Debug)]
 pub struct Drain {
     progress: Arc<DrainProgress>,
-    /// Every connection holds a receiver: the end waits until there is none.
+    /// Every connection holds a receiver: the shutdown is complete when there is none.
     connections: Arc<watch::Sender<()>>,
 }
 
-/// How far the end has come. Every request looks at it, so looking takes no lock.
+/// The current stage. Every request reads it, so reading takes no lock.
 #[derive(Debug)]
 struct DrainProgress {
     stage: AtomicU8,
@@ -42,7 +42,7 @@ impl DrainProgress {
         }
     }
 
-    /// The stage, once the end has come this far. Cancel-safe.
+    /// Waits until the shutdown has reached this stage; returns the current one. Cancel-safe.
     async fn wait_for(&self, stage: DrainStage) -> DrainStage {
         loop {
             let mut advanced = pin!(self.advanced.notified());
@@ -57,7 +57,7 @@ impl DrainProgress {
 }
 
 impl Drain {
-    /// A switch of a server that serves.
+    /// The control of a running server.
     pub fn new() -> Self {
         Self {
             progress: Arc::new(DrainProgress {
@@ -68,27 +68,27 @@ impl Drain {
         }
     }
 
-    /// How far the end has come.
+    /// The current stage.
     pub fn stage(&self) -> DrainStage {
         self.progress.stage()
     }
 
-    /// Lets calls finish and nothing new begin.
+    /// Starts draining: running calls finish, nothing new starts.
     pub fn begin(&self) {
         self.advance(DrainStage::Draining);
     }
 
-    /// Closes whatever is still open.
+    /// Closes all open connections.
     pub fn end(&self) {
         self.advance(DrainStage::Ended);
     }
 
-    /// Resolves when the end has come this far.
+    /// Resolves when the shutdown has reached this stage.
     pub async fn wait_for(&self, stage: DrainStage) {
         self.progress.wait_for(stage).await;
     }
 
-    /// Something that the end waits for, and that can watch it come.
+    /// A watch that the shutdown waits for and that observes its stages.
     pub(crate) fn watch(&self) -> DrainWatch {
         DrainWatch { progress: Arc::clone(&self.progress), _present: self.connections.subscribe() }
     }
@@ -110,7 +110,7 @@ impl Default for Drain {
     }
 }
 
-/// One connection's view of the end.
+/// One connection's view of the shutdown.
 #[derive(Debug)]
 pub(crate) struct DrainWatch {
     progress: Arc<DrainProgress>,
@@ -118,12 +118,12 @@ pub(crate) struct DrainWatch {
 }
 
 impl DrainWatch {
-    /// How far the end has come.
+    /// The current stage.
     pub(crate) fn stage(&self) -> DrainStage {
         self.progress.stage()
     }
 
-    /// The stage after this one, once the end has come further. Cancel-safe.
+    /// Waits until the shutdown is beyond this stage; returns the current one. Cancel-safe.
     pub(crate) async fn wait_beyond(&self, stage: DrainStage) -> DrainStage {
         let next =
             if stage == DrainStage::Serving { DrainStage::Draining } else { DrainStage::Ended };

@@ -1,4 +1,4 @@
-//! What stands behind a path, what checks the caller in front of it, and what is said to those turned away.
+//! The traits of a route, [`HttpHandler`] and [`Authenticate`], and the [`ErrorResponse`] for rejected requests.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use crate::chain::BoxFuture;
 use crate::serve::http::conn::incoming::IncomingBody;
 use crate::serve::http::web::request::RequestHead;
 
-/// Answers the requests to one path.
+/// Handles the requests to one path.
 pub trait HttpHandler: Send + Sync + 'static {
-    /// The body of its answers.
+    /// The body of its responses.
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static;
 
-    /// Answers one request. Dropped when the client goes away.
+    /// Handles one request. The future is dropped when the client disconnects.
     ///
-    /// The head is lent: it is large, and would else be moved from layer to layer with every request.
-    /// `caller` is who the gate in front says it is, where there is one.
+    /// The head is borrowed: it is large, and would otherwise be moved from layer to layer with every request. `caller`
+    /// is the principal that [`Authenticate`] returned, if the route has one.
     fn handle(
         &self,
         head: &mut RequestHead,
@@ -33,53 +33,53 @@ pub trait HttpHandler: Send + Sync + 'static {
 /// An error of any kind.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Decides whether a caller may pass, after path and method and before anything of the body is read.
+/// Decides whether a caller is admitted, after path and method are checked and before any of the body is read.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Lets the request pass and says whose it is, or says why not.
+    /// Admits the request and returns its principal, or the response that rejects it.
     fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a>;
 }
 
-/// What a [`Authenticate`] decides. What is known at once need not be waited for.
+/// The decision of an [`Authenticate`]. A decision that is known at once needs no future.
 pub enum Admission<'a> {
-    /// It is decided.
+    /// The decision is known.
     Now(Result<Principal, ErrorResponse>),
-    /// Something has to be asked or computed first.
+    /// The decision needs a wait or a computation.
     Later(BoxFuture<'a, Result<Principal, ErrorResponse>>),
 }
 
-/// Where a request comes from.
+/// The address that a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// An answer without the endpoint: a status and one sentence that says what would be right.
+/// A response without the endpoint: a status and one sentence that says what would be correct.
 #[derive(Clone, Debug)]
 pub struct ErrorResponse {
     /// The status.
     pub status: StatusCode,
     /// Further headers, such as a challenge.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is said.
+    /// The sentence.
     pub text: String,
 }
 
 impl ErrorResponse {
-    /// A refusal of that status.
+    /// An error response with that status.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, headers: Vec::new(), text: text.into() }
     }
 
-    /// The same refusal, with a header.
+    /// The same response with an additional header.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// The same refusal, behind which the connection ends.
+    /// The same response, after which the connection closes.
     pub fn close_connection(self) -> Self {
         self.header(CONNECTION, HeaderValue::from_static("close"))
     }
 
-    /// The refusal as an answer.
+    /// The HTTP response.
     pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
         let mut text = self.text;
         if !text.is_empty() {

@@ -1,4 +1,4 @@
-//! The listener: accepts connections as long as there is room for them, until the server ends.
+//! The listener: accepts connections while slots are free, until the server shuts down.
 
 use std::io;
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ use crate::serve::http::web::limits::{
 use crate::serve::http::web::router::Router;
 use crate::serve::http::web::tls::Certificates;
 
-/// A listener that is bound and not yet served.
+/// A listener that is bound and not yet serving.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -32,7 +32,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds an address; port 0 is any that is free.
+    /// Binds an address; port 0 selects a free one.
     ///
     /// # Errors
     /// When the address cannot be bound.
@@ -41,28 +41,28 @@ impl Listener {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // A server that is started again takes its port, although connections of the one before it are not forgotten.
+        // A restarted server can bind its port although the system still holds connections of the previous process.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let socket = socket.listen(ACCEPT_QUEUE)?;
         Ok(Self { socket, limits, certificates: None })
     }
 
-    /// The same listener, which speaks TLS.
+    /// The same listener with TLS.
     pub fn tls(mut self, certificates: Arc<Certificates>) -> Self {
         self.certificates = Some(certificates);
         self
     }
 
-    /// The address that is bound, with its real port.
+    /// The bound address with its actual port.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Serves until the router's switch is set to drain, and the last connection has ended or time is up.
+    /// Serves until the router's [`Drain`] starts, and the last connection has ended or the drain timeout expires.
     pub async fn serve<A: HttpHandler>(self, router: Router<A>) {
         let drain = router.drain().clone();
         let limits = self.limits;
@@ -77,7 +77,7 @@ impl Listener {
     }
 }
 
-/// What connections share.
+/// State that all connections share.
 struct ListenerShared<A> {
     protocol: Arc<HyperBuilders>,
     router: Arc<Router<A>>,
@@ -85,7 +85,7 @@ struct ListenerShared<A> {
     limits: HttpLimits,
 }
 
-/// Accepts until the server drains. What the system has accepted by then is served too.
+/// Accepts until the server drains. Connections that the system has accepted by then are served too.
 async fn accept_all<A: HttpHandler>(
     socket: TcpListener,
     host: &Arc<ListenerShared<A>>,
@@ -109,11 +109,11 @@ async fn accept_all<A: HttpHandler>(
             }
         }
     };
-    // A client that never stops to connect must not hold up the end.
+    // A client that connects without pause must not delay the shutdown.
     let _ = timeout(IDLE_DRAIN, queued).await;
 }
 
-/// Waits for a place, then for a connection.
+/// Waits for a slot, then for a connection.
 async fn accept<A: HttpHandler>(
     socket: &TcpListener,
     places: &ConnectionSlots,
@@ -129,14 +129,14 @@ async fn accept<A: HttpHandler>(
         }
         Err(error) if is_single_connection_error(&error) => {}
         Err(error) => {
-            // Typically no more file descriptors: connections that end give some back.
+            // Typically there are no more file descriptors; connections that end free some.
             tracing::warn!(target: "creole::http", %error, "no connection can be accepted now");
             sleep(ACCEPT_PAUSE).await;
         }
     }
 }
 
-/// Whether only the connection that was about to be accepted is gone.
+/// Whether the error concerns only the connection that was about to be accepted.
 fn is_single_connection_error(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -165,13 +165,13 @@ fn spawn<A: HttpHandler>(
         let host = Arc::clone(host);
         tokio::spawn(async move { host.serve_tls(socket, served).await });
     } else {
-        // Apart from the other, so that what idles is as small as it can be.
+        // Spawned separately from the TLS case, so that the task of an idle connection is as small as possible.
         tokio::spawn(connection::serve(socket, served));
     }
 }
 
 impl<A: HttpHandler> ListenerShared<A> {
-    /// The place for a connection from this address, unless that has too many.
+    /// The slot for a connection from this address, unless the address has its maximum.
     fn slot_for(
         &self,
         places: &ConnectionSlots,
@@ -187,7 +187,7 @@ impl<A: HttpHandler> ListenerShared<A> {
 
     async fn serve_tls(&self, socket: TimedSocket, served: ConnectionParts<A>) {
         let Some(certificates) = &self.certificates else { return };
-        // A handshake has more on its mind than a connection that rests.
+        // Boxed: the state of a handshake is larger than that of an idle connection.
         let handshake = Box::pin(timeout(self.limits.header_timeout, certificates.accept(socket)));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
@@ -206,14 +206,14 @@ impl<A: HttpHandler> ListenerShared<A> {
     }
 }
 
-/// Options of a socket; a connection works without them too, so what the system refuses is left.
+/// Sets socket options. Errors are ignored, because a connection works without them too.
 fn set_socket_options(stream: &TcpStream, limits: &HttpLimits) {
-    // The last piece of an answer must not wait for an acknowledgement of the one before.
+    // The last piece of a response must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     notice_the_lost(stream, limits);
 }
 
-/// Lets the system give up a client whose machine is gone, of which a stream that is idle learns nothing.
+/// Lets the system drop a client whose machine is gone; an idle stream would not notice.
 #[cfg(target_os = "linux")]
 fn notice_the_lost(stream: &TcpStream, limits: &HttpLimits) {
     use rustix::net::sockopt;
@@ -231,7 +231,7 @@ fn notice_the_lost(stream: &TcpStream, limits: &HttpLimits) {
 #[cfg(not(target_os = "linux"))]
 fn notice_the_lost(_: &TcpStream, _: &HttpLimits) {}
 
-/// Waits for the last connection, at most as long as calls may go on.
+/// Waits for the last connection, at most for the drain timeout.
 async fn wait_for_connections(drain: &Drain, patience: Duration) {
     tokio::select! {
         () = drain.wait_finished() => {}
@@ -241,7 +241,7 @@ async fn wait_for_connections(drain: &Drain, patience: Duration) {
         }
     }
     drain.end();
-    // Whoever computes without ever waiting is not waited for.
+    // A handler that computes without ever waiting is not waited for.
     let _ = timeout(CLOSE_TIMEOUT, drain.wait_finished()).await;
 }
 

@@ -1,4 +1,4 @@
-//! The head of a request, as those see it who answer it.
+//! The head of a request, as handlers see it.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -9,21 +9,21 @@ use http::header::ValueIter;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 
-/// The room for headers that a connection keeps: that of most requests.
+/// The header capacity that a connection keeps: enough for most requests.
 const DEFAULT_HEADERS: usize = 32;
 
 /// The head of a request.
 #[derive(Debug, Default)]
 pub struct RequestHead {
-    /// What is to be done.
+    /// The method.
     pub method: Method,
-    /// What it is to be done with.
+    /// The target.
     pub uri: Uri,
-    /// The version of HTTP that its client speaks.
+    /// The HTTP version of the client.
     pub version: Version,
-    /// What else is said about it.
+    /// The headers.
     pub headers: RequestHeaders,
-    /// The address of its client, as far as it is known: behind a proxy that is trusted, the one that this tells.
+    /// The client's address, if it is known: behind a trusted proxy, the address that the proxy reports.
     pub client: Option<IpAddr>,
 }
 
@@ -33,23 +33,22 @@ impl From<Parts> for RequestHead {
     }
 }
 
-/// The headers of a request: as they were written, where only a few of them are ever looked at, or as others have read
-/// them.
+/// The headers of a request: as raw bytes, where only a few are ever read, or as hyper parsed them.
 #[derive(Default)]
 pub struct RequestHeaders {
-    /// Those that others have read. Otherwise room for those of the response.
+    /// The headers that hyper parsed. Otherwise capacity for the headers of the response.
     map: HeaderMap,
     raw: Option<RawHeaders>,
 }
 
-/// Headers as they were written.
+/// Headers as raw bytes.
 #[derive(Default)]
 pub(crate) struct RawHeaders {
     text: Bytes,
     fields: Vec<HeaderSpan>,
 }
 
-/// Where a name and its value are in the text.
+/// The positions of a name and its value in the text.
 struct HeaderSpan {
     name: Range<usize>,
     value: Range<usize>,
@@ -62,7 +61,7 @@ impl From<HeaderMap> for RequestHeaders {
 }
 
 impl RequestHeaders {
-    /// The values of a header, whose name is given in lower case.
+    /// The values of a header; the name is given in lower case.
     pub fn get_all<'a>(&'a self, name: &'a str) -> HeaderValues<'a> {
         HeaderValues(match &self.raw {
             Some(lines) => HeaderValueSource::Lines(name, &lines.text, lines.fields.iter()),
@@ -70,13 +69,13 @@ impl RequestHeaders {
         })
     }
 
-    /// The first value of a header, whose name is given in lower case.
+    /// The first value of a header; the name is given in lower case.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         self.get_all(name).next()
     }
 
-    /// The value of a header that was sent once. Of two, nobody could tell which one another program on the way has
-    /// checked, so they are as good as none.
+    /// The value of a header that was sent once. Of two values, it is unknown which one a proxy has checked, so they
+    /// count as none.
     pub fn get_unique(&self, name: &str) -> Option<HeaderValue> {
         let mut all = self.get_all(name);
         match (all.next(), all.next()) {
@@ -85,17 +84,17 @@ impl RequestHeaders {
         }
     }
 
-    /// Whether there is such a header.
+    /// Whether the header is present.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// How many headers there are; one that was sent several times counts as often.
+    /// The number of headers; a repeated header counts each time.
     pub fn count(&self) -> usize {
         self.raw.as_ref().map_or(self.map.len(), |lines| lines.fields.len())
     }
 
-    /// Forgets a header.
+    /// Removes a header.
     pub fn remove(&mut self, name: &str) {
         match &mut self.raw {
             Some(RawHeaders { text, fields }) => {
@@ -105,7 +104,7 @@ impl RequestHeaders {
         }
     }
 
-    /// Takes others in place of all of them: what is added to those that are given back.
+    /// Replaces all headers by raw ones; the caller adds them to the returned value.
     pub(crate) fn set_raw(&mut self, text: Bytes) -> &mut RawHeaders {
         let lines = self.raw.get_or_insert_default();
         lines.fields.clear();
@@ -113,22 +112,22 @@ impl RequestHeaders {
         lines
     }
 
-    /// Room for the headers of the response: that of the request's, which nobody needs any more. hyper reads the next head
-    /// into what it wrote the last one from, so most connections make room for headers once.
+    /// The map of the request's headers, reused for the headers of the response. hyper parses the next head into the
+    /// map that it wrote the last one from, so most connections allocate headers once.
     pub(crate) fn take_map(&mut self) -> HeaderMap {
         let mut room = std::mem::take(&mut self.map);
         room.clear();
         if room.capacity() <= DEFAULT_HEADERS { room } else { HeaderMap::new() }
     }
 
-    /// Forgets all of them, and keeps room for the headers of the next response.
+    /// Removes all headers, and keeps this capacity for the headers of the next response.
     pub(crate) fn clear_keeping(&mut self, room: HeaderMap) {
         self.map = room;
         self.set_raw(Bytes::new());
     }
 }
 
-/// Tells no more than how many there are: some are secrets.
+/// Shows only the number of headers: some are secrets.
 impl fmt::Debug for RequestHeaders {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Headers").field("count", &self.count()).finish_non_exhaustive()
@@ -136,7 +135,7 @@ impl fmt::Debug for RequestHeaders {
 }
 
 impl RawHeaders {
-    /// Adds a header, both parts of which are in the text.
+    /// Adds a header; both parts are slices of the text.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         let [name, value] = [name, value].map(|part| {
             let start = part.as_ptr() as usize - self.text.as_ptr() as usize;
@@ -180,7 +179,7 @@ impl HeaderSpan {
             return false;
         }
         let (written, name) = (&text[self.name.clone()], name.as_bytes());
-        // Most write names in lower case.
+        // Most clients write names in lower case.
         written == name || written.eq_ignore_ascii_case(name)
     }
 }
@@ -193,7 +192,7 @@ mod tests {
     const WRITTEN: [(&str, &str); 4] =
         [("Host", "localhost"), ("ACCEPT", "a"), ("accept", "b"), ("Authorization", "Bearer a")];
 
-    /// The same headers, as they were written and as others have read them.
+    /// The same headers, raw and parsed.
     fn both() -> [RequestHeaders; 2] {
         let text: String =
             WRITTEN.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

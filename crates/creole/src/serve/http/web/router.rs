@@ -1,7 +1,7 @@
-//! The way of a request to what answers it: host, origin, path, method, caller, in this order on every path.
+//! Routes a request to its handler. Checks host, origin, path, method and caller, in this order on every path.
 //!
-//! The order is part of the contract: who may not speak to the server learns nothing about its paths, and
-//! nobody's body is read before the caller is known.
+//! The order is part of the contract: a client that may not use the server learns nothing about its paths, and no body
+//! is read before the caller is known.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use creole_proto::http::forwarded::TrustedProxies;
 use creole_proto::http::origin_guard;
 use creole_proto::http::origin_guard::OriginGuard;
 
-/// Says that the process runs.
+/// Reports that the process runs.
 const HEALTH: &str = "/health";
-/// Says whether new requests are welcome.
+/// Reports whether new requests are accepted.
 const READY: &str = "/ready";
 
-/// What most proxies write instead of `Forwarded`.
+/// The header that most proxies write instead of `Forwarded`.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Paths, and what guards them.
+/// Routes with the checks in front of them.
 pub struct Router<A> {
     guard: OriginGuard,
     routes: Vec<Route<A>>,
@@ -40,7 +40,7 @@ pub struct Router<A> {
     proxies: TrustedProxies,
 }
 
-/// One path and what answers it.
+/// One path and its handler.
 pub struct Route<A> {
     path: String,
     handler: A,
@@ -50,8 +50,8 @@ pub struct Route<A> {
 }
 
 impl<A: HttpHandler> Route<A> {
-    /// A path that these methods are allowed on. The path is compared byte by byte, because a path that can
-    /// be written in two ways can also be guarded in only one of them.
+    /// A path with its allowed methods. The path is compared byte by byte, because a path with two spellings could be
+    /// guarded in only one of them.
     pub fn new(path: impl Into<String>, methods: &[Method], answer: A) -> Self {
         let allow = allow_header(methods);
         Self {
@@ -63,7 +63,7 @@ impl<A: HttpHandler> Route<A> {
         }
     }
 
-    /// The same path, behind a gate.
+    /// The same route with authentication.
     pub fn authenticate(mut self, gate: Arc<dyn Authenticate>) -> Self {
         self.authenticate = Some(gate);
         self
@@ -71,22 +71,22 @@ impl<A: HttpHandler> Route<A> {
 }
 
 impl<A: HttpHandler> Router<A> {
-    /// A router without paths but those that tell how the process is.
+    /// A router with only the health and readiness paths.
     pub fn new(guard: OriginGuard, drain: Drain) -> Self {
         let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
         Self { guard, routes: Vec::new(), drain, in_flight: together, proxies }
     }
 
-    /// The same router, behind proxies that are believed when they tell the address of a client.
+    /// The same router behind proxies that are trusted to report a client's address.
     pub fn proxies(mut self, proxies: TrustedProxies) -> Self {
         self.proxies = proxies;
         self
     }
 
-    /// The same router, with one more path.
+    /// The same router with one more route.
     ///
     /// # Panics
-    /// When there is something on that path already.
+    /// When the path is already routed.
     pub fn route(mut self, route: Route<A>) -> Self {
         let taken = [HEALTH, READY].contains(&route.path.as_str())
             || self.routes.iter().any(|other| other.path == route.path);
@@ -95,17 +95,17 @@ impl<A: HttpHandler> Router<A> {
         self
     }
 
-    /// The switch that ends the server.
+    /// Controls the shutdown of the server.
     pub(crate) fn drain(&self) -> &Drain {
         &self.drain
     }
 
-    /// The requests that are being answered.
+    /// The counter of requests in flight.
     pub(crate) fn in_flight(&self) -> &InFlightCounter {
         &self.in_flight
     }
 
-    /// Answers a request.
+    /// Handles a request.
     pub(crate) async fn answer(
         &self,
         head: &mut RequestHead,
@@ -134,7 +134,7 @@ impl<A: HttpHandler> Router<A> {
         self.finish_response(response, origin, version)
     }
 
-    /// The checks that hold for every path; gives the origin back if there is one.
+    /// Runs the checks that hold for every path; returns the origin, if there is one.
     fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
         let RequestHead { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
@@ -165,7 +165,7 @@ impl<A: HttpHandler> Router<A> {
         self.proxies.contains(address)
     }
 
-    /// Where a request comes from: its connection, or what a trusted proxy tells of it.
+    /// The address that a request comes from: its connection's, or the one that a trusted proxy reports.
     fn client_address(&self, head: &RequestHead, peer: PeerAddress) -> PeerAddress {
         let address = peer.0.ip();
         if !self.proxies.contains(address) {
@@ -188,7 +188,7 @@ impl<A: HttpHandler> Router<A> {
         }
     }
 
-    /// What is added to every answer.
+    /// Adds the headers that every response has.
     fn finish_response(
         &self,
         mut response: Response<OutgoingBody<A::Body>>,
@@ -240,7 +240,7 @@ impl<A: HttpHandler> Route<A> {
         }
     }
 
-    /// The checks of this path; nothing where there is no gate.
+    /// Checks the method and authenticates the caller of this route; `None` if it needs no authentication.
     fn admit<'a>(
         &'a self,
         head: &'a mut RequestHead,
@@ -251,7 +251,7 @@ impl<A: HttpHandler> Route<A> {
         }
         let Some(gate) = &self.authenticate else { return Ok(None) };
         if head.headers.get_all(AUTHORIZATION.as_str()).nth(1).is_some() {
-            // Which of them counts would be a matter of taste.
+            // Which of them counts would be arbitrary.
             let said = "the request has more than one `Authorization` header; send one";
             return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, said));
         }
@@ -259,7 +259,7 @@ impl<A: HttpHandler> Route<A> {
     }
 }
 
-/// How the process is, for those who ask by a method that only asks.
+/// The health or readiness response, for methods that only read.
 fn status_response<B: From<bytes::Bytes>>(
     head: &RequestHead,
     status: StatusCode,

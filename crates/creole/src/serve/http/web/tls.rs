@@ -1,4 +1,4 @@
-//! TLS: a certificate and its key from files, read again when they change.
+//! TLS: a certificate and its key from files, reloaded when they change.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -16,14 +16,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How often the files are looked at, at most.
+/// Minimum interval between two checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The largest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// What is spoken inside, the preferred first.
+/// The ALPN protocols, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// A certificate and its key, as they stand in their files.
+/// A certificate and its key, as currently in their files.
 pub struct Certificates {
     certificate: PathBuf,
     key: PathBuf,
@@ -32,21 +32,21 @@ pub struct Certificates {
 
 struct LoadedCertificates {
     config: Arc<ServerConfig>,
-    /// How the files looked when they were last read.
+    /// The stamps of the files when they were last read.
     stamp: FileStamps,
-    /// When they were last looked at.
+    /// When the files were last checked.
     last_check: Instant,
 }
 
-/// Why a certificate cannot be used; its text names the file.
+/// Why a certificate cannot be used; the text names the file.
 #[derive(Debug)]
 pub struct CertificateError(String);
 
 impl Certificates {
-    /// Reads both files, in the PEM form: the certificate with those that vouch for it behind it, and the key.
+    /// Reads both files, in PEM form: the certificate followed by its chain, and the key.
     ///
     /// # Errors
-    /// When a file cannot be read, holds something else, or the key is of another certificate.
+    /// When a file cannot be read or is malformed, or the key does not match the certificate.
     pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
         let stamp = FileStamps::of(certificate, key);
         let config = load_config(certificate, key)?;
@@ -58,10 +58,10 @@ impl Certificates {
         }))
     }
 
-    /// Reads the files again if they changed; tells whether they did.
+    /// Reloads the files if they changed; returns whether they did.
     ///
     /// # Errors
-    /// When they cannot be used. Then what was read before stays in use.
+    /// When they cannot be used. The previous certificate then stays in use.
     pub fn reload(&self) -> Result<bool, CertificateError> {
         let stamp = FileStamps::of(&self.certificate, &self.key);
         {
@@ -70,7 +70,7 @@ impl Certificates {
             if current.stamp == stamp {
                 return Ok(false);
             }
-            // Also where the files turn out to be bad: they are read again when they change again.
+            // Also if the files are invalid: they are read again when they change again.
             current.stamp = stamp;
         }
         let config = load_config(&self.certificate, &self.key)?;
@@ -79,7 +79,7 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Shakes hands, with what stands in the files now.
+    /// Performs the handshake with the current certificate.
     pub(crate) async fn accept<T>(self: &Arc<Self>, stream: T) -> io::Result<TlsStream<T>>
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -95,7 +95,7 @@ impl Certificates {
         TlsAcceptor::from(config).accept(stream).await
     }
 
-    /// Whether the last look is long enough ago; then this one is it.
+    /// Whether a check is due; records it if so.
     fn is_check_due(&self) -> bool {
         let mut current = self.current();
         let due = current.last_check.elapsed() >= CHECK_INTERVAL;
@@ -106,7 +106,7 @@ impl Certificates {
     }
 
     fn current(&self) -> MutexGuard<'_, LoadedCertificates> {
-        // Every change is one assignment, so a panic leaves nothing half-done.
+        // Every change is one assignment, so a panic leaves no partial change.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +117,7 @@ impl fmt::Debug for Certificates {
     }
 }
 
-/// How two files look from outside; other bytes in them make another stamp.
+/// The metadata of two files; a changed file has a different stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileStamps([Option<(SystemTime, u64, u64)>; 2]);
 
@@ -130,7 +130,7 @@ impl FileStamps {
     }
 }
 
-/// A file that took the place of another has another number, even within one tick of the clock.
+/// The inode: a file that replaces another has a different one, even within one tick of the clock.
 #[cfg(unix)]
 fn identity(seen: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::ino(seen)

@@ -1,4 +1,4 @@
-//! The date of a response, which is put into words once a second.
+//! The `Date` header of a response, formatted once a second.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
 
-/// How long every date is (RFC 9110, 5.6.7).
+/// The length of every date (RFC 9110, 5.6.7).
 const LENGTH: usize = 29;
 
 thread_local! {
-    /// The second that was put into words last, and those.
+    /// The second that was formatted last, and its text.
     static LAST: Cell<(u64, [u8; LENGTH])> = const { Cell::new((u64::MAX, [0; LENGTH])) };
 }
 
-/// Writes the header with the date of now.
+/// Writes the header with the current date.
 pub(crate) fn write(out: &mut Vec<u8>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let words = LAST.with(|last| match last.get() {
@@ -33,7 +33,7 @@ pub(crate) fn write(out: &mut Vec<u8>) {
 fn format_date(second: u64) -> [u8; LENGTH] {
     let mut words = [b' '; LENGTH];
     let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
-    // It has room for every date that can be written.
+    // The buffer has room for every date that can be formatted.
     let _ = write!(&mut words[..], "{date}");
     words
 }

@@ -1,8 +1,8 @@
-//! Hands a response that lasts from the request that made it to the connection that it is written to.
+//! Hands a streaming response from its request to the connection that it is written to.
 //!
-//! hyper keeps two buffers of 8 KiB for a connection of HTTP/1, also while it has nothing to do for hours. So
-//! a request with such a response does not give it to hyper: it leaves it here and never ends, and the
-//! connection takes its wire back and goes on [without hyper](crate::serve::http::conn::http1::streaming).
+//! hyper keeps two buffers of 8 KiB per HTTP/1 connection, also while it is idle for hours. So a request with such a
+//! response does not return it to hyper: it puts the response here and never completes, and the connection takes its
+//! stream back and continues [without hyper](crate::serve::http::conn::http1::streaming).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Response, Version};
 
 use crate::serve::http::web::request::RequestHead;
 
-/// A mark in the extensions of a response that may go on for as long as its client wants.
+/// Marks a response, in its extensions, that may continue as long as its client wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming;
 
@@ -27,41 +27,41 @@ impl<B> DetachSlot<B> {
         Arc::new(Self { is_detached: AtomicBool::new(false), response: Mutex::new(None) })
     }
 
-    /// Leaves a response to a request of that version.
+    /// Puts in the response to a request of that version.
     pub(crate) fn detach(&self, version: Version, response: Response<B>) {
         *self.response.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, response));
         self.is_detached.store(true, Ordering::Release);
     }
 
-    /// Whether there is something to take.
+    /// Whether there is a response to take.
     pub(crate) fn is_detached(&self) -> bool {
         self.is_detached.load(Ordering::Acquire)
     }
 
-    /// Takes what was left, with the version of the request.
+    /// Takes the response, with the version of its request.
     pub(crate) fn take(&self) -> Option<(Version, Response<B>)> {
         self.response.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Whether a response lasts and is therefore written without hyper.
+/// Whether a response is streaming and is therefore written without hyper.
 pub(crate) fn should_detach<B>(request: &RequestHead, response: &Response<B>) -> bool {
     response.extensions().get::<Streaming>().is_some() && can_detach(request)
 }
 
-/// Whether a response is a stream of events. hyper has no way to find out whether a client that closed its side still
+/// Whether a response is an event stream. hyper cannot detect whether a client that closed its sending side still
 /// reads, so it does not write them.
 pub(crate) fn is_event_stream<B>(request: &RequestHead, response: &Response<B>) -> bool {
     has_event_stream_type(response.headers()) && can_detach(request)
 }
 
-/// Whether these are the headers of a stream of events.
+/// Whether these are the headers of an event stream.
 pub(crate) fn has_event_stream_type(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
 }
 
-/// Whether the response to a request may be written without hyper. HTTP/2 has other requests beside it; the rules of
-/// `HEAD` and of `Expect` are left to hyper.
+/// Whether the response to a request may be written without hyper. An HTTP/2 connection carries other requests as well;
+/// the rules of `HEAD` and `Expect` are left to hyper.
 fn can_detach(request: &RequestHead) -> bool {
     matches!(request.version, Version::HTTP_10 | Version::HTTP_11)
         && request.method != Method::HEAD

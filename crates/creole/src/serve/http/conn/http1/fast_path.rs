@@ -1,9 +1,9 @@
-//! Plain requests of HTTP/1, read and answered without hyper: for the few things that they need, hyper does much that
-//! is not needed, and what is left of a call is little.
+//! The fast path: reads simple HTTP/1 requests and writes their responses without hyper, which does much work that
+//! these requests do not need.
 //!
-//! A connection begins here and stays for as long as its requests are [plain](request). The first one that is not
-//! goes to hyper with all that was read, and so does the rest of the connection: what is refused, and how, is
-//! settled in one place.
+//! A connection starts here and stays as long as its requests [qualify](request). The first one that does not goes to
+//! hyper with every byte that was read, and so does the rest of the connection: one parser decides what is rejected and
+//! how.
 
 mod request;
 
@@ -35,24 +35,24 @@ use crate::serve::http::web::limits::MAX_HEAD_BYTES;
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::router::Router;
 
-/// How much is read at once.
+/// Bytes per read.
 const READ_CHUNK: usize = 8 * 1024;
-/// How much of a body is read at once.
+/// Bytes per read of a body.
 const BODY_CHUNK: usize = 64 * 1024;
-/// In how many parts a head may come.
+/// Maximum number of reads in which a head may arrive.
 const MAX_HEAD_PARTS: usize = 8;
 
-/// How the plain requests of a connection end.
+/// How the fast path of a connection ends.
 pub(crate) enum FastPathEnd<T, B> {
-    /// The connection is over.
+    /// The connection is closed.
     Closed,
-    /// A response is left that lasts.
+    /// A streaming response is left to be written.
     Streaming(Box<StreamingResponse<T, B>>),
-    /// What comes next is not plain.
+    /// The next request does not qualify; hyper takes over.
     Fallback(Box<ScreenedStream<T>>),
 }
 
-/// Somebody who answers the plain requests of a connection.
+/// Drives the fast path of a connection.
 pub(crate) struct FastPath<F> {
     serving: Pin<Box<F>>,
     is_shutting_down: Arc<AtomicBool>,
@@ -70,7 +70,7 @@ impl<F: Future> Drivable for FastPath<F> {
     }
 }
 
-/// Answers the plain requests that come on a wire.
+/// Serves the qualifying requests of a connection.
 pub(crate) fn fast_path<T, A>(
     wire: ScreenedStream<T>,
     router: Arc<Router<A>>,
@@ -149,20 +149,20 @@ where
     Ok(FastPathEnd::Closed)
 }
 
-/// Whether a response is to be the last on its connection.
+/// Whether a response closes its connection.
 fn says_close(headers: &HeaderMap) -> bool {
     headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
 }
 
-/// A connection, and what was read ahead on it.
+/// A connection with its read-ahead buffer.
 struct FastPathConnection<T> {
     wire: ScreenedStream<T>,
-    /// What was read and belongs to no request yet.
+    /// Bytes that were read and belong to no request yet.
     read_ahead: Bytes,
-    /// Whether nothing more is to be begun.
+    /// Whether no further request may start.
     shutdown_flag: Arc<AtomicBool>,
     timeouts: Arc<ConnectionTimeouts>,
-    /// Finds out whether a client that closed its side still reads.
+    /// Detects whether a client that closed its sending side still reads.
     prober: Option<HalfCloseProber>,
 }
 
@@ -174,13 +174,13 @@ where
         self.shutdown_flag.load(Ordering::Acquire)
     }
 
-    /// The wire, with what was read ahead.
+    /// The stream with the read-ahead bytes put back.
     fn into_wire(mut self) -> Box<ScreenedStream<T>> {
         self.wire.unread(self.read_ahead);
         Box::new(self.wire)
     }
 
-    /// Waits for what comes next: a request, whose head is taken, or something else; nothing at the end.
+    /// Waits for the next request and parses its head; `None` at the end of the connection.
     async fn next_request(&mut self, head: &mut RequestHead) -> io::Result<Option<FastPathHead>> {
         for _ in 0..MAX_HEAD_PARTS {
             if !self.read_ahead.is_empty() {
@@ -197,11 +197,11 @@ where
                 return Ok(None);
             }
         }
-        // Who sends a head in crumbs has time, and its reader should not begin anew with each.
+        // Parsing restarts with each part, so a head in many small parts is left to hyper.
         Ok(Some(FastPathHead::Incomplete))
     }
 
-    /// The body of the request whose head ends there; what of it is missing is fed to it.
+    /// The body of the request whose head ends at `end`; the missing bytes are fed to it.
     fn request_body(&mut self, end: usize, length: u64) -> (IncomingBody, Option<Arc<BodyFeed>>) {
         self.read_ahead.advance(end);
         match usize::try_from(length) {
@@ -217,7 +217,7 @@ where
         }
     }
 
-    /// Writes a response, and reads what comes meanwhile.
+    /// Writes a response, and reads input meanwhile.
     fn poll_write_response<B>(
         &mut self,
         sending: &mut ResponseWriter<B>,
@@ -242,8 +242,8 @@ where
         }
     }
 
-    /// Reads what comes while a request is answered: a part of its body, which makes it ready, or what follows it. Its
-    /// client's leaving is an error.
+    /// Reads input while a request is handled: a part of its body, which makes this ready, or bytes behind it. A
+    /// disconnect is an error.
     fn poll_read_during_response(
         &mut self,
         feed: Option<&BodyFeed>,
@@ -270,7 +270,7 @@ where
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let most = usize::try_from(wanted).unwrap_or(BODY_CHUNK).min(BODY_CHUNK);
-        // Not zeroed: a client that sends byte by byte would have as much written for each of its bytes.
+        // Not zeroed: zeroing would write the whole buffer for each byte of a client that sends byte by byte.
         let mut piece = BytesMut::with_capacity(most);
         let mut room = (&mut piece).limit(most);
         let came = ready!(pin!(self.wire.read_buf(&mut room)).poll(context))?;
@@ -278,7 +278,7 @@ where
             feed.abort();
             return Poll::Ready(Ok(()));
         }
-        // What came slowly does not keep room for more.
+        // A small part is copied, so that it does not keep a large buffer.
         feed.push(match came < most / 2 {
             true => Bytes::copy_from_slice(&piece),
             false => piece.freeze(),
@@ -286,9 +286,9 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Reads more; tells how much.
+    /// Reads more bytes and returns their number.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // Not on the heap, so that a connection on which nothing comes needs no room for it.
+        // On the stack, so that an idle connection holds no buffer.
         let mut room = [const { MaybeUninit::uninit() }; READ_CHUNK];
         let mut room = ReadBuf::uninit(&mut room);
         ready!(Pin::new(&mut self.wire).poll_read(context, &mut room))?;

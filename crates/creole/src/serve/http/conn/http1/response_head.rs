@@ -1,4 +1,4 @@
-//! The head of a response that is written without hyper, in the way that hyper writes heads.
+//! Writes the head of a response in the form in which hyper writes heads.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::serve::http::conn::http1::date;
 /// How a body ends (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseFraming {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(u64),
     /// With an empty chunk.
     Chunks,
@@ -20,7 +20,7 @@ pub(crate) enum ResponseFraming {
 }
 
 impl ResponseFraming {
-    /// How a body ends whose length may be known.
+    /// The framing of a body whose length may be known.
     pub(crate) fn of(version: Version, length: Option<u64>) -> Self {
         match length {
             Some(length) => Self::Length(length),
@@ -57,7 +57,7 @@ pub(crate) fn write_head(
         out.extend_from_slice(b"connection: close\r\n");
     }
     match framing {
-        // What has no body by its status has no length either (RFC 9110, 8.6).
+        // A response that has no body by its status has no length either (RFC 9110, 8.6).
         ResponseFraming::Length(0) if has_no_body(parts.status) => {}
         ResponseFraming::Length(length) => {
             // Writing to a vector cannot fail.

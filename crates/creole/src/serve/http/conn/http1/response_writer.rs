@@ -1,4 +1,4 @@
-//! A response of HTTP/1 on its way to its client, written without hyper.
+//! Writes an HTTP/1 response without hyper.
 
 use std::io;
 use std::io::{IoSlice, Write};
@@ -19,25 +19,25 @@ use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::mcp::stateless_exchange::KEEP_ALIVE_COMMENT;
 use crate::serve::http::web::handler::BoxError;
 
-/// A response on its way.
+/// A response that is being written.
 pub(crate) struct ResponseWriter<B> {
-    /// What produces the body, until its end.
+    /// The source of the body, until its end.
     body: Option<OutgoingBody<B>>,
     framing: ResponseFraming,
-    /// Whether it is a stream of events.
+    /// Whether the body is an event stream.
     is_events: bool,
-    /// The head, until it is on its way.
+    /// The head, until it is being written.
     head: Vec<u8>,
     out: WriteBuffer,
 }
 
-/// What is on its way: what precedes a piece of the body, the piece, and what follows it.
+/// The bytes that are being written: the prefix of a piece of the body, the piece, and its suffix.
 #[derive(Default)]
 struct WriteBuffer {
     prefix: Vec<u8>,
     piece: Bytes,
     suffix: &'static [u8],
-    /// How much of it all was written.
+    /// How many bytes of the three were written.
     written: usize,
 }
 
@@ -46,7 +46,7 @@ impl WriteBuffer {
         self.written == self.prefix.len() + self.piece.len() + self.suffix.len()
     }
 
-    /// What is left of the three.
+    /// The unwritten rest of the three.
     fn slices(&self) -> [IoSlice<'_>; 3] {
         let mut skipped = self.written;
         [&self.prefix[..], &self.piece, self.suffix].map(|part| {
@@ -61,8 +61,8 @@ impl<B> ResponseWriter<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
-    /// A response to a request of that version, whose head is written to `room`; the last one of its connection says
-    /// so. Gives back its parts, which nobody needs any more.
+    /// A response to a request of that version. Its head is written to `room`; the last one of a connection says so.
+    /// Returns the parts of the response, which are no longer needed.
     pub(crate) fn new(
         version: Version,
         response: Response<OutgoingBody<B>>,
@@ -81,7 +81,7 @@ where
         )
     }
 
-    /// Puts out what means nothing, to see whether the client takes it; tells whether that was possible.
+    /// Queues bytes without meaning, to see whether the client accepts them; returns whether that was possible.
     pub(crate) fn probe(&mut self) -> bool {
         let is_between = self.head.is_empty() && self.out.is_written() && self.body.is_some();
         let is_possible =
@@ -92,12 +92,12 @@ where
         is_possible && self.queue_piece(Bytes::from_static(KEEP_ALIVE_COMMENT)).is_ok()
     }
 
-    /// Room for the head of another response.
+    /// The buffer, for the head of another response.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.out.prefix
     }
 
-    /// Writes what is there; ready when everything was written.
+    /// Writes the available bytes; ready when everything is written.
     pub(crate) fn poll_write<T>(
         &mut self,
         wire: &mut ScreenedStream<T>,
@@ -121,7 +121,7 @@ where
                 continue;
             }
             if next.is_pending() {
-                // What was written needs no room while there is nothing to say.
+                // Frees the buffer while the body is silent.
                 self.out = WriteBuffer::default();
             }
             ready!(Pin::new(&mut *wire).poll_flush(context))?;
@@ -129,7 +129,7 @@ where
         }
     }
 
-    /// Puts out what is to be written next; nothing at the end.
+    /// Queues the next bytes; `None` at the end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<()>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let piece = match self.framing {
@@ -139,7 +139,7 @@ where
         if piece.is_pending() && self.head.is_empty() {
             return Poll::Pending;
         }
-        // The first piece goes out with the head, if it is there.
+        // The first piece goes out with the head, if it is available.
         let mut front = std::mem::take(&mut self.head);
         if front.is_empty() {
             front = std::mem::take(&mut self.out.prefix);
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// The next piece of a body that is not empty; nothing at its end.
+/// The next non-empty piece of a body; `None` at its end.
 fn next_piece<B>(
     body: &mut OutgoingBody<B>,
     context: &mut Context<'_>,
@@ -194,7 +194,7 @@ where
         match ready!(Pin::new(&mut *body).poll_frame(context)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(piece) if !piece.is_empty() => return Poll::Ready(Some(Ok(piece))),
-                // Nobody sends trailers.
+                // No handler sends trailers.
                 _ => {}
             },
             Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),

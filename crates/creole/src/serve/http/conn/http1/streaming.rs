@@ -1,7 +1,7 @@
-//! A response of HTTP/1 that lasts, written without hyper, so that it needs little memory while it is silent.
+//! Writes a streaming HTTP/1 response without hyper, so that it needs little memory while it is silent.
 //!
-//! It is the last one of its connection and says so. Whatever the client sends behind its request is read, which
-//! is how its leaving is noticed, and forgotten. A client that closed its side and still reads is served to the end.
+//! It is the last response of its connection and says so. Input behind the request is read, which detects a disconnect,
+//! and discarded. A client that closed its sending side and still reads is served to the end.
 
 use std::future::poll_fn;
 use std::io;
@@ -25,18 +25,18 @@ use crate::serve::http::web::drain::{DrainStage, DrainWatch};
 use crate::serve::http::web::handler::BoxError;
 use crate::serve::http::web::limits::STREAMING_DISCARD_BYTES;
 
-/// A response that lasts, and the wire that it is written to.
+/// A streaming response and the stream that it is written to.
 pub(crate) struct StreamingResponse<T, B> {
     wire: ScreenedStream<T>,
     timeouts: Arc<ConnectionTimeouts>,
     writer: ResponseWriter<B>,
-    /// How much the client may still send.
+    /// How many more bytes the client may send.
     discard_left: usize,
     /// Whether everything was written.
     written: bool,
-    /// Rings when the client has taken nothing for too long.
+    /// Fires when the client has read nothing for too long.
     write_timer: Option<Pin<Box<Sleep>>>,
-    /// Finds out whether a client that closed its side still reads.
+    /// Detects whether a client that closed its sending side still reads.
     prober: Option<HalfCloseProber>,
 }
 
@@ -45,7 +45,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
-    /// Goes on with a response on a wire on which everything before it was written; `unread` bytes were sent
+    /// Continues with a response on a stream on which everything before it was written; the client sent `unread` bytes
     /// behind its request.
     pub(crate) fn new(
         wire: ScreenedStream<T>,
@@ -67,9 +67,9 @@ where
         }
     }
 
-    /// Writes it to its end, unless the client or the server ends before.
+    /// Writes it to its end, unless the client disconnects or the server shuts down before.
     ///
-    /// It is boxed, because a future holds what it is given twice, and this one waits for long.
+    /// It is boxed, because a future stores its arguments twice, and this one lives long.
     pub(crate) async fn run(mut self: Box<Self>, watch: DrainWatch, _place: ConnectionSlot) {
         tokio::select! {
             ended = poll_fn(|context| self.poll(context)) => {
@@ -77,7 +77,7 @@ where
                     tracing::debug!(target: "creole::http", %error, "a connection broke off");
                 }
             }
-            // Whoever produces the body ends it when the server drains.
+            // The producer of the body ends it when the server drains.
             _ = watch.wait_beyond(DrainStage::Draining) => {}
         }
     }
@@ -97,7 +97,7 @@ where
         }
     }
 
-    /// Reads and writes; ready when everything was written.
+    /// Reads and writes; ready when everything is written.
     fn poll_both(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Poll::Ready(gone) = self.poll_discard_input(context) {
             return Poll::Ready(Err(gone));
@@ -117,7 +117,7 @@ where
         }
     }
 
-    /// Forgets what the client sends; ready when it leaves or says too much.
+    /// Discards the client's input; ready when the client disconnects or sends too much.
     fn poll_discard_input(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let mut scratch = [0; 512];
         loop {
@@ -138,7 +138,7 @@ where
         }
     }
 
-    /// Whether the client has taken nothing for too long.
+    /// Ready when the client has read nothing for too long.
     fn poll_write_timeout(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.timeouts.writer_deadline() else {
             self.write_timer = None;

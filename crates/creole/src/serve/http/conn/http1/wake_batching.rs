@@ -1,28 +1,28 @@
-//! Responses that go out together. A client that waits on another core is woken by what is sent to it, which costs
-//! more than the sending. So while other requests are answered as well, a response lets those go on first that can:
-//! then all that is ready goes out at once, and a client, or what stands before many, is woken once for all of it.
+//! Batches client wake-ups. Bytes that arrive wake a client on another core, which costs more than the write. So a
+//! response yields once if other requests are in flight: then all ready responses are written in one pass, and a
+//! client, or a proxy in front of many, is woken once for all of them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::yield_now;
 
-/// How many requests are being answered.
+/// The number of requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightCounter(AtomicUsize);
 
 impl InFlightCounter {
-    /// One more, until what is given back is dropped.
+    /// Counts one more until the guard is dropped.
     pub(crate) fn enter(&self) -> InFlightGuard<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         InFlightGuard(self)
     }
 }
 
-/// One of those that are being answered.
+/// One request in flight.
 pub(crate) struct InFlightGuard<'a>(&'a InFlightCounter);
 
 impl InFlightGuard<'_> {
-    /// Lets the others go on as far as they can, if there are any.
+    /// Yields to the other requests, if there are any.
     pub(crate) async fn yield_to_others(&self) {
         if self.0.0.load(Ordering::Relaxed) > 1 {
             yield_now().await;
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a task that is ready has its turn before a response that has all it needs.
+    /// Whether a ready task runs before a response that is complete.
     async fn lets(others: usize) -> bool {
         let together = Arc::new(InFlightCounter::default());
         let _others: Vec<_> = (0..others).map(|_| together.enter()).collect();

@@ -1,4 +1,4 @@
-//! A POST: whose conversation its message belongs to, and the answer.
+//! Handles a POST: finds the session or exchange that its message belongs to, and responds.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -45,10 +45,10 @@ struct PostRequest<'a> {
     scanned: Result<Frame<'a>, ScanError>,
 }
 
-/// How far an answer has come: most are there as soon as the body is.
+/// The progress of a response: most are ready as soon as the body is.
 ///
-/// What has to wait does so in a future of its own. The one that reads the body is a part of every connection and
-/// is moved with every request, so it holds nothing that only some of them need.
+/// A response that has to wait does so in its own future. The future that reads the body is a part of every connection
+/// and is moved with every request, so it holds nothing that only some requests need.
 enum PostResponse<'a> {
     Done(Response<McpBody>),
     Later(BoxFuture<'a, Response<McpBody>>),
@@ -96,7 +96,7 @@ impl McpEndpoint {
             let message = legacy_sse::handle_message(self, head, &post.principal, &body, scanned);
             return Box::pin(message).await;
         }
-        // Calls begin with the waker of whoever waits for their answer.
+        // Calls are first polled with the waker of the task that waits for their response.
         let mut response =
             match poll_fn(|context| Poll::Ready(self.handle_message(&post, context))).await {
                 PostResponse::Done(response) => response,
@@ -106,7 +106,7 @@ impl McpEndpoint {
             *response.status_mut() = StatusCode::OK;
         }
         match held {
-            // What was asked for is needed for as long as it is answered.
+            // The request's memory stays reserved until the response is complete.
             Some(held) => response::with_reservation(response, held),
             None => response,
         }
@@ -140,7 +140,7 @@ impl McpEndpoint {
             Ok(Belongs::Session)
                 if !post.headers.contains(SESSION_ID_HEADER) && expects_response(frame) =>
             {
-                // Who has not opened a session is told so in the words of the dialect.
+                // A client without a session gets the error of the dialect.
                 self.run_stateless(post, self.dialect().base_rules(), context)
             }
             Ok(Belongs::Session) => {
@@ -149,7 +149,7 @@ impl McpEndpoint {
         }
     }
 
-    /// What cannot be read is refused in the words of the session's revision, if there is a session.
+    /// The error for an unreadable message, in the form of the session's revision, if there is a session.
     async fn unreadable_response(&self, post: &PostRequest<'_>) -> Response<McpBody> {
         let scanned = post.scanned.as_ref();
         match self.find_session(post.headers, &post.principal, post.client).await {
@@ -165,7 +165,7 @@ impl McpEndpoint {
         }
     }
 
-    /// A request that stands alone has headers that repeat what it says.
+    /// Handles a stateless request, whose headers repeat members of its message.
     fn handle_stateless<'a>(
         &self,
         post: &PostRequest<'_>,
@@ -183,7 +183,7 @@ impl McpEndpoint {
         match checked {
             Ok(()) => self.run_stateless(post, rules, context),
             Err(fault) => {
-                // What is missing in `_meta` is told with 400, other parameters with 200.
+                // A missing member of `_meta` gets status 400, other parameters get 200.
                 let status = match fault.kind {
                     FaultKind::InvalidParams => 400,
                     kind => response_status(Some(kind), rules),
@@ -193,7 +193,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Checks the headers that a tool's schema asks for.
+    /// Checks the mirrored headers that a tool's schema requires.
     fn check_mirrored_headers(
         &self,
         method: Option<Mcp>,
@@ -215,7 +215,7 @@ impl McpEndpoint {
         Ok(())
     }
 
-    /// Serves a message that needs nothing but itself.
+    /// Runs a message that needs no session.
     fn run_stateless<'a>(
         &self,
         post: &PostRequest<'_>,
@@ -242,7 +242,7 @@ impl McpEndpoint {
         }
     }
 
-    /// Opens a session with the answer to `initialize`.
+    /// Opens a session with the response to `initialize`.
     async fn initialize_session(&self, post: &PostRequest<'_>) -> Response<McpBody> {
         let session = match self.open_session(Arc::clone(&post.principal), post.client, false) {
             Ok(session) => session,
@@ -283,7 +283,7 @@ impl McpEndpoint {
     }
 }
 
-/// Whether the body is what it seems to be, and nothing has to be unpacked.
+/// Whether the body has no content encoding.
 fn is_identity(headers: &RequestHeaders) -> bool {
     let is_plain = |coding: &[u8]| {
         let coding = coding.trim_ascii();
@@ -294,10 +294,10 @@ fn is_identity(headers: &RequestHeaders) -> bool {
         .all(|value| value.split(|byte| *byte == b',').all(is_plain))
 }
 
-/// Whether somebody waits for an answer to any of it.
+/// Whether any message of the frame expects a response.
 fn expects_response(frame: &Frame<'_>) -> bool {
     let is_answer = |fields: &Fields<'_>| fields.result.is_some() != fields.error.is_some();
-    // What is no message at all is told so.
+    // A malformed message gets an error response.
     let is_request = |fields: &Fields<'_>| match fields.method {
         Some(_) => fields.id.is_some(),
         None => !is_answer(fields),
@@ -308,7 +308,7 @@ fn expects_response(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// Whether the answer is a message that says what is wrong with another.
+/// Whether the response is a JSON-RPC error for a message.
 fn is_error_message(response: &Response<McpBody>) -> bool {
     response.status() == StatusCode::BAD_REQUEST && response::is_json(response)
 }

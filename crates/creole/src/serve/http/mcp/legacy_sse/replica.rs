@@ -1,4 +1,4 @@
-//! Messages that come to another process than the one that has the stream.
+//! Forwards HTTP+SSE messages to the replica that has the stream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::{Session, StreamReader};
 use crate::state::StateError;
 
-/// A stream that other processes find for as long as somebody reads it.
+/// A stream that other replicas can find as long as it is read.
 pub(crate) struct RegisteredStream {
     reader: StreamReader,
     _registration: Registration,
@@ -27,7 +27,7 @@ impl EventSource for RegisteredStream {
     }
 }
 
-/// Has other processes find the stream of a session.
+/// Registers the stream of a session for other replicas.
 pub(crate) async fn register_stream(
     peers: &Replicas,
     session: &Arc<Session>,
@@ -42,7 +42,7 @@ pub(crate) async fn register_stream(
     }
 }
 
-/// Hands a message on to the process that has the stream, and answers with what that one did.
+/// Forwards a message to the replica that has the stream, and responds with that replica's status.
 pub(crate) async fn forward_message(
     peers: &Replicas,
     home: &str,
@@ -74,7 +74,7 @@ pub(crate) async fn forward_message(
 
 const ACCEPTED: &[u8] = b"taken";
 
-/// Takes a message for the session, if it is from its owner.
+/// Accepts a message for the session, if it is from its owner.
 async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest) {
     let ReplicaRequest { payload, responder: desk, .. } = errand;
     let from_owner = decode_message(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
@@ -82,7 +82,7 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest
     if let Some((_, message)) = taken {
         session.mark_used();
         let scanned = scan(message, &limits);
-        // It is taken, and the answer goes to the stream.
+        // The message is accepted; its response goes to the stream.
         drop(session.post(scanned.as_ref(), false).await);
     }
     let said = if taken.is_some() { ACCEPTED } else { b"unknown" };
@@ -91,7 +91,7 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest
     }
 }
 
-/// Who says something, and what; the length of the name comes first, so that no name can be taken for another.
+/// The principal and the message. The length of the name comes first, so that no name can be mistaken for another.
 fn encode_message(principal: &str, message: &[u8]) -> Bytes {
     let length = (principal.len() as u64).to_be_bytes();
     [&length, principal.as_bytes(), message].concat().into()

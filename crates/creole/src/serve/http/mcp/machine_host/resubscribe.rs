@@ -1,4 +1,4 @@
-//! What a session that goes on elsewhere has to have done again: its resources are watched here too.
+//! Renews the resource subscriptions of a session that continues in this process.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use crate::call::{ClientChannel, ConnectionId};
 use crate::chain::BoxFuture;
 use crate::serve::http::mcp::machine_host::MachineHost;
 
-/// Watches again what the session's client watched. Within a tokio runtime.
+/// Subscribes again to the resources that the session's client watches. Must be called within a tokio runtime.
 pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
     let (uris, caller) = {
         let inner = conversation.lock();
@@ -26,7 +26,7 @@ pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
         for uri in uris {
             let operation = Operation::Subscribe { uri: uri.clone() };
             let started = Started { key: CallKey(0), operation, caller: caller.clone() };
-            // A server that is not there any more has nothing to tell.
+            // An upstream that no longer exists sends no updates, so a failure is ignored.
             service.start_call(started, Arc::new(DetachedChannel(id)), origin.clone()).0.await;
             if !is_watched(&watching, &uri) {
                 service.registry().subscription_ended(&uri, id);
@@ -35,13 +35,13 @@ pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
     });
 }
 
-/// Whether the client still watches it: it may have left or changed its mind meanwhile.
+/// Whether the client is still subscribed: it may have disconnected or unsubscribed meanwhile.
 fn is_watched(conversation: &Weak<MachineHost>, uri: &str) -> bool {
     let conversation = conversation.upgrade();
     conversation.is_some_and(|it| it.lock().machine.subscribed_uris().any(|watched| watched == uri))
 }
 
-/// Nobody waits for what is done again in the name of a connection.
+/// A channel of which nothing is read, for calls that are repeated on behalf of a connection.
 struct DetachedChannel(ConnectionId);
 
 impl ClientChannel for DetachedChannel {

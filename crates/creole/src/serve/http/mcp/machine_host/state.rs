@@ -1,4 +1,4 @@
-//! What a conversation holds under its lock: the machine, the streams, the open calls and questions.
+//! The state of a machine host under its lock: the machine, the streams, the open calls and input requests.
 
 use std::time::Duration;
 
@@ -16,32 +16,32 @@ use crate::serve::http::mcp::stream::{ResponseStream, StreamEvent};
 use crate::server::Service;
 use crate::telemetry;
 
-/// How long a stream is kept after its answer was written, for a client that lost it on the way.
+/// How long a stream is kept after its response was written, for a client that did not receive it.
 const STREAM_RETENTION: Duration = Duration::from_secs(60);
 
-/// Streams that are kept after their answers.
+/// Maximum number of streams that are kept after their responses.
 const MAX_KEPT_STREAMS: usize = 32;
 
-/// The bytes of all streams that are kept after their answers.
+/// Maximum size of all streams that are kept after their responses.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is under the lock.
+/// The state under the lock.
 pub(crate) struct MachineHostState {
     pub(crate) machine: Machine,
     pub(crate) outbox: Outbox,
-    /// The stream of what belongs to no request; here, because a request that stands alone has no other.
+    /// The stream of messages that belong to no request. It is inline, because a stateless request has no other.
     pub(crate) common: ResponseStream,
     pub(crate) streams: Vec<(StreamKey, ResponseStream)>,
     pub(crate) last_stream: StreamKey,
     pub(crate) calls: Vec<OpenCall>,
     pub(crate) input_requests: Vec<(InputRequestKey, oneshot::Sender<InputResponse>)>,
-    /// Changes whenever the client says that its roots changed; on the heap, once somebody wants to know.
+    /// Changes whenever the client reports changed roots; allocated when it is first needed.
     pub(crate) roots: Option<Box<watch::Sender<()>>>,
     /// Whether whole messages are logged.
     pub(crate) logs_payloads: bool,
 }
 
-/// A call that is not answered.
+/// A call without its response.
 pub(crate) struct OpenCall {
     pub(crate) key: CallKey,
     stream: StreamKey,
@@ -57,7 +57,7 @@ impl MachineHostState {
         self.streams.iter_mut().find(|(found, _)| *found == key).map(|(_, stream)| stream)
     }
 
-    /// A call that is neither answered nor cancelled.
+    /// A call that has neither its response nor been cancelled.
     pub(crate) fn call_mut(&mut self, key: CallKey) -> Option<&mut OpenCall> {
         self.calls.iter_mut().find(|open| open.key == key)
     }
@@ -72,7 +72,7 @@ impl MachineHostState {
         open.map_or(COMMON_STREAM, |open| open.stream)
     }
 
-    /// Carries out what the machine wants; returns the calls to be started.
+    /// Performs the machine's actions; returns the calls to be started.
     pub(crate) fn perform_actions(
         &mut self,
         service: &Service,
@@ -84,7 +84,7 @@ impl MachineHostState {
             match action {
                 Action::Start(call) => {
                     let key = call.key;
-                    // Mostly there is one.
+                    // Mostly there is one call.
                     self.calls.reserve_exact(1);
                     self.calls.push(OpenCall { key, stream: current, canceller: None, task: None });
                     started.reserve_exact(1);
@@ -103,13 +103,13 @@ impl MachineHostState {
                 Action::Observe(observation) => telemetry::record_observation(&observation),
             }
         }
-        // Until the next one comes, somebody else has use for the room.
+        // The capacity is not needed until the next message.
         self.outbox.release_capacity();
         self.distribute(current);
         started
     }
 
-    /// Stops a call. Its answer, if it gets one, is among the frames; without one its stream ends.
+    /// Cancels a call. Its response, if it gets one, is among the frames; without one its stream ends.
     fn cancel_call(&mut self, call: CallKey, reason: &str) {
         let Some(place) = self.calls.iter().position(|open| open.key == call) else { return };
         let key = self.calls[place].stream;
@@ -124,15 +124,15 @@ impl MachineHostState {
 
     fn deliver_input_response(&mut self, ask: InputRequestKey, answer: InputResponse) {
         if let Some(place) = self.input_requests.iter().position(|(key, _)| *key == ask) {
-            // A handler that gave up waiting is not an error.
+            // A handler that stopped waiting is not an error.
             _ = self.input_requests.swap_remove(place).1.send(answer);
         }
     }
 
-    /// Hands the frames to their streams.
+    /// Moves the frames to their streams.
     fn distribute(&mut self, current: StreamKey) {
         if let Some((route, role)) = self.only_frame() {
-            // The usual case: one answer, which needs no copy.
+            // The common case: one response, which is not copied.
             let mut text = self.outbox.take_bytes();
             text.pop();
             return self.deliver(route, current, StreamEvent { role, text: text.into() });
@@ -171,14 +171,14 @@ impl MachineHostState {
         }
     }
 
-    /// Gives back the room that calls took: most sessions are idle most of the time.
+    /// Frees the capacity that calls needed: most sessions are idle most of the time.
     pub(crate) fn shrink(&mut self) {
         self.outbox = Outbox::default();
         self.calls = Vec::new();
         self.input_requests = Vec::new();
     }
 
-    /// Forgets streams that were answered long ago, and the oldest ones when there are many.
+    /// Drops streams whose responses are old, and the oldest ones when there are many.
     pub(crate) fn forget_streams(&mut self) {
         let now = Instant::now();
         let is_old = |stream: &ResponseStream| {

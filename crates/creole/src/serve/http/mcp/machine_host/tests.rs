@@ -1,4 +1,4 @@
-//! Calls that are cancelled before it is known what runs them.
+//! Calls that are cancelled before their task is known.
 
 use std::sync::mpsc;
 use std::thread;
@@ -31,7 +31,7 @@ fn cancel(conversation: &MachineHost) {
     assert!(receive(conversation, &message).is_empty());
 }
 
-/// A session in which this tool is called; the call is not begun.
+/// A session in which this tool is called; the call is not started.
 fn called(tool: Tool) -> (Arc<MachineHost>, Call) {
     let service = Server::new("t").tool(tool).start();
     let conversation =

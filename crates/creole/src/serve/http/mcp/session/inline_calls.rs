@@ -1,5 +1,5 @@
-//! Calls of a session that run where their client waits: most are over soon, and a task for each would cost more than they
-//! do. Those that are not, or whose client has left, go on in tasks.
+//! Calls of a session that run in the task of the waiting request: most finish soon, and a task for each would cost
+//! more than the call. Calls that take longer, or whose client has disconnected, continue in tasks.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -9,26 +9,26 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::serve::http::mcp::machine_host::{MachineHost, StreamKey, UnfinishedCall};
 
-/// Calls that run where their client waits. When this is dropped they go on in tasks.
+/// Calls that run in the task of the waiting request. Dropping this moves them to tasks.
 pub(crate) struct InlineCalls {
     host: Arc<MachineHost>,
     calls: Vec<UnfinishedCall>,
-    /// Whether they were polled in this task and nobody was woken since.
+    /// Whether they were polled in this task and not woken since.
     is_just_polled: bool,
 }
 
 impl InlineCalls {
-    /// Calls that were just begun in this task.
+    /// Calls that were just started in this task.
     pub(crate) fn new(conversation: &Arc<MachineHost>, calls: Vec<UnfinishedCall>) -> Self {
         Self { host: Arc::clone(conversation), calls, is_just_polled: true }
     }
 
-    /// Whether there is none.
+    /// Whether there are no calls.
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Lets the calls go on, unless they were just begun; whoever does that looks at their stream right afterwards.
+    /// Polls the calls, unless they were just started. The caller reads their stream right afterwards.
     pub(crate) fn poll_calls(&mut self, stream: StreamKey, context: &mut Context<'_>) {
         if std::mem::take(&mut self.is_just_polled) {
             return;
@@ -39,7 +39,7 @@ impl InlineCalls {
 
 impl Drop for InlineCalls {
     fn drop(&mut self) {
-        // Without a runtime there is nobody left to answer.
+        // Without a runtime, no response can be delivered any more.
         let Ok(runtime) = Handle::try_current() else { return };
         for call in self.calls.drain(..) {
             let key = call.key;
@@ -51,7 +51,7 @@ impl Drop for InlineCalls {
     }
 }
 
-/// Runs a call to its end, and lets the machine know when it has taken too long.
+/// Runs a call to its end, and reports to the machine when its deadline has passed.
 async fn run_call(conversation: Arc<MachineHost>, mut call: UnfinishedCall) {
     loop {
         let deadline = conversation.deadline();

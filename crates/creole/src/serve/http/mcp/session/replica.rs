@@ -1,7 +1,7 @@
-//! Streams of a session that are in another process than the one that is asked for them: the one that has the stream
-//! reads it, and the one that was asked passes on what it reads.
+//! Resumes a session's stream that another replica has: the holder reads the stream, and the requested replica relays
+//! its events.
 //!
-//! The id of an event names the process that has it, so nothing has to be written down before somebody asks.
+//! The id of an event names the replica that has it, so nothing has to be saved before a client asks.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::{Session, StreamReader};
 
-/// What is said first if there is such a stream; if there is none, nothing is.
+/// The first response, if the stream exists; if not, there is none.
 const STREAM_FOUND: &[u8] = b"found";
 
-/// The event that a client saw last, and the process that has its stream.
+/// The last event that a client received, and the replica that has its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventLocation<'a> {
     pub(crate) event: EventId,
@@ -30,7 +30,7 @@ pub(crate) struct EventLocation<'a> {
 }
 
 impl<'a> EventLocation<'a> {
-    /// Reads what [`Session::event_id`] wrote.
+    /// Parses an id that [`Session::event_id`] wrote.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (event, home) = match text.split_once('.') {
             Some((event, home)) => (event, Some(home)),
@@ -41,7 +41,7 @@ impl<'a> EventLocation<'a> {
 }
 
 impl Session {
-    /// The id of an event, by which any process finds it.
+    /// The id of an event, by which any replica finds it.
     pub(crate) fn event_id(&self, event: EventId) -> String {
         match &self.replicas {
             Some(peers) => format!("{event}.{}", peers.name()),
@@ -49,8 +49,8 @@ impl Session {
         }
     }
 
-    /// Has other processes find the streams of this session here. Not before one of a call is read: what belongs to no
-    /// call is told by each process, and saying that this one is there costs a write every other second.
+    /// Registers the streams of this session for other replicas. Only when the stream of a call is first read: each
+    /// replica sends the messages that belong to no call itself, and a heartbeat costs a write every two seconds.
     pub(crate) async fn register_streams(self: &Arc<Self>) {
         let Some(peers) = self.replicas.as_ref().filter(|_| !self.is_single_stream) else { return };
         let mut shown = self.registration.lock().await;
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Is not found any more once there is nothing to be found.
+    /// Removes the registration once there are no streams left.
     pub(crate) fn unregister_if_empty(&self) {
         if self.replicas.is_some()
             && let Ok(mut shown) = self.registration.try_lock()
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// The rest of a stream that another process has, if it does; until this process is asked to end.
+    /// The rest of a stream that another replica has, if it does; until this process drains.
     pub(crate) async fn read_from_replica(
         &self,
         place: EventLocation<'_>,
@@ -106,7 +106,7 @@ async fn request_stream(
     }
 }
 
-/// What comes of a stream that another process reads.
+/// A stream that another replica reads.
 struct RelayedStream {
     next: BoxFuture<'static, Option<(Bytes, ReplicaResponses)>>,
     draining: watch::Receiver<bool>,
@@ -118,7 +118,7 @@ impl RelayedStream {
     }
 }
 
-/// What is said next; nothing at the end, whatever it is. The client may ask again then.
+/// The next bytes; `None` at the end, whatever its cause. The client may then ask again.
 fn next_event(
     mut replies: ReplicaResponses,
     mut draining: watch::Receiver<bool>,
@@ -144,7 +144,7 @@ impl EventSource for RelayedStream {
     }
 }
 
-/// Reads a stream for a client of another process, if the session is its own.
+/// Reads a stream for a client of another replica, if the session belongs to that client.
 async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
     let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
     let reading = session.upgrade().and_then(|session| open_reader(&session, &payload));

@@ -1,7 +1,7 @@
-//! The sessions that are open, and how many each caller has of them.
+//! The table of open sessions, with the number that each holder has.
 //!
-//! Whoever opens sessions may have as many as there is room for. Once there is no room, it is made: at the expense of
-//! the caller that has the most, sessions that were never used first. So nobody can keep all others out.
+//! A holder may have as many sessions as there is room for. When the table is full, the holder with the most sessions
+//! loses one; sessions that were never used go first. So no holder can keep all others out.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -13,13 +13,14 @@ use tokio::time::Instant;
 use crate::auth::{LOCAL_PRINCIPAL, network_prefix};
 use crate::serve::http::mcp::session::Session;
 
-/// How long a session may be unused from its beginning before somebody else may take its place, who has as many.
+/// How long a session may be unused from its start before another holder with as many sessions may replace it.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// How many ids of sessions that are gone or in use a queue may hold beyond those that it is for.
+/// Maximum number of stale ids, of sessions that ended or were used, in a queue.
 const MAX_STALE: usize = 64;
 
-/// Whom a session counts for: its principal, or where callers are not asked who they are, the network it was opened from.
+/// The holder whose quota a session counts for: its principal, or without authentication the network it was opened
+/// from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum QuotaHolder {
     Principal(Arc<str>),
@@ -27,7 +28,7 @@ pub(crate) enum QuotaHolder {
 }
 
 impl QuotaHolder {
-    /// Whom a session of this principal counts for that is opened from this address.
+    /// The holder of a session of this principal that is opened from this address.
     pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
         match **principal == *LOCAL_PRINCIPAL {
             true => Self::Network(network_prefix(client)),
@@ -40,31 +41,31 @@ impl QuotaHolder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionsFull;
 
-/// A session that is in the table, and one that had to go for it.
+/// A session that is in the table, and the session that it replaced.
 pub(crate) type InsertedSession = (Arc<Session>, Option<Arc<Session>>);
 
-/// The sessions that are open.
+/// The open sessions.
 pub(crate) struct SessionTable {
     max: usize,
     sessions: HashMap<Arc<str>, Arc<Session>>,
     shares: HashMap<QuotaHolder, HolderSessions>,
-    /// The sessions that were not used when this was last looked through, the oldest first.
+    /// The sessions that were unused at the last check, oldest first.
     unused: UnusedQueue,
 }
 
-/// What one caller has.
+/// The sessions of one holder.
 #[derive(Default)]
 struct HolderSessions {
     count: usize,
     unused: UnusedQueue,
 }
 
-/// Ids of sessions in the order in which these were opened; some are of sessions that were used or ended since.
+/// Session ids in the order in which the sessions were opened; some sessions were used or ended since.
 #[derive(Default)]
 struct UnusedQueue(VecDeque<Arc<str>>);
 
 impl SessionTable {
-    /// A table for at most so many sessions.
+    /// A table for at most this many sessions.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             max: most,
@@ -90,8 +91,8 @@ impl SessionTable {
         self.sessions.len() >= self.max
     }
 
-    /// Adds a session, unless one of this id is there already: the first one counts. Gives back the one that is there,
-    /// and one that had to go for it: that has to be closed.
+    /// Adds a session, unless there is one with this id: the first one counts. Returns the session that is in the
+    /// table, and the one that it replaced, which must be closed.
     pub(crate) fn insert(
         &mut self,
         session: Arc<Session>,
@@ -121,14 +122,14 @@ impl SessionTable {
         Some(session)
     }
 
-    /// Whether there would be room for a session of this holder. May say so in vain.
+    /// Whether there would be room for a session of this holder. May return true although there is none.
     pub(crate) fn may_have_room(&mut self, holder: &QuotaHolder) -> bool {
         !self.is_full()
             || self.find_larger_holder(holder).is_some()
             || self.find_abandoned(holder).is_some()
     }
 
-    /// Ends a session for one of this holder, if there is no room otherwise.
+    /// Removes a session in favour of this holder, if there is no room otherwise.
     fn make_room(&mut self, holder: &QuotaHolder) -> Result<Option<Arc<Session>>, SessionsFull> {
         if !self.is_full() {
             return Ok(None);
@@ -141,15 +142,16 @@ impl SessionTable {
         gone.map(Some).ok_or(SessionsFull)
     }
 
-    /// The holder of the most sessions, if it still has no fewer after one of them went to this holder.
+    /// The holder with the most sessions, if it would still have at least as many as this holder after losing one to
+    /// it.
     fn find_larger_holder(&self, holder: &QuotaHolder) -> Option<QuotaHolder> {
         let own = self.shares.get(holder).map_or(0, |share| share.count);
         let (heaviest, share) = self.shares.iter().max_by_key(|(_, share)| share.count)?;
         (share.count >= own + 2).then(|| heaviest.clone())
     }
 
-    /// The session of this holder that is missed least: one that was never used, or else the one that nobody used for
-    /// longest, busy ones last.
+    /// The session of this holder to remove: one that was never used, or else the least recently used one, busy ones
+    /// last.
     fn least_used(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
         let share = self.shares.get_mut(holder)?;
         if let Some(oldest) = share.unused.oldest(&self.sessions) {
@@ -160,7 +162,7 @@ impl SessionTable {
         Some(Arc::clone(least.id()))
     }
 
-    /// The oldest session that was never used although there was time enough: one of this holder, or else of anybody.
+    /// The oldest session that was not used within the grace period: one of this holder, or else of any holder.
     fn find_abandoned(&mut self, holder: &QuotaHolder) -> Option<Arc<str>> {
         let own = self.shares.get_mut(holder).and_then(|share| share.unused.oldest(&self.sessions));
         let is_old = |session: &&Arc<Session>| session.unused_since() + GRACE <= Instant::now();
@@ -170,11 +172,11 @@ impl SessionTable {
     }
 }
 
-/// Sessions by their ids.
+/// Sessions by id.
 type SessionsById = HashMap<Arc<str>, Arc<Session>>;
 
 impl UnusedQueue {
-    /// Adds one to what holds ids for so many sessions at most.
+    /// Adds an id to a queue for at most `count` sessions.
     fn push(&mut self, id: &Arc<str>, count: usize, known: &SessionsById) {
         if self.0.len() > 2 * count + MAX_STALE {
             self.0.retain(|id| find_unused(id, known).is_some());
@@ -182,7 +184,7 @@ impl UnusedQueue {
         self.0.push_back(Arc::clone(id));
     }
 
-    /// The oldest one that was never used.
+    /// The oldest session that was never used.
     fn oldest<'a>(&mut self, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
         while let Some(id) = self.0.front() {
             if let Some(session) = find_unused(id, known) {
@@ -194,7 +196,7 @@ impl UnusedQueue {
     }
 }
 
-/// The session, if it is open, nobody is connected to it and nobody used it.
+/// The session, if it is open, no client is connected to it and it was never used.
 fn find_unused<'a>(id: &str, known: &'a SessionsById) -> Option<&'a Arc<Session>> {
     known.get(id).filter(|session| !session.was_used())
 }

@@ -1,4 +1,4 @@
-//! Requests in every framing that somebody may send, right and wrong, and how they are answered.
+//! Requests in every framing, valid and invalid, with the expected statuses.
 
 use crate::serve::http::web::limits::{MAX_HEAD_BYTES, MAX_TARGET_BYTES};
 
@@ -10,7 +10,7 @@ pub(crate) struct FramingCase {
 
 const START: &str = "POST /mcp HTTP/1.1\r\n";
 const HOST: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
-/// A whole request that is right.
+/// A complete valid request.
 const RIGHT: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nright";
 const GET: &str = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -45,7 +45,7 @@ fn framing(bytes: impl Into<Vec<u8>>, expected: &[u16]) -> FramingCase {
     FramingCase { bytes: bytes.into(), expected: expected.to_vec() }
 }
 
-/// Framings of one kind: what is written into the gap of a pattern, and what is answered.
+/// Framings of one kind: a pattern, the text for its gap, and the expected statuses.
 fn filled(pattern: &str, rows: &[(&str, &[u16])]) -> Vec<FramingCase> {
     rows.iter().map(|(text, expected)| framing(pattern.replace('@', text), expected)).collect()
 }
@@ -309,7 +309,7 @@ fn targets() -> Vec<FramingCase> {
 }
 
 fn connections() -> Vec<FramingCase> {
-    // Behind it, so that it shows whether the connection goes on.
+    // Another request behind it shows whether the connection continues.
     let pattern = format!("{HOST}@Content-Length: 4\r\n\r\nabcd{RIGHT}");
     filled(
         &pattern,
@@ -345,7 +345,7 @@ fn sequences() -> Vec<FramingCase> {
         (format!("{RIGHT}garbage\r\n\r\n{RIGHT}"), &[200, 400]),
         (format!("{RIGHT}{two_lengths}{RIGHT}"), &[200, 400]),
         (format!("{two_lengths}{RIGHT}"), BAD),
-        // A body without a length is none: what follows is the next request.
+        // A request without a length has no body: the next request follows.
         (format!("{HOST}\r\n{RIGHT}"), &[200, 200]),
     ];
     rows.into_iter().map(|(text, expected)| framing(text, expected)).collect()
@@ -386,7 +386,7 @@ fn sizes() -> Vec<FramingCase> {
         let rest = request("X: y\r\n").len() - "sized".len();
         request(&format!("X: {}y\r\n", " ".repeat(length - rest)))
     };
-    // Two of them are there already.
+    // The request already has two headers.
     let many = |count: usize| request(&"X: y\r\n".repeat(count - 2));
     let target = format!("POST /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(40_000));
     let mut framings = Vec::new();

@@ -1,5 +1,5 @@
-//! A request as nearly all clients write it: a POST of HTTP/1.1 that tells the length of its body, and nothing that
-//! needs a rule of its own.
+//! Parses the head of a request that qualifies for the fast path: an HTTP/1.1 POST with a content length and no header
+//! that needs special rules.
 
 use std::mem::MaybeUninit;
 
@@ -10,21 +10,21 @@ use httparse::{Header, Status};
 
 use crate::serve::http::web::request::RequestHead;
 
-/// The most headers that are read here.
+/// Maximum number of headers on the fast path.
 const MAX_HEADERS: usize = 48;
 
-/// What bytes are that begin a connection, or follow a request.
+/// The kind of the bytes that start a connection or follow a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FastPathHead {
-    /// The head of a plain request: where it ends, how long its body is, and whether its client wants no other behind it.
+    /// The head of a qualifying request: where it ends, the length of its body, and whether it closes the connection.
     Request { end: usize, length: u64, closes: bool },
     /// A part of a head.
     Incomplete,
-    /// Anything else.
+    /// Anything else, which hyper handles.
     Unsupported,
 }
 
-/// Looks at what was read. The head of a plain request takes the place of another, whose room it uses.
+/// Parses the bytes that were read. The head of a qualifying request replaces the previous one and reuses its memory.
 pub(crate) fn parse_head(bytes: &Bytes, head: &mut RequestHead) -> FastPathHead {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -38,7 +38,7 @@ pub(crate) fn parse_head(bytes: &Bytes, head: &mut RequestHead) -> FastPathHead 
     }
 }
 
-/// Takes a head, if it is plain; gives the length of its body, and whether it is the last.
+/// Takes a head if it qualifies; returns the length of its body, and whether it is the last request.
 fn take_head(
     bytes: &Bytes,
     parsed: &httparse::Request<'_, '_>,
@@ -60,7 +60,7 @@ fn take_head(
             let is_first = length.replace(parse_length(value)?).is_none();
             is_first.then_some(())?;
         }
-        // These have a say in how requests are read.
+        // These headers affect how requests are read.
         if is(CONNECTION) {
             let is_last = value.eq_ignore_ascii_case(b"close");
             (is_last || value.eq_ignore_ascii_case(b"keep-alive")).then_some(())?;
@@ -74,7 +74,7 @@ fn take_head(
     Some((length?, closes))
 }
 
-/// A length, which is nothing but digits.
+/// A length, which consists of digits only.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     text.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;

@@ -1,4 +1,4 @@
-//! What is plain is answered here, and what is not is given on with every byte.
+//! The fast path serves qualifying requests, and passes all others on with every byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicUsize;
@@ -15,14 +15,14 @@ use crate::serve::http::{Drain, HttpLimits, OriginGuard, Route};
 
 type Spoken<T = DuplexStream> = JoinHandle<io::Result<FastPathEnd<T, PieceBody>>>;
 
-/// A client of a connection, and who speaks on it.
+/// The client's end of a connection, and the fast path on it.
 fn speak() -> (DuplexStream, Echo, Spoken, Arc<AtomicBool>) {
     let (client, server) = duplex(64 * 1024);
     let (echo, spoken, concluded) = speak_on(server);
     (client, echo, spoken, concluded)
 }
 
-/// Who speaks on a connection with this stream.
+/// The fast path on this stream.
 fn speak_on<T>(server: T) -> (Echo, Spoken<T>, Arc<AtomicBool>)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -38,7 +38,7 @@ where
     (echo, tokio::spawn(talk), concluded)
 }
 
-/// A stream that notes the most bytes which were written to a buffer before it was read into.
+/// A stream that records the largest number of bytes that were initialized in a buffer before it was read into.
 struct Prepared(DuplexStream, Arc<AtomicUsize>);
 
 impl AsyncRead for Prepared {
@@ -89,12 +89,12 @@ async fn a_body_that_comes_byte_by_byte_has_no_buffers_zeroed() {
     assert_eq!(prepared.load(Ordering::Relaxed), 0);
 }
 
-/// How it ended.
+/// How the fast path ended.
 async fn end(spoken: Spoken) -> FastPathEnd<DuplexStream, PieceBody> {
     timeout(PATIENCE, spoken).await.expect("an end").unwrap().unwrap()
 }
 
-/// Waits until a request has come.
+/// Waits until a request has arrived.
 async fn arrived(echo: &Echo) {
     while echo.seen().is_empty() {
         sleep(Duration::from_millis(5)).await;
