@@ -1,11 +1,11 @@
-//! Names and uris by patterns, in which `*` stands for any characters and `?` for one.
+//! Patterns for names and URIs, in which `*` matches any characters and `?` one character.
 
 /// A set of names, given by patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamePatterns(Vec<String>);
 
 impl NamePatterns {
-    /// The names that match one of the patterns.
+    /// A set of these patterns.
     pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
         Self(patterns.into_iter().map(Into::into).collect())
     }
@@ -26,7 +26,7 @@ impl NamePatterns {
         self.0.iter().filter(fits).map(String::as_str)
     }
 
-    /// Whether the name is one of them.
+    /// Whether a pattern matches the name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| is_match(pattern.as_bytes(), name.as_bytes()))
     }
@@ -61,7 +61,7 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Where the next character of UTF-8 text begins.
+/// The start of the next character of UTF-8 text.
 fn next_char_start(text: &[u8], place: usize) -> usize {
     let rest = text[place + 1..].iter().position(|byte| byte & 0xc0 != 0x80);
     rest.map_or(text.len(), |length| place + 1 + length)

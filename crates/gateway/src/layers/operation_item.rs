@@ -1,4 +1,4 @@
-//! What an operation is about, and the answer to one about something that is not there.
+//! The item that an operation addresses, and the faults for items that are unknown or withheld.
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{ListKind, Reference};
@@ -6,7 +6,7 @@ use creole_proto::operation::Operation;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-/// The item that an operation is about. Templates are told by their uri templates.
+/// The item that an operation addresses. Templates are identified by their URI templates.
 pub(crate) fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
     Some(match operation {
         Operation::CallTool { name, .. } => (ListKind::Tools, name),
@@ -24,8 +24,8 @@ pub(crate) fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
     })
 }
 
-/// What is answered to an operation about something that is withheld: the same as if it had never been, but for
-/// resources in a dialect that has a code for these.
+/// The fault of an operation on a withheld item: the same as for an unknown item, except for resources in a dialect
+/// that has an error code for denial.
 pub(crate) fn withheld_fault(operation: &Operation) -> Fault {
     let fault = unknown_item_fault(operation);
     match fault.kind {
@@ -34,7 +34,7 @@ pub(crate) fn withheld_fault(operation: &Operation) -> Fault {
     }
 }
 
-/// What is answered to an operation about something that is not there: the same as if it had never been.
+/// The fault of an operation on an unknown item.
 pub(crate) fn unknown_item_fault(operation: &Operation) -> Fault {
     let target = operation.target();
     match operation {

@@ -1,4 +1,4 @@
-//! Layers that store, record or redact what calls carry.
+//! Layers that cache, record or redact results and arguments.
 
 pub(crate) mod audit;
 pub(crate) mod cache;

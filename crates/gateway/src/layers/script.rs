@@ -1,4 +1,4 @@
-//! Runs the functions of a script: `request` around calls, `metadata` on what is listed.
+//! The script layer: runs the functions of a script, `request` around calls and `metadata` on listed definitions.
 
 mod json_conversion;
 
@@ -24,11 +24,11 @@ use json_conversion::{ForwardedCall, call_from_json, call_to_json, outcome_from_
 #[derive(Debug)]
 pub struct ScriptLayer {
     script: Script,
-    /// What it took out of lists, by the members of lists that these are.
+    /// The items that it hid, by the list member that names them.
     hidden: RwLock<HashSet<(&'static str, String)>>,
-    /// Whether `metadata` took too long once: it is not tried again, because lists wait for it.
+    /// Whether `metadata` timed out once. It is not called again, since lists wait for it.
     is_stuck: AtomicBool,
-    /// What was told in the log already.
+    /// The messages that were logged already.
     logged: RwLock<BTreeSet<String>>,
 }
 
@@ -57,7 +57,7 @@ impl ScriptLayer {
                         }
                     };
                     let passed = ForwardedCall::new(next.call(wanted).await);
-                    // Who asks the client something, or becomes a task, is run again from the beginning.
+                    // A call that needs input or becomes a task runs again from the beginning.
                     let Some(answer) = passed.script_result() else { return passed.outcome };
                     session.resume(number, answer);
                     last = Some(passed);
@@ -72,7 +72,7 @@ impl ScriptLayer {
                         .unwrap_or_else(|what| self.error_outcome(&wrong(what), &call.operation));
                 }
                 ScriptStep::Done(Err(thrown)) => {
-                    // What was refused further in and not caught is told as it was.
+                    // An uncaught fault of an inner layer or the upstream is returned unchanged.
                     return match last.and_then(|last| last.rethrown_outcome(&thrown)) {
                         Some(outcome) => outcome,
                         None => self.error_outcome(&thrown, &call.operation),
@@ -82,14 +82,14 @@ impl ScriptLayer {
         }
     }
 
-    /// What a call comes to whose script threw.
+    /// The outcome of a call whose script threw an error.
     fn error_outcome(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
         let usual = match operation {
             Operation::CallTool { .. } => FaultKind::ToolFailed,
             _ => FaultKind::Internal,
         };
         let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
-        // What another server told has a code of its own, which scripts do not see.
+        // A fault of another server has its own code, which scripts do not see.
         let named = named.filter(|kind| thrown.is_deliberate() && *kind != FaultKind::Foreign);
         let kind = named.unwrap_or(usual);
         let mut fault =
@@ -103,7 +103,7 @@ impl ScriptLayer {
         !hidden.is_empty() && hidden.contains(&(kind.member(), name.to_owned()))
     }
 
-    /// The names by which calls may ask for an item.
+    /// Records whether an item is hidden, under all names that calls may use.
     fn record_visibility(&self, kind: ListKind, item: &Definition, is_shown: bool) {
         let uri = || {
             Object::new(newest_json(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned())
@@ -119,14 +119,14 @@ impl ScriptLayer {
         }
     }
 
-    /// One text of an item as the script wants it, or nothing.
+    /// One form of a definition after `metadata`. `None` if the script hides it.
     fn metadata(&self, kind: ListKind, item: &Definition, text: &str) -> Option<String> {
         if self.is_stuck.load(Ordering::Relaxed) {
             return None;
         }
         let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
         let what = match self.script.call_blocking(Function::Metadata, &arguments) {
-            // Nothing said is nothing changed.
+            // Without a return value the definition is unchanged.
             Ok(None) => return Some(text.to_owned()),
             Ok(Some(text)) if text == "null" => return None,
             Ok(Some(changed)) if is_same_item(&changed, text) => return Some(changed),
@@ -167,7 +167,7 @@ fn is_same_item(changed: &str, text: &str) -> bool {
 
 impl Middleware for ScriptLayer {
     fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
-        // What the function `metadata` would hide is only known of definitions.
+        // Whether `metadata` would hide an item is only known for definitions.
         !self.script.has(Function::Metadata) || self.is_hidden(kind, name)
     }
 

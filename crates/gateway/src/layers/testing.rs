@@ -17,7 +17,7 @@ use creole_proto::server::{Call as Started, CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde_json::Value;
 
-/// An outlet that nobody reads.
+/// A channel that discards all events.
 pub(crate) struct SilentChannel;
 
 impl ClientChannel for SilentChannel {
@@ -30,7 +30,7 @@ impl ClientChannel for SilentChannel {
     }
 }
 
-/// An outlet that keeps what is told.
+/// A channel that records all events.
 #[derive(Default)]
 struct RecordingChannel(Mutex<Vec<Event>>);
 
@@ -45,7 +45,8 @@ impl ClientChannel for RecordingChannel {
     }
 }
 
-/// What a client hears of a tool that shows progress with this message and logs this JSON, behind the layer.
+/// The events that a client receives from a tool that reports this progress message and logs this JSON, behind the
+/// layer.
 pub(crate) async fn events_of(
     layer: impl Middleware + 'static,
     message: &'static str,
@@ -70,7 +71,7 @@ pub(crate) async fn events_of(
     std::mem::take(&mut ears.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A caller of the newest revision who can be asked nothing.
+/// A caller of the newest revision without capabilities.
 pub(crate) fn plain_caller() -> Caller {
     Caller {
         rules: Revision::newest(Era::Stateless).rules(),
@@ -84,13 +85,13 @@ pub(crate) fn plain_caller() -> Caller {
     }
 }
 
-/// What a service answers to an operation.
+/// The outcome of an operation.
 pub(crate) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
     let started = Started { key: CallKey(1), operation, caller: plain_caller() };
     service.start_call(started, Arc::new(SilentChannel), Origin::new(principal.into())).0.await
 }
 
-/// What a service answers to a call of a tool.
+/// The outcome of a tool call.
 pub(crate) async fn call(
     service: &Service,
     principal: &str,
@@ -111,7 +112,7 @@ pub(crate) async fn listed_names(service: &Service, kind: ListKind) -> Vec<Strin
     }
 }
 
-/// The definition of a tool, as it is listed.
+/// The listed definition of a tool.
 pub(crate) async fn definition(service: &Service, tool: &str) -> Value {
     match ask(service, "a", Operation::List(ListKind::Tools, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
@@ -133,7 +134,7 @@ pub(crate) fn text(outcome: &Outcome) -> &str {
     }
 }
 
-/// The fault that came of a call.
+/// The fault of a call.
 pub(crate) fn fault(outcome: Outcome) -> Fault {
     match outcome {
         Outcome::Fail(fault) => fault,
@@ -145,7 +146,7 @@ fn any_object() -> Raw {
     Raw::parse(r#"{"type":"object"}"#).unwrap()
 }
 
-/// A server whose tool `wait` waits so many seconds.
+/// A server whose tool `wait` waits for this many seconds.
 pub(crate) fn slow_service(layer: impl Middleware + 'static) -> Service {
     let wait = |arguments: Value, _| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
         let seconds = arguments["seconds"].as_u64().unwrap_or(0);
@@ -157,12 +158,12 @@ pub(crate) fn slow_service(layer: impl Middleware + 'static) -> Service {
     Server::new("slow").tool(Tool::raw("wait", "Waits", any_object(), wait)).with(layer).start()
 }
 
-/// Tools that fail some times before they work: `read` says that it changes nothing, `write` does not.
+/// Tools that fail a number of times before they succeed: `read` declares that it is read-only, `write` does not.
 pub(crate) struct FlakyTools {
     calls: AtomicUsize,
     failures: AtomicUsize,
     fault: Fault,
-    /// What they were given last.
+    /// The arguments of the last call.
     last_arguments: RwLock<Value>,
     answer: ToolResult,
 }
@@ -177,7 +178,7 @@ impl FlakyTools {
         Self::serve_with_result(layer, fault, failures, ToolResult::text("done"))
     }
 
-    /// The same with another answer.
+    /// Like [`Self::serve`], with another result.
     pub(crate) fn serve_with_result(
         layer: impl Middleware + 'static,
         fault: Fault,
@@ -205,17 +206,17 @@ impl FlakyTools {
         (service, flaky)
     }
 
-    /// How often a tool was called.
+    /// The number of tool calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Lets the next calls fail.
+    /// Makes the next calls fail.
     pub(crate) fn fail(&self, times: usize) {
         self.failures.store(times, Ordering::SeqCst);
     }
 
-    /// What a tool was given last.
+    /// The arguments of the last call.
     pub(crate) fn last_arguments(&self) -> Value {
         self.last_arguments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,15 +1,15 @@
-//! Names that a layer gave, and what each stands for.
+//! The names that a layer assigned, and the item that each stands for.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use creole_proto::model::ListKind;
 
-/// Names that were given, by list.
+/// Assigned names by list.
 #[derive(Debug, Default)]
 pub(crate) struct AssignedNames(RwLock<BTreeMap<ListKind, ListNames>>);
 
-/// The names of one list. They are given in rounds: an item that is gone does not ask for its name again.
+/// The names of one list. They are assigned in rounds: a removed item does not claim its name again.
 #[derive(Debug, Default)]
 struct ListNames {
     round: u64,
@@ -19,14 +19,13 @@ struct ListNames {
 #[derive(Debug)]
 struct NameHolder {
     own_name: String,
-    /// When it last asked for the name.
+    /// The round in which the name was last claimed.
     round: u64,
 }
 
 impl AssignedNames {
-    /// Begins a round: all items of the list ask for their names again. A name stands for what it stood for until
-    /// another item asks for it, so that calls meanwhile find what they look for; after a round without its item it
-    /// is forgotten.
+    /// Begins a round, in which all items of the list claim their names again. A name keeps its item until another item
+    /// claims it, so that calls find their item meanwhile. After a round without a claim the name is forgotten.
     pub(crate) fn start_round(&self, kind: ListKind) {
         let mut books = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let book = books.entry(kind).or_default();
@@ -35,7 +34,7 @@ impl AssignedNames {
         book.round += 1;
     }
 
-    /// Gives a name to an item, unless another one has it, which is told.
+    /// Assigns a name to an item. If another item has it, returns that item.
     pub(crate) fn assign(&self, kind: ListKind, name: &str, own: &str) -> Result<(), String> {
         let mut books = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let ListNames { round, names } = books.entry(kind).or_default();
@@ -53,7 +52,7 @@ impl AssignedNames {
         }
     }
 
-    /// What a name stands for.
+    /// The item that a name stands for.
     pub(crate) fn own_name(&self, kind: ListKind, name: &str) -> Option<String> {
         let books = self.0.read().unwrap_or_else(PoisonError::into_inner);
         books.get(&kind)?.names.get(name).map(|holder| holder.own_name.clone())

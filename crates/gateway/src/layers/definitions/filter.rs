@@ -1,4 +1,4 @@
-//! Hides what is not to be seen.
+//! The filter layer: hides items by name and by hints.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,33 +13,33 @@ use crate::layers::definitions::hints::{HintedTools, Hints};
 use crate::layers::definitions::json_edit::newest_json;
 use crate::layers::operation_item::{item_of, withheld_fault};
 
-/// What is to be seen.
+/// The conditions for visible items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterSettings {
-    /// The lists that it looks at.
+    /// The lists that the filter applies to.
     pub kinds: Vec<ListKind>,
-    /// Only these; empty for all.
+    /// Only these items. Empty for all.
     pub allow: NamePatterns,
-    /// None of these.
+    /// None of these items.
     pub deny: NamePatterns,
-    /// Only tools that change nothing, or only others.
+    /// Only tools that are read-only, or only the others.
     pub read_only: Option<bool>,
-    /// Only tools that may destroy something, or only others.
+    /// Only tools that may be destructive, or only the others.
     pub destructive: Option<bool>,
-    /// Only tools for which twice is the same as once, or only others.
+    /// Only tools that are idempotent, or only the others.
     pub idempotent: Option<bool>,
-    /// Only tools that reach the outside world, or only others.
+    /// Only tools that reach the outside world, or only the others.
     pub open_world: Option<bool>,
 }
 
-/// A layer that hides what is not to be seen. What is hidden is not listed, and asking for it is asking for
-/// something unknown; only a dialect that has a code for resources which are denied says so.
+/// A layer that hides items. A hidden item is not listed, and requests for it get the error of an unknown item. Only a
+/// dialect with an error code for denied resources reports the denial.
 #[derive(Debug)]
 pub struct Filter {
     settings: FilterSettings,
-    /// Tools whose hints are as they should be. Others, also those never seen, are unknown.
+    /// Tools whose hints satisfy the conditions. All others, including those never seen, are unknown.
     matching_tools: HintedTools,
-    /// The patterns that matched something.
+    /// The patterns that have matched an item.
     matched_patterns: Mutex<HashSet<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Filter {
             || ((allow.is_empty() || allow.contains(name)) && !deny.contains(name))
     }
 
-    /// Notes which patterns match an item.
+    /// Records which patterns match an item.
     fn record_matches(&self, kind: ListKind, name: &str) {
         if self.settings.kinds.contains(&kind) {
             let FilterSettings { allow, deny, .. } = &self.settings;

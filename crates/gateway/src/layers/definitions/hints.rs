@@ -1,4 +1,4 @@
-//! What tools say of their behaviour, remembered from their definitions.
+//! The behaviour hints of tools, recorded from their definitions.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
@@ -8,7 +8,7 @@ use creole_proto::wire::Object;
 
 use crate::layers::definitions::json_edit::newest_json;
 
-/// The hints of one tool, with what the specification assumes where it says nothing (schema, `ToolAnnotations`).
+/// The hints of one tool, with the defaults of the specification (schema, `ToolAnnotations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hints {
     pub(crate) read_only: bool,
@@ -34,12 +34,12 @@ impl Hints {
     }
 }
 
-/// The tools of which something holds.
+/// The tools whose hints satisfy a condition.
 #[derive(Debug, Default)]
 pub(crate) struct HintedTools(RwLock<HashSet<String>>);
 
 impl HintedTools {
-    /// Notes whether it holds of an item that comes.
+    /// Records whether the condition holds for a new definition.
     pub(crate) fn record(
         &self,
         kind: ListKind,
@@ -58,7 +58,7 @@ impl HintedTools {
         }
     }
 
-    /// Whether it holds of the tool.
+    /// Whether the condition holds for the tool.
     pub(crate) fn contains(&self, tool: &str) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
     }

@@ -1,20 +1,20 @@
-//! Changes of single members of JSON objects; what is not changed stays as it was written.
+//! Edits single members of JSON objects. Everything else keeps its exact text.
 
 use creole_proto::model::Definition;
 use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::{Object, quote};
 
-/// What becomes of a member.
+/// The edit of a member.
 pub(crate) enum Edit {
-    /// It stays.
+    /// The member stays.
     Keep,
-    /// It goes.
+    /// The member is removed.
     Drop,
-    /// It gets this value.
+    /// The member gets this value.
     Set(String),
 }
 
-/// The object with each of its members kept, dropped or set; `None` if the text is no object.
+/// The object with each of its members kept, removed or set. `None` if the text is not an object.
 pub(crate) fn edit_members(
     text: &str,
     mut change: impl FnMut(&str, &str) -> Edit,
@@ -30,7 +30,7 @@ pub(crate) fn edit_members(
     Some(close_object(out))
 }
 
-/// The object with this member, whether it had one or not.
+/// The object with this member set, whether it had one or not.
 pub(crate) fn with_member(text: &str, key: &str, value: &str) -> Option<String> {
     let mut is_set = false;
     let changed = edit_members(text, |name, _| {

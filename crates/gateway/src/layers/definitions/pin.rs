@@ -1,9 +1,9 @@
-//! Withholds tools whose definitions changed until they are approved.
+//! The pin layer: withholds tools whose definitions changed until they are approved.
 //!
-//! A tool that is seen for the first time is trusted and remembered in a file, which is written before a list shows the
-//! tool. When a later definition differs, the tool is no longer listed and its calls are refused, until somebody has
-//! looked at the difference and approved it. Definitions are compared whenever a list is fetched, for whatever reason:
-//! a server that changes a tool without telling is noticed then, and not before.
+//! A tool that is seen for the first time is trusted and recorded in a file, which is written before a list shows the
+//! tool. If a later definition differs, the tool is no longer listed and its calls are refused, until an operator
+//! approves the difference. Definitions are compared at every fetch of a list. A change without a notification is
+//! detected at the next fetch.
 
 mod file;
 mod store;
@@ -22,7 +22,7 @@ use creole_proto::operation::{Operation, Outcome};
 pub use file::{ChangedTool, approve, changed_tools};
 use store::PinStore;
 
-/// How long changes are gathered before the file is written.
+/// How long changes are collected before the file is written.
 const SAVE_DELAY: Duration = Duration::from_millis(100);
 
 /// A layer that withholds tools whose definitions changed.
@@ -30,16 +30,16 @@ const SAVE_DELAY: Duration = Duration::from_millis(100);
 pub struct Pin(Arc<PinStore>);
 
 impl Pin {
-    /// A layer around the server of this name, with what the file remembers of it.
+    /// A layer around the upstream of this name, with the pins of the file.
     ///
     /// # Errors
-    /// When there is a file that cannot be read: nothing that changed may pass for new.
+    /// When the file exists and cannot be read: a changed tool must not pass as new.
     pub fn new(server: &str, path: &Path) -> io::Result<Self> {
         PinStore::read(server, path).map(|memory| Self(Arc::new(memory)))
     }
 }
 
-/// What a caller of a tool that changed is told.
+/// The fault of a call of a changed tool.
 fn approval_fault(server: &str, name: &str) -> Fault {
     let detail = format!(
         "the tool {name} changed and awaits approval; `creole approve FILE {server}` shows the change, \
@@ -48,7 +48,7 @@ fn approval_fault(server: &str, name: &str) -> Fault {
     Fault::new(FaultKind::ToolFailed, detail).with_subject(name)
 }
 
-/// Writes the file soon, so that a list of a thousand tools is written once.
+/// Writes the file after a short delay, so that a list of a thousand tools causes one write.
 fn save_soon(pin: &Arc<PinStore>) {
     if !pin.is_unsaved() || pin.is_saving.swap(true, Ordering::AcqRel) {
         return;
@@ -57,7 +57,7 @@ fn save_soon(pin: &Arc<PinStore>) {
     std::thread::spawn(move || {
         std::thread::sleep(SAVE_DELAY);
         pin.is_saving.store(false, Ordering::Release);
-        // What was written meanwhile, others may have changed since: an old word must not take the place of theirs.
+        // Another process may have changed the file since a write meanwhile. Old data must not replace its data.
         if pin.is_unsaved() {
             pin.save();
         }
@@ -65,7 +65,7 @@ fn save_soon(pin: &Arc<PinStore>) {
 }
 
 impl Drop for Pin {
-    /// Writes what is not written yet.
+    /// Writes unsaved changes.
     fn drop(&mut self) {
         self.0.flush();
     }
@@ -81,7 +81,7 @@ impl Middleware for Pin {
             Operation::List(ListKind::Tools, _) if self.0.is_unsaved() => {
                 let memory = Arc::clone(&self.0);
                 Box::pin(async move {
-                    // If that fails, it is in the log; the list is answered nevertheless.
+                    // A failure is logged. The list is returned nevertheless.
                     _ = tokio::task::spawn_blocking(move || memory.flush()).await;
                     next.call(call).await
                 })

@@ -1,4 +1,4 @@
-//! Gives other names.
+//! The rename layer: gives items other names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::layers::definitions::assigned_names::AssignedNames;
 use crate::layers::definitions::json_edit::{quoted, with_member};
 use crate::layers::operation_item::{item_of, unknown_item_fault};
 
-/// Which names become which.
+/// The settings of the rename layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenameSettings {
-    /// The lists whose items get other names: tools, prompts or both.
+    /// The lists whose items are renamed: tools, prompts or both.
     pub kinds: Vec<ListKind>,
-    /// New names by old ones; no two are the same.
+    /// New names by old names. The new names are unique.
     pub names: BTreeMap<String, String>,
-    /// What is taken away from the beginning of other names.
+    /// The prefix to remove from other names.
     pub strip: String,
-    /// What is put before other names, or before those that something was taken away from.
+    /// The prefix to add to other names, or to those from which a prefix was removed.
     pub add: String,
 }
 
-/// A layer that gives other names, in lists, and takes them back, in calls. No two items get the same one: the
-/// second is left out.
+/// A layer that renames items in lists and maps the names back in calls. Two items never get the same name: the second
+/// is excluded.
 #[derive(Debug)]
 pub struct Rename {
     settings: RenameSettings,
-    /// What each name that was given stands for.
+    /// The item that each assigned name stands for.
     assigned: AssignedNames,
 }
 
@@ -39,7 +39,7 @@ impl Rename {
         Self { settings, assigned: AssignedNames::default() }
     }
 
-    /// The name that an item gets.
+    /// The new name of an item.
     fn new_name(&self, name: &str) -> String {
         let RenameSettings { names, strip, add, .. } = &self.settings;
         if let Some(new) = names.get(name) {
@@ -51,14 +51,14 @@ impl Rename {
         }
     }
 
-    /// What a name that a client uses stands for.
+    /// The original name for a name that a client uses.
     fn own_name(&self, kind: ListKind, name: &str) -> Option<String> {
-        // Nobody was given this name? Where the layer would not give another, it is what it is.
+        // The name was not assigned. If the layer would not change it, it stands for itself.
         let own = || (self.new_name(name) == name).then(|| name.to_owned());
         self.assigned.own_name(kind, name).or_else(own)
     }
 
-    /// Gives the name to an item, unless another one has it.
+    /// Assigns the name to an item, unless another one has it.
     fn assign(&self, kind: ListKind, name: &str, own: &str) -> bool {
         match self.assigned.assign(kind, name, own) {
             Ok(()) => true,

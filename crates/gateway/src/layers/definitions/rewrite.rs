@@ -1,4 +1,4 @@
-//! Changes what tools say of themselves and what they are given.
+//! The rewrite layer: changes the definitions and the arguments of tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use creole_proto::wire::{Object, Raw};
 
 use crate::layers::definitions::json_edit::{Edit, edit_members, quoted, with_member};
 
-/// How one tool is changed.
+/// The changes of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRewrite {
-    /// Another name for people.
+    /// Another title.
     pub title: Option<String>,
     /// Another description.
     pub description: Option<String>,
-    /// Values of arguments that are not given.
+    /// Default values of missing arguments.
     pub defaults: BTreeMap<String, Raw>,
-    /// Arguments that clients neither see nor give, and their values.
+    /// Arguments that are hidden from clients, with their fixed values.
     pub fixed: BTreeMap<String, Raw>,
 }
 
-/// A layer that changes what tools say of themselves and what they are given.
+/// A layer that changes the definitions and the arguments of tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The changes, by the names of the tools.
+    /// The changes by tool name.
     pub tools: BTreeMap<String, ToolRewrite>,
 }
 
@@ -45,7 +45,7 @@ impl ToolRewrite {
         }
     }
 
-    /// The schema without what is fixed, and with what is assumed.
+    /// The schema without fixed arguments and with defaults.
     fn rewrite_schema(&self, schema: &str) -> Option<String> {
         edit_members(schema, |key, value| match key {
             "properties" => self.rewrite_properties(value).map_or(Edit::Keep, Edit::Set),
@@ -73,7 +73,7 @@ impl ToolRewrite {
         serde_json::to_string(&asked).ok()
     }
 
-    /// The arguments with what is fixed, and with what is assumed where nothing is given.
+    /// The arguments with the fixed values, and with defaults for missing ones.
     fn rewrite_arguments(&self, given: Option<&Raw>) -> Option<Raw> {
         let mut text = given.map_or("{}", Raw::as_str).to_owned();
         for (name, value) in &self.defaults {

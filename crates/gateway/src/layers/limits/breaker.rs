@@ -1,4 +1,4 @@
-//! Spares a server that fails.
+//! The circuit breaker layer: refuses calls to an upstream that fails.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::time::Instant;
 
-/// When it opens and for how long.
+/// The settings of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// How many failures in a row open it.
+    /// The number of consecutive failures that open it.
     pub failures: u32,
-    /// How long it stays open before a call is let through to try.
+    /// How long it stays open before it admits a trial call.
     pub open: Duration,
 }
 
-/// A layer that refuses calls at once after some failures in a row, until one that is let through to try succeeds.
-/// Only failures of the server itself count: what a tool says is its own affair.
+/// A layer that refuses calls immediately after consecutive failures, until a trial call succeeds. Only failures of the
+/// upstream itself count. Error results of tools do not.
 #[derive(Debug)]
 pub struct Breaker {
     settings: BreakerSettings,
@@ -29,11 +29,11 @@ pub struct Breaker {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BreakerState {
-    /// Calls pass; so many failed in a row.
+    /// Calls pass. The number of consecutive failures.
     Closed(u32),
-    /// Calls are refused until then.
+    /// Calls are refused until this time.
     Open(Instant),
-    /// One call tries.
+    /// A trial call is running.
     HalfOpen,
 }
 
@@ -43,7 +43,7 @@ impl Breaker {
         Self { settings, state: Mutex::new(BreakerState::Closed(0)) }
     }
 
-    /// Lets a call pass, as the one that tries or as any other, or tells how long it is refused.
+    /// Admits a call, as the trial call or as a normal one, or returns how long calls are refused.
     fn admit(&self) -> Result<BreakerPass<'_>, Duration> {
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,7 @@ impl Breaker {
     }
 }
 
-/// A call that passes. One that tries and is cancelled leaves it to the next one to try.
+/// An admitted call. If a trial call is cancelled, the next call becomes the trial call.
 struct BreakerPass<'a> {
     breaker: &'a Breaker,
     is_probe: bool,
@@ -82,7 +82,7 @@ impl BreakerPass<'_> {
             (BreakerState::Closed(_), false) => BreakerState::Closed(0),
             (BreakerState::HalfOpen, true) if tries => BreakerState::Open(Instant::now() + open),
             (BreakerState::HalfOpen, false) if tries => BreakerState::Closed(0),
-            // A call from before it opened says nothing about now.
+            // A call from before it opened does not change the state.
             (state, _) => state,
         });
     }

@@ -1,4 +1,4 @@
-//! Lets only so many calls run at once.
+//! The concurrency layer: bounds the number of calls that run at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,22 +8,22 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{Operation, Outcome};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How many.
+/// The settings of the concurrency layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcurrencySettings {
-    /// How many calls run at once.
+    /// The maximum number of running calls.
     pub calls: usize,
-    /// How many may wait.
+    /// The maximum number of queued calls.
     pub queue: usize,
     /// How long a call waits before it is refused.
     pub wait: Duration,
 }
 
-/// A layer that lets only so many calls run at once. Further ones wait in the order in which they came.
+/// A layer that bounds the number of running calls. Further ones wait in order of arrival.
 #[derive(Debug)]
 pub struct Concurrency {
     settings: ConcurrencySettings,
-    /// Hands its permits to whoever has waited longest; nobody overtakes.
+    /// Grants permits in order of arrival.
     permits: Semaphore,
     waiting: AtomicUsize,
 }
@@ -51,7 +51,7 @@ impl Concurrency {
     }
 }
 
-/// A place in the queue; given back when it is dropped, also by a call that is cancelled.
+/// A place in the queue. Released on drop, also by a cancelled call.
 struct QueuePlace<'a>(&'a AtomicUsize);
 
 impl<'a> QueuePlace<'a> {
@@ -69,7 +69,7 @@ impl Drop for QueuePlace<'_> {
 
 impl Middleware for Concurrency {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        // Whoever waits for a task does no work, and must not keep the task's own call from running.
+        // A request for a task's result does no work and must not block the task's own call.
         if matches!(call.operation, Operation::TaskResult { .. }) {
             return next.call(call);
         }

@@ -1,4 +1,4 @@
-//! Lets only so many calls through in a time.
+//! The rate limit layer: bounds the number of calls per time window.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,21 +11,21 @@ use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::time::Instant;
 
-/// Callers that are remembered; beyond, those who were quiet longest are forgotten first.
+/// The maximum number of remembered callers. The least recently active are forgotten first.
 const MAX_CALLERS: usize = 10_000;
 
-/// How many, in which time.
+/// The settings of the rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSettings {
-    /// How many calls each caller has in the time.
+    /// The number of calls of each principal per window.
     pub principal_calls: Option<u32>,
-    /// How many calls all have together.
+    /// The number of calls of all principals together per window.
     pub overall_calls: Option<u32>,
-    /// The time.
+    /// The length of the window.
     pub window: Duration,
 }
 
-/// A layer that lets only so many calls through in a time. A share grows back evenly, up to the whole.
+/// A layer that bounds the number of calls per time window. Token buckets refill evenly.
 #[derive(Debug)]
 pub struct RateLimit {
     settings: RateSettings,
@@ -38,7 +38,7 @@ struct TokenBuckets {
     overall: Option<TokenBucket>,
 }
 
-/// What is left of a share, and since when.
+/// The remaining tokens, and the time of the last refill.
 #[derive(Clone, Copy, Debug)]
 struct TokenBucket {
     tokens: f64,
@@ -46,7 +46,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// What is there now of a share of so many calls in this time.
+    /// The bucket at this moment, for this many calls per window.
     fn refilled(found: Option<Self>, calls: u32, per: Duration, now: Instant) -> Self {
         let most = f64::from(calls);
         let left = found.map_or(most, |share| {
@@ -56,10 +56,10 @@ impl TokenBucket {
         Self { tokens: left, updated: now }
     }
 
-    /// How long until a call is there.
+    /// How long until the next token is available.
     fn time_to_token(&self, calls: u32, per: Duration) -> Option<Duration> {
         let missing = 1.0 - self.tokens;
-        // A share that is only missing by rounding is there.
+        // A token that is missing only by rounding counts as available.
         (missing > 1e-9).then(|| per.mul_f64(missing / f64::from(calls)))
     }
 }
@@ -70,7 +70,7 @@ impl RateLimit {
         Self { settings, buckets: Mutex::default() }
     }
 
-    /// Takes one call out of the shares, or tells how long there is none.
+    /// Takes one token from each bucket, or returns how long there is none.
     fn take_token(&self, principal: &str) -> Result<(), (Duration, &'static str)> {
         let RateSettings { principal_calls, overall_calls, window: per } = self.settings;
         let now = Instant::now();

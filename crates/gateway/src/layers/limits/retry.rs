@@ -1,4 +1,4 @@
-//! Tries again what may be tried again.
+//! The retry layer: repeats failed calls that are safe to repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use creole_proto::wire::Raw;
 use crate::layers::NamePatterns;
 use crate::layers::definitions::hints::HintedTools;
 
-/// How often and when.
+/// The settings of the retry layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// How often a call is tried in all.
+    /// The total number of attempts.
     pub attempts: u32,
-    /// How long to wait before the second attempt; before each further one twice as long.
+    /// The wait before the second attempt. It doubles with each further one.
     pub delay: Duration,
-    /// The longest wait.
+    /// The maximum wait.
     pub max_delay: Duration,
-    /// Tools that may be called twice although they do not say so.
+    /// Tools that may be repeated although they do not declare it.
     pub names: NamePatterns,
 }
 
-/// A layer that tries again what may be tried again: what only reads, and tools that say that calling them twice
-/// is the same as once. A call that did something may not have been told of, so no other one is.
+/// A layer that repeats calls that are safe to repeat: reads, and tools that declare that they are idempotent. Any
+/// other failed call may have had an effect, so it is not repeated.
 #[derive(Debug)]
 pub struct Retry {
     settings: RetrySettings,
@@ -40,7 +40,7 @@ impl Retry {
     }
 
     fn may_repeat(&self, call: &Call) -> bool {
-        // A call that brings answers belongs to one that has begun.
+        // A call with input responses belongs to an earlier round.
         if call.context.caller().input_responses.is_some() || call.context.request_state().is_some()
         {
             return false;
@@ -60,8 +60,7 @@ impl Retry {
         }
     }
 
-    /// How long to wait after an attempt; nothing when the server wants to be left alone for longer than anybody
-    /// may be made to wait.
+    /// The wait after an attempt. `None` if the upstream asks for a longer wait than the maximum.
     fn wait_after(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
         let doubled = self.settings.delay.saturating_mul(1 << (attempt - 1).min(30));
         let wanted = retry_after(fault).unwrap_or_default();
@@ -70,7 +69,7 @@ impl Retry {
     }
 }
 
-/// How long the server asked to be left alone, as in `Retry-After`, or a layer such as the circuit breaker did.
+/// The wait that the upstream requested, as in `Retry-After`, or a layer such as the circuit breaker.
 fn retry_after(fault: &Fault) -> Option<Duration> {
     let [seconds, millis] =
         fault.data.as_ref()?.as_object()?.get_many(["retryAfter", "retryAfterMs"]);
@@ -78,8 +77,8 @@ fn retry_after(fault: &Fault) -> Option<Duration> {
     seconds.or_else(|| millis?.parse().ok().map(Duration::from_millis))
 }
 
-/// Whether the fault is one that may be gone in a moment. A call that ran out of time may still be running, unless
-/// its fault says `"sent": false`.
+/// Whether the fault may be temporary. A call that timed out may still be running, unless its fault says `"sent":
+/// false`.
 fn is_transient(fault: &Fault) -> bool {
     let was_sent = || {
         let data = fault.data.as_ref().and_then(Raw::as_object);

@@ -1,4 +1,4 @@
-//! Refuses what is too large.
+//! The size limit layer: refuses arguments and results that are too large.
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
@@ -7,12 +7,12 @@ use creole_proto::wire::Raw;
 
 use crate::layers::results::result_size::result_size;
 
-/// A layer that refuses what is too large.
+/// A layer that refuses arguments and results that are too large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeLimit {
-    /// The largest arguments of a call, in bytes.
+    /// The maximum size of a call's arguments in bytes.
     pub arguments: Option<usize>,
-    /// The largest result, in bytes; also the largest words of progress and log messages.
+    /// The maximum size of a result in bytes. Also applies to the text of progress and log messages.
     pub results: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ fn too_large(size: usize, limit: usize, is_tool: bool) -> Fault {
     Fault::new(if is_tool { FaultKind::ToolFailed } else { FaultKind::Internal }, detail)
 }
 
-/// An event that is not too large: how far work has come is told, words that are too long are not.
+/// An event within the limit: progress values are kept, text that is too long is removed.
 fn shorten_event(mut event: Event, limit: usize) -> Event {
     match &mut event {
         Event::Progress { message, .. } => {

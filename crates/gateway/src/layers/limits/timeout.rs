@@ -1,4 +1,4 @@
-//! Ends calls that take too long.
+//! The timeout layer: ends calls that take too long.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Timeout {
 
 impl Timeout {
     fn applies(&self, operation: &Operation) -> bool {
-        // Whoever asks for a task's result wants to wait for it.
+        // A request for a task's result is meant to wait.
         !matches!(operation, Operation::TaskResult { .. })
             && (self.names.is_empty() || self.names.contains(operation.target()))
     }

@@ -1,7 +1,7 @@
-//! Writes down who did what: one line of JSON for each call.
+//! The audit layer: writes one line of JSON for each call.
 //!
-//! The lines are written by a thread of their own. Calls hand them over through a queue and never wait: what comes
-//! while the queue is full is counted, and the count is written as soon as there is room.
+//! A separate thread writes the lines. Calls send them through a queue and never wait. Lines that arrive while the
+//! queue is full are counted, and the count is written as soon as there is room.
 
 mod file;
 
@@ -24,36 +24,36 @@ use crate::layers::results::redact::Redactor;
 use crate::layers::results::result_size::is_error_result;
 use file::AuditFile;
 
-/// Lines that may wait to be written.
+/// The capacity of the queue in lines.
 const LINE_QUEUE: usize = 4096;
 
-/// Where it is written and what.
+/// The settings of the audit log.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
     /// The file.
     pub file: PathBuf,
-    /// How large the file becomes before a new one is begun, in bytes.
+    /// The size in bytes at which the file is rotated.
     pub max_bytes: u64,
-    /// How many older files are kept.
+    /// The number of rotated files that are kept.
     pub keep: u32,
-    /// What is written of the arguments.
+    /// Which form of the arguments is written.
     pub arguments: AuditArguments,
-    /// Whether what is written is forced to the disk each time.
+    /// Whether each write is synced to disk.
     pub sync: bool,
 }
 
-/// What is written of the arguments.
+/// The form in which arguments are written.
 #[derive(Clone, Debug)]
 pub enum AuditArguments {
     /// Nothing.
     None,
     /// The SHA-256 of their canonical form.
     Digest,
-    /// All but what is taken out.
+    /// The arguments after redaction.
     Redacted(Redactor),
 }
 
-/// A layer that writes down who did what.
+/// A layer that writes an audit log.
 #[derive(Debug)]
 pub struct Audit {
     server: String,
@@ -64,7 +64,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A layer around the server of this name.
+    /// A layer around the upstream of this name.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -140,17 +140,17 @@ impl Audit {
 }
 
 impl Drop for Audit {
-    /// Waits until everything is written.
+    /// Waits until all lines are written.
     fn drop(&mut self) {
         self.lines = None;
         if let Some(writer) = self.writer.take() {
-            // A writer that broke down has nothing more to write.
+            // A writer that panicked has nothing more to write.
             _ = writer.join();
         }
     }
 }
 
-/// A call that is under way; written when it ends, also if it is cancelled.
+/// A running call. It is written when it ends, also if it is cancelled.
 struct AuditRecord<'a> {
     audit: &'a Audit,
     line: Map<String, Value>,

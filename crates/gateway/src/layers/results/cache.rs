@@ -1,4 +1,4 @@
-//! Keeps results for a while.
+//! The cache layer: stores results for a limited time.
 
 mod entries;
 
@@ -16,24 +16,24 @@ use crate::layers::definitions::hints::HintedTools;
 use crate::layers::results::result_size::{is_error_result, result_size};
 use entries::{CacheEntries, CacheKey};
 
-/// What a kept result costs besides its own bytes.
+/// The cost of an entry besides its own bytes.
 const ENTRY_OVERHEAD: usize = 256;
 
-/// What is kept, how long and for whom.
+/// The settings of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// How long a result is kept.
+    /// The maximum time to live of a result.
     pub ttl: Duration,
-    /// How much is kept in all, in bytes.
+    /// The maximum size of the cache in bytes.
     pub max_bytes: usize,
-    /// Tools whose results are kept although they do not say that they change nothing.
+    /// Tools whose results are cached although they do not declare that they are read-only.
     pub names: NamePatterns,
-    /// Whether all callers share what is kept.
+    /// Whether all callers share the cache.
     pub public: bool,
 }
 
-/// A layer that keeps the results of reads, prompts and tools that change nothing. Lists are prepared anyway, and
-/// keeping them would only hide that they changed.
+/// A layer that caches the results of reads, prompts and read-only tools. Lists are precomputed anyway, and caching
+/// them would only hide changes.
 #[derive(Debug)]
 pub struct Cache {
     settings: CacheSettings,
@@ -47,8 +47,8 @@ impl Cache {
         Self { settings, read_only: HintedTools::default(), entries: Mutex::default() }
     }
 
-    /// The key of a call whose result may be kept. A call that belongs to a conversation of several rounds, or that
-    /// runs as a task, is never answered by the result of another one.
+    /// The key of a call whose result may be cached. A call of several rounds, or one that runs as a task, never gets
+    /// the result of another one.
     fn key(&self, call: &Call) -> Option<CacheKey> {
         let context = &call.context;
         let has_begun =
@@ -89,7 +89,7 @@ impl Cache {
         kept.make_room(self.settings.max_bytes);
     }
 
-    /// How long a result may be kept: never longer than the server behind says, and never for others if it says so.
+    /// The time to live of a result: at most what the upstream states. A private result is not shared.
     fn ttl(&self, payload: &Payload) -> Option<Duration> {
         let relayed = match payload {
             Payload::Relayed(relayed) => relayed.cache_hints(),

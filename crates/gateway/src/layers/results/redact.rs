@@ -1,4 +1,4 @@
-//! Takes secrets out of results, questions and arguments.
+//! The redaction layer: removes secrets from results, input requests and arguments.
 
 mod redactor;
 
@@ -13,18 +13,18 @@ use creole_proto::wire::Raw;
 use crate::layers::definitions::json_edit::{Edit, edit_members};
 pub use redactor::Redactor;
 
-/// What secrets are taken out of.
+/// What is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedactScope {
-    /// What comes back: results, the words of faults and questions, and progress and log messages.
+    /// The response direction: results, the text of faults and input requests, and progress and log messages.
     Results,
-    /// What tools and prompts are given.
+    /// The arguments of tools and prompts.
     Arguments,
-    /// All of that.
+    /// Both directions.
     Both,
 }
 
-/// A layer that takes secrets out of results and arguments.
+/// A layer that removes secrets from results and arguments.
 #[derive(Clone, Debug)]
 pub struct Redact {
     redactor: Arc<Redactor>,
@@ -32,7 +32,7 @@ pub struct Redact {
 }
 
 impl Redact {
-    /// A layer that takes this out.
+    /// A layer with this redactor.
     pub fn new(redactor: Redactor, from: RedactScope) -> Self {
         Self { redactor: Arc::new(redactor), from }
     }
@@ -110,7 +110,7 @@ impl Redactor {
         }
     }
 
-    /// What a question says; what is answered stays, since the answer has to fit it.
+    /// Redacts the text of an input request. Its schema stays, since the response has to fit it.
     fn redact_input_request(&self, question: &mut InputRequest) {
         match question {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
@@ -131,7 +131,7 @@ impl Redactor {
         }
     }
 
-    /// Progress and log messages without what is taken out.
+    /// Redacts progress and log messages.
     fn redact_event(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Progress { message, .. } => {

@@ -1,11 +1,10 @@
-//! How large results are, and whether they tell of a failure.
+//! The size of results, and whether they report an error.
 
 use creole_proto::model::{Content, Contents, PromptMessage, ToolResult};
 use creole_proto::operation::Payload;
 use creole_proto::wire::Raw;
 
-/// The bytes of a result that carries something of a tool's, a resource's or a prompt's; without what the wire
-/// adds around it.
+/// The size in bytes of a result of a tool, a resource or a prompt, without its envelope.
 pub(crate) fn result_size(payload: &Payload) -> Option<usize> {
     Some(match payload {
         Payload::Tool(result) => size_of_tool(result),
@@ -20,7 +19,7 @@ pub(crate) fn result_size(payload: &Payload) -> Option<usize> {
     })
 }
 
-/// Whether a tool's result tells of a failure.
+/// Whether a tool result reports an error.
 pub(crate) fn is_error_result(payload: &Payload) -> bool {
     match payload {
         Payload::Tool(result) => result.is_error,

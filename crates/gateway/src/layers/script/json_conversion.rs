@@ -1,4 +1,4 @@
-//! Calls and results as scripts see them, and back. What a script hands on as it came stays as it was written.
+//! Converts calls and results to the JSON that scripts see, and back. Unchanged values keep their exact text.
 
 use creole::Call;
 use creole_proto::fault::Fault;
@@ -9,7 +9,7 @@ use creole_proto::wire::Raw;
 use creole_tools::script::ScriptError;
 use serde_json::{Map, Value, json};
 
-/// A call as a script sees it.
+/// A call as JSON for a script.
 pub(crate) fn call_to_json(call: &Call) -> String {
     let client = call.context.caller().client.as_ref();
     let client = client.and_then(|said| said.decode::<Implementation>().ok());
@@ -20,7 +20,7 @@ pub(crate) fn call_to_json(call: &Call) -> String {
     Value::Object(seen).to_string()
 }
 
-/// What a call asks for.
+/// The members that identify the request.
 fn subject_fields(operation: &Operation) -> Map<String, Value> {
     let arguments = |arguments: &Option<Raw>| {
         let given = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
@@ -39,7 +39,7 @@ fn subject_fields(operation: &Operation) -> Map<String, Value> {
     seen
 }
 
-/// The call that a script passes on, or why it cannot be.
+/// The call that a script forwards, or why it is invalid.
 pub(crate) fn call_from_json(call: &Call, text: &str) -> Result<Call, String> {
     let refusal = |what: &str| json!({ "message": what, "name": "TypeError" }).to_string();
     let wanted: Value =
@@ -73,10 +73,10 @@ fn string(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
-/// What became of a call that was passed on.
+/// The outcome of a forwarded call.
 pub(crate) struct ForwardedCall {
     pub(crate) outcome: Outcome,
-    /// The result, as the script saw it.
+    /// The result as the script saw it.
     result_json: Option<Value>,
 }
 
@@ -89,7 +89,7 @@ impl ForwardedCall {
         Self { outcome, result_json: shown }
     }
 
-    /// What the script is told: a result, or a fault; nothing if the call is not over.
+    /// The result or fault for the script. `None` if the call has not ended.
     pub(crate) fn script_result(&self) -> Option<Result<String, String>> {
         match (&self.outcome, &self.result_json) {
             (Outcome::Fail(fault), _) => Some(Err(fault_to_json(fault))),
@@ -98,7 +98,7 @@ impl ForwardedCall {
         }
     }
 
-    /// The fault itself, if that is what the script let pass.
+    /// The fault itself, if the script rethrew it.
     pub(crate) fn rethrown_outcome(self, thrown: &ScriptError) -> Option<Outcome> {
         match &self.outcome {
             Outcome::Fail(fault)
@@ -112,13 +112,13 @@ impl ForwardedCall {
     }
 }
 
-/// A fault as a script sees it.
+/// A fault as JSON for a script.
 fn fault_to_json(fault: &Fault) -> String {
     let data: Option<Value> = fault.data.as_ref().and_then(|data| data.decode().ok());
     json!({ "message": fault_text(fault), "kind": fault.kind.name(), "data": data }).to_string()
 }
 
-/// What a fault says; its kind, where it says nothing else.
+/// The message of a fault, or its kind if it has none.
 fn fault_text(fault: &Fault) -> String {
     match fault.detail.is_empty() {
         true => format!("{}: {}", fault.kind.name(), fault.subject),
@@ -150,7 +150,7 @@ fn payload_to_json(payload: &Payload) -> Option<Value> {
     })
 }
 
-/// The outcome that a script returned, or what is wrong with it.
+/// The outcome that a script returned, or why it is invalid.
 pub(crate) fn outcome_from_json(
     text: Option<&str>,
     operation: &Operation,
@@ -177,7 +177,8 @@ pub(crate) fn outcome_from_json(
     ))))
 }
 
-/// A result with `content` as it is, a text as a text, and everything else as data.
+/// Converts a value to a tool result: an object with `content` stays, a string becomes text, and everything else
+/// becomes structured data.
 fn tool_result(value: Value) -> Result<Value, String> {
     match value {
         Value::String(text) => Ok(json!({ "content": [Content::text(text)], "isError": false })),
@@ -225,7 +226,7 @@ fn prompt(value: Value) -> Result<Value, String> {
     }
 }
 
-/// Whether two values are the same to a script, to which all numbers are of one kind.
+/// Whether two values are equal for a script, which has one kind of numbers.
 fn is_same_value(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),

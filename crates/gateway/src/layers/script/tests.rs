@@ -1,4 +1,4 @@
-//! Scripts around calls and on lists.
+//! Tests of scripts around calls and on lists.
 
 use std::time::Duration;
 

@@ -25,8 +25,8 @@ pub enum Affinity {
     Single,
     /// All callers share one. For upstreams that keep no state of their callers.
     Shared,
-    /// Each session of a client has its own: the session of the handshake era, or the one that a call
-    /// [names](session_name). A call without a session gets one for itself.
+    /// Each session of a client has its own: the session of the handshake era, or the one that a call names. A call
+    /// without a session gets one for itself.
     Session,
     /// Each call has its own. For upstreams that must not keep state between calls. An upstream of the stateless era is
     /// assumed to keep none.

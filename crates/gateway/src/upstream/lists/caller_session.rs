@@ -1,5 +1,5 @@
-//! Lists as the session of a caller has them: tools come and go during a session, and some servers have tools only for
-//! clients that declare a capability or an extension.
+//! Lists of callers' sessions: tools may change during a session, and some upstreams have tools only for clients that
+//! declare a capability or an extension.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ use crate::upstream::{Affinity, Upstream};
 /// Fetches lists in one session.
 pub(crate) struct ListFetcher<'a> {
     connection: &'a Connection,
-    /// What the server is told of the caller, where each request says that.
+    /// The capabilities that each request declares, if the upstream keeps no session.
     capabilities: Option<Arc<ClientCapabilities>>,
-    /// The caller, where it answers what the server asks meanwhile.
+    /// The caller, if it answers the upstream's input requests meanwhile.
     caller: Option<(&'a mut UpstreamLease, &'a Context)>,
 }
 
@@ -52,27 +52,27 @@ impl<'a> ListFetcher<'a> {
 /// The session that a caller's lists come from.
 pub(crate) struct CallerSession {
     pub(crate) key: SessionKey,
-    /// What the server is told of the caller there.
+    /// The capabilities that are declared there.
     pub(crate) capabilities: Arc<ClientCapabilities>,
-    /// Whether the server keeps no sessions: each request says what the caller can do.
+    /// Whether the upstream keeps no sessions, so that each request declares the capabilities.
     is_stateless: bool,
 }
 
 impl CallerSession {
-    /// Whether the server keeps a session for the caller.
+    /// Whether the upstream keeps a session for the caller.
     pub(crate) fn has_session(&self) -> bool {
         !self.is_stateless
     }
 
-    /// Whether only a call of the caller opens the session. A server asks for roots when a session is opened. Who is
-    /// only asked in answers to its calls could not answer otherwise, and the session would do without.
+    /// Whether only a call of the caller opens the session. An upstream requests roots when a session opens. A caller
+    /// that gets input requests only as outcomes of its calls could not respond, and the session would have no roots.
     pub(crate) fn is_opened_by_calls(&self, context: &Context) -> bool {
         self.capabilities.roots && context.caller().rules.era == Era::Stateless
     }
 }
 
 impl Upstream {
-    /// The session that the calls of this caller use, if it is not the gateway's own one. It need not be open.
+    /// The session that the calls of this caller use, if it is not the gateway's own one. It may not be open.
     pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
         let capabilities = upstream_request::caller_capabilities(context);
         if self.serving_era(context) == Era::Stateless {
@@ -83,7 +83,7 @@ impl Upstream {
         is_own.then_some(CallerSession { key, capabilities, is_stateless: false })
     }
 
-    /// What a server without sessions lists by, where a caller can do something.
+    /// The session of a caller with capabilities at an upstream without sessions.
     fn stateless_session(&self, capabilities: &Arc<ClientCapabilities>) -> Option<CallerSession> {
         let told = match self.settings.interactive && capabilities.accepts_input_requests() {
             true => Arc::clone(capabilities),
@@ -100,8 +100,8 @@ impl Upstream {
         Some(CallerSession { key, capabilities: told, is_stateless: true })
     }
 
-    /// The session that the lists of this caller come from, if they are not the shared ones. A caller that has not
-    /// called yet sees the shared lists, unless it can do something that the server may have tools for.
+    /// The session that the lists of this caller come from, if they are not the shared ones. A caller that has made no
+    /// call yet sees the shared lists, unless it has a capability that the upstream may have tools for.
     fn listing_session(&self, context: &Context) -> Option<CallerSession> {
         let own = self.caller_session(context)?;
         if own.is_stateless || self.pool.connection_if_open(&own.key).is_some() {
@@ -134,14 +134,14 @@ impl Upstream {
         self.listing_session(context).is_none()
     }
 
-    /// Whether the list of this caller's session has to be fetched.
+    /// Whether the list of this caller's session must be fetched.
     pub(crate) fn needs_list_fetch(&self, kind: ListKind, context: &Context) -> bool {
         let own = self.listing_session(context).filter(|_| self.status_record.declares(kind));
         own.is_some_and(|own| !self.lists.is_current(kind, &own.key))
     }
 
-    /// Fetches the list of this caller's session, if that is needed. The caller waits for it; if it cannot be fetched,
-    /// the list before or the shared one is shown.
+    /// Fetches the list of this caller's session, if needed. The caller waits for it. After a failure the previous list
+    /// or the shared one is shown.
     pub(crate) async fn fetch_list_for(self: &Arc<Self>, kind: ListKind, context: &Context) {
         let Some(own) = self.listing_session(context) else { return };
         let look = async {
@@ -153,7 +153,7 @@ impl Upstream {
             self.index_tools(kind);
             Ok::<_, Fault>(())
         };
-        // An old list is better than none; if there is none, a server may have to be started first.
+        // A stale list is better than none. Without one, a program may have to start first.
         let wait = if self.lists.has_session_list(kind, &own.key) {
             REFRESH_TIMEOUT
         } else {
@@ -167,7 +167,7 @@ impl Upstream {
         self.lists.set_failed(kind, &own.key);
     }
 
-    /// Fetches a list of a session. Nothing if the server turns out not to speak the era of the session.
+    /// Fetches a list of a session. `None` if the upstream lacks the era of the session.
     async fn fetch_session_list(
         &self,
         kind: ListKind,
@@ -186,7 +186,7 @@ impl Upstream {
             },
         };
         let capabilities = own.is_stateless.then(|| Arc::clone(&own.capabilities));
-        // No call is under way in a session that only lists.
+        // No call is active in a session that only lists.
         let lists_only = own.key.owner == SessionOwner::ListsOnly;
         let caller = lease.as_mut().filter(|_| !lists_only).map(|lease| (lease, context));
         let mut asker = ListFetcher { connection: &connection, capabilities, caller };
@@ -194,7 +194,7 @@ impl Upstream {
         let is_announced = connection.greeting().server_info.capabilities.list_changed
             && *connection.notifications_available().borrow()
             && !own.is_stateless;
-        // No session stays that could announce a change: the list is fetched again with the shared one.
+        // No open session could announce a change: the list is fetched again together with the shared one.
         let is_announced = is_announced || self.is_for_one_call(&own.key);
         self.excluded_items.extend(self.name(), kind, ExclusionReason::Definition, listed.excluded);
         let items = self.exclude_invalid_headers(kind, listed.items, &connection);
@@ -206,13 +206,13 @@ impl Upstream {
         let is_of_principal = matches!(key.owner, SessionOwner::Principal(_)) && key.exclusive;
         match self.settings.affinity {
             Affinity::Request => is_of_principal,
-            // Of a caller that names no session.
+            // The session of a caller that names none.
             Affinity::Session => is_of_principal,
             _ => false,
         }
     }
 
-    /// Opens the session of a caller. Nothing if the server turns out not to speak the era of the session.
+    /// Opens the session of a caller. `None` if the upstream lacks the era of the session.
     pub(crate) async fn lease_caller_session(
         &self,
         own: &CallerSession,
@@ -248,7 +248,7 @@ impl Upstream {
         let shaped =
             items.iter().filter_map(|item| chain.rewrite_definition(kind, Arc::clone(item)));
         let shaped: Vec<_> = shaped.collect();
-        // Before anybody sees them.
+        // Saved before a client sees the definitions.
         chain.save_definitions();
         let named = shaped
             .into_iter()
@@ -267,7 +267,7 @@ impl SessionLists for Upstream {
             return None;
         }
         let there = self.settings.naming.upstream_name(name)?;
-        // What is kept out of lists is not called either.
+        // Items that are excluded from lists cannot be called either.
         let is_left_out =
             self.excluded_items.contains(kind, there) || self.excluded_items.contains(kind, name);
         let list = self.list(kind, context);

@@ -1,30 +1,30 @@
-//! What is left out of a server's lists is said when that begins, and not each time that they are fetched.
+//! The excluded items of an upstream. Each exclusion is logged when it begins, not at each fetch.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use creole::proto::model::{ExcludedItem, ListKind};
 
-/// How many items of one list are remembered for one kind of reason; of further ones only the number is.
+/// The maximum number of remembered items per list and kind of reason. Further ones are only counted.
 const MAX_REMEMBERED: usize = 100;
 
-/// For what kind of reason something is left out; each is found at another place.
+/// The kind of reason for an exclusion. A different check finds each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExclusionReason {
-    /// Its definition breaks the rules of its kind.
+    /// The definition breaks the rules of its kind.
     Definition,
-    /// It cannot be named, or somebody else has the name.
+    /// The name is invalid, or another item has it.
     Name,
-    /// Its schema wants headers that cannot be sent.
+    /// The schema requires headers that cannot be sent.
     Headers,
 }
 
-/// What was said to be left out.
+/// The exclusions that were logged.
 #[derive(Debug, Default)]
 pub(crate) struct ExcludedItems(Mutex<BTreeMap<(ListKind, ExclusionReason), Vec<ExcludedItem>>>);
 
 impl ExcludedItems {
-    /// Takes all that is left out of a list now, and says what was not left out the last time.
+    /// Replaces the excluded items of a list, and logs those that are new.
     pub(crate) fn replace(
         &self,
         upstream: &str,
@@ -35,7 +35,7 @@ impl ExcludedItems {
         log_excluded(upstream, kind, self.newly_excluded(kind, reason, now));
     }
 
-    /// Takes what is left out of a list for some clients, besides what is left out for the others.
+    /// Adds items of a list that are excluded for some clients only.
     pub(crate) fn extend(
         &self,
         upstream: &str,
@@ -48,14 +48,14 @@ impl ExcludedItems {
         self.replace(upstream, kind, reason, now);
     }
 
-    /// Whether an item of this name is left out.
+    /// Whether an item of this name is excluded.
     pub(crate) fn contains(&self, kind: ListKind, name: &str) -> bool {
         let said = self.lock();
         let mut items = said.iter().filter(|((of, _), _)| *of == kind).flat_map(|(_, items)| items);
         items.any(|item| item.name == name)
     }
 
-    /// All that is left out now, and of which list.
+    /// All excluded items with their lists.
     pub(crate) fn all(&self) -> Vec<(ListKind, ExcludedItem)> {
         let said = self.lock();
         let each =

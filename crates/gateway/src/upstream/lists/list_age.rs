@@ -1,4 +1,4 @@
-//! How old lists are, and whether they still are what they were.
+//! The age of each list: decides when it is stale and whether it has changed.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,23 +9,23 @@ use creole::proto::model::{CacheHints, Definition, ListKind};
 use creole::proto::revision::{Era, Revision};
 use tokio::time::Instant;
 
-/// A list is never fetched more often than this because of its age.
+/// The minimum time between two fetches of a list because of its age.
 pub(crate) const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a list is shown as it is after it could not be fetched again: whoever asks for a list of a server that
-/// hangs would wait for it in vain each time.
+/// How long a list stays in use after a failed fetch. Without it, each request for a list of an upstream that hangs
+/// would wait in vain.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
-/// What is known of each list.
+/// The ages of all lists of an upstream.
 #[derive(Default)]
 pub(crate) struct ListAges(Mutex<HashMap<&'static str, ListAge>>);
 
 struct ListAge {
     fetched_at: Instant,
-    /// How long it may be kept, as the server says.
+    /// The time to live that the upstream stated.
     ttl: Duration,
     digest: u64,
-    /// When it is fetched again, if it could not be.
+    /// When it is fetched again after a failure.
     retry_at: Option<Instant>,
 }
 
@@ -37,7 +37,7 @@ impl ListAge {
 }
 
 impl ListAges {
-    /// Notes that a list was fetched; tells whether it is another than before.
+    /// Records a fetch. Returns whether the list has changed.
     pub(crate) fn record_fetch(
         &self,
         kind: ListKind,
@@ -51,20 +51,20 @@ impl ListAges {
         before.is_none_or(|before| before.digest != digest)
     }
 
-    /// Notes that a list could not be fetched again.
+    /// Records a failed fetch.
     pub(crate) fn record_failure(&self, kind: ListKind) {
         if let Some(known) = self.lock().get_mut(kind.member()) {
             known.retry_at = Some(Instant::now() + RETRY_PAUSE);
         }
     }
 
-    /// Whether a list is older than its server said it may become.
+    /// Whether a list is older than its time to live.
     pub(crate) fn is_stale(&self, kind: ListKind) -> bool {
         self.lock().get(kind.member()).is_some_and(ListAge::is_stale)
     }
 
-    /// How long a list may be kept from now on, if the server has it. One of whose changes the server tells is as good
-    /// as new.
+    /// The remaining time to live of a list, if the upstream has it. If the upstream announces changes, a list counts
+    /// as just fetched.
     pub(crate) fn remaining_ttl(&self, kind: ListKind, is_told: bool) -> Option<Duration> {
         let all = self.lock();
         let known = all.get(kind.member())?;
@@ -77,7 +77,7 @@ impl ListAges {
     }
 }
 
-/// What tells a list from another one.
+/// A digest of the definitions of a list.
 pub(crate) fn digest(items: &[Arc<Definition>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let rules = Revision::newest(Era::Stateless).rules();

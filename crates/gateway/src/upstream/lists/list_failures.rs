@@ -1,4 +1,4 @@
-//! Lists that could not be fetched. Each list fails by itself, and is fetched again with backoff.
+//! Records lists whose fetch failed. Each list fails on its own and is fetched again with backoff.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The wait before the second attempt. It doubles with each further one.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest wait between two attempts.
+/// The maximum wait between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 
 /// The lists of one upstream whose last fetch failed.
@@ -20,14 +20,14 @@ pub(crate) struct ListFailures(Mutex<BTreeMap<ListKind, ListFailure>>);
 
 struct ListFailure {
     fault: Fault,
-    /// How often the fetch failed since it last succeeded.
+    /// The number of failures since the last success.
     attempts: u32,
     retry_at: Instant,
 }
 
 impl ListFailures {
-    /// Records a failed fetch. Returns the number of failures in a row if it is to be logged: the first, the second,
-    /// the fourth and so on, so that a list that never works does not fill the log.
+    /// Records a failed fetch. Returns the number of consecutive failures if it should be logged: the first, the
+    /// second, the fourth and so on, so that a list that never works does not fill the log.
     pub(crate) fn record(&self, kind: ListKind, fault: &Fault) -> Option<u32> {
         let mut all = self.lock();
         let attempts = all.get(&kind).map_or(0, |failure| failure.attempts).saturating_add(1);
@@ -40,12 +40,12 @@ impl ListFailures {
         attempts.is_power_of_two().then_some(attempts)
     }
 
-    /// Records a successful fetch. Returns whether the fetch before failed.
+    /// Records a successful fetch. Returns whether the fetch before had failed.
     pub(crate) fn clear(&self, kind: ListKind) -> bool {
         self.lock().remove(&kind).is_some()
     }
 
-    /// Forgets all failures: a new session begins.
+    /// Removes all failures for a new session.
     pub(crate) fn clear_all(&self) {
         self.lock().clear();
     }
@@ -55,12 +55,12 @@ impl ListFailures {
         self.lock().get(&kind).map(|failure| failure.fault.clone())
     }
 
-    /// When the next failed list is to be fetched again.
+    /// When the next failed list must be fetched again.
     pub(crate) fn next_retry(&self) -> Option<Instant> {
         self.lock().values().map(|failure| failure.retry_at).min()
     }
 
-    /// The lists that are to be fetched again now.
+    /// The lists that must be fetched again now.
     pub(crate) fn due(&self) -> Vec<ListKind> {
         let (all, now) = (self.lock(), Instant::now());
         let due = all.iter().filter(|(_, failure)| failure.retry_at <= now);
@@ -72,7 +72,7 @@ impl ListFailures {
     }
 }
 
-/// The wait after so many failures in a row.
+/// The wait after this many consecutive failures.
 pub(crate) fn backoff(attempts: u32) -> Duration {
     FIRST_RETRY_DELAY.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(MAX_RETRY_DELAY)
 }

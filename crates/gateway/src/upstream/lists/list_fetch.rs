@@ -1,4 +1,4 @@
-//! What a server has, listed here under the names that it has here.
+//! Fetches the lists of an upstream and converts their items to registry items with local names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::layers::Hints;
 use crate::upstream::lists::caller_session::ListFetcher;
 use crate::upstream::lists::naming::Naming;
 
-/// The most pages and items of one list.
+/// The maximum number of pages and items of one list.
 const MAX_PAGES: usize = 1000;
 const MAX_ITEMS: usize = 100_000;
 
-/// Whether a server has something.
+/// Whether an upstream declares a capability.
 type CapabilityCheck = fn(&ServerCapabilities) -> bool;
 
-/// The lists that servers have, and the capability that each belongs to.
+/// The kinds of lists, and the capability that each requires.
 pub(crate) const LISTS: [(ListKind, CapabilityCheck); 4] = [
     (ListKind::Tools, |has| has.tools),
     (ListKind::Resources, |has| has.resources),
@@ -33,12 +33,12 @@ pub(crate) const LISTS: [(ListKind, CapabilityCheck); 4] = [
     (ListKind::Prompts, |has| has.prompts),
 ];
 
-/// All of one list, as a server has it.
+/// One complete list of an upstream.
 pub(crate) struct FetchedList {
     pub(crate) items: Vec<Arc<Definition>>,
-    /// Items that break the rules of their kind.
+    /// Items whose definitions break the rules of their kind.
     pub(crate) excluded: Vec<ExcludedItem>,
-    /// How long it may be kept.
+    /// The cache hints of the list.
     pub(crate) cache: CacheHints,
 }
 
@@ -76,8 +76,8 @@ pub(crate) async fn fetch(
     Ok(listed)
 }
 
-/// Names what a server lists, and says who answers for it; what cannot be named is left out, and it is told why. A
-/// server that decides by itself which calls become tasks says nothing of that in its lists.
+/// Names the items of an upstream and attaches its endpoint. An item that cannot be named is excluded with the reason.
+/// An upstream that decides by itself which calls become tasks states nothing about tasks in its lists.
 pub(crate) fn remote_items(
     kind: ListKind,
     items: &[Arc<Definition>],
@@ -89,7 +89,7 @@ pub(crate) fn remote_items(
     for item in items {
         let here = match kind {
             ListKind::Tools | ListKind::Prompts => naming.local_name(item.name()),
-            // A uri is an address and keeps its form; of templates only the name is a name.
+            // A URI is an address and stays as it is. Of a template only the name is a name.
             _ => Ok(item.name().to_owned()),
         };
         match here {
@@ -109,7 +109,7 @@ pub(crate) fn remote_items(
     (remotes, left_out)
 }
 
-/// The definition under the name that it has here; nothing where it cannot be named.
+/// The definition under its local name. `None` if it cannot be named.
 pub(crate) fn named_definition(
     kind: ListKind,
     item: &Arc<Definition>,
@@ -131,18 +131,19 @@ fn renamed_definition(kind: ListKind, item: &Definition, name: &str) -> Definiti
     changed.flatten().unwrap_or_else(|| item.clone())
 }
 
-/// A definition as JSON, in the newest shape.
+/// A definition as JSON in the newest revision's shape.
 pub(crate) fn newest_json(item: &Definition) -> &str {
     item.text(Revision::newest(Era::Stateless).rules())
 }
 
-/// What an item is asked for by: its name, its uri, or its uri template.
+/// The key of an item in requests: its name, its URI, or its URI template.
 pub(crate) fn item_key(kind: ListKind, item: &Definition) -> String {
     let template = item.text_member("uriTemplate").filter(|_| kind == ListKind::Templates);
     template.map_or_else(|| item.name().to_owned(), std::borrow::Cow::into_owned)
 }
 
-/// Whether a tool runs as a task here: one that must do so there is followed to its end for those who cannot.
+/// The task support of a tool here. A tool that requires a task is followed to its end for callers without task
+/// support.
 fn task_support(item: &Definition, decides: bool) -> TaskSupport {
     match item.task_support() {
         TaskSupport::Forbidden if !decides => TaskSupport::Forbidden,
@@ -150,8 +151,8 @@ fn task_support(item: &Definition, decides: bool) -> TaskSupport {
     }
 }
 
-/// What has to be known of tools to call them: which arguments are repeated in headers, which only run as tasks, and
-/// which say that calling them twice is the same as once.
+/// The properties of tools that calls need: which arguments have mirrored headers, which tools run only as tasks, and
+/// which declare that they are idempotent.
 #[derive(Default)]
 pub(crate) struct ToolIndex {
     mirrored_headers: HashMap<String, Arc<[MirroredHeader]>>,
@@ -181,7 +182,7 @@ impl ToolIndex {
         self.mirrored_headers.get(tool)
     }
 
-    /// Whether the tool says that calling it twice is the same as once.
+    /// Whether the tool declares that it is idempotent.
     pub(crate) fn is_idempotent(&self, tool: &str) -> bool {
         self.idempotent.contains(tool)
     }

@@ -1,4 +1,4 @@
-//! Keeps a server's lists current: fetched when it is reached, again when it says so, and again after a loss.
+//! Keeps the lists of an upstream current: fetches them at startup, after a change notification and after a reconnect.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -21,28 +21,28 @@ use crate::upstream::lists::list_fetch;
 use crate::upstream::lists::list_fetch::{LISTS, ToolIndex};
 use crate::upstream::lists::notifications::{NotificationSources, follow_notifications};
 
-/// How long to wait before a server that could not be reached is tried again, at the least.
+/// The minimum wait before the gateway reconnects to an unreachable upstream.
 pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many attempts lie between two log messages about an upstream that cannot be reached for a long time.
+/// The number of attempts between two log messages about an upstream that stays unreachable.
 const LOG_EVERY_ATTEMPTS: u32 = 300;
 
-/// How long whoever asks for a list waits for it to be fetched again.
+/// How long a list request waits for a refresh.
 pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether a server was reached.
+/// The startup status of an upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum StartupStatus {
-    /// Not yet.
+    /// It has not been reached yet.
     #[default]
     Starting,
-    /// It was, and its lists are here.
+    /// It was reached, and its lists were fetched.
     Ready,
-    /// It could not be, for this reason; its lists are those of the last time.
+    /// It is unreachable for this reason. Its lists are those of the last session.
     Failed(Fault),
 }
 
-/// Runs until the server is no longer one of ours.
+/// Runs until the upstream is dropped.
 pub(crate) async fn run_list_sync(upstream: Weak<Upstream>) {
     let mut attempts: u32 = 0;
     loop {
@@ -64,7 +64,7 @@ pub(crate) async fn run_list_sync(upstream: Weak<Upstream>) {
 }
 
 impl Upstream {
-    /// Reaches the server and fetches all that it lists. What it tells meanwhile is not missed.
+    /// Connects to the upstream and fetches all its lists. Notifications during the fetch are not lost.
     async fn connect_and_fetch(
         self: &Arc<Self>,
     ) -> Result<(Connection, NotificationSources), Fault> {
@@ -72,7 +72,7 @@ impl Upstream {
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.server_info.capabilities;
         let (ears, is_heard) = NotificationSources::of(&connection);
-        // Whether the lists can change is our own business: they are looked at again.
+        // The gateway polls the lists, so it can announce changes even if the upstream does not.
         capabilities.list_changed = true;
         self.source().set_server(RemoteServer {
             capabilities,
@@ -87,13 +87,14 @@ impl Upstream {
         self.set_announces_changes(&connection, is_heard);
         let before = self.status.send_replace(StartupStatus::Ready);
         if self.take_missed() || before != StartupStatus::Starting {
-            // Lists may have changed while nobody looked, or somebody looked too early.
+            // Lists may have changed while the gateway was not connected, or a client fetched them too early.
             self.announce_all_changes();
         }
         Ok((connection, ears))
     }
 
-    /// Fetches every list that the server declares. Each fails by itself: only the end of the session ends this.
+    /// Fetches every list that the upstream declares. Each list fails on its own; only the end of the session is an
+    /// error.
     async fn fetch_all_lists(self: &Arc<Self>, connection: &Connection) -> Result<(), Fault> {
         self.list_failures.clear_all();
         let declared = connection.greeting().server_info.capabilities;
@@ -118,7 +119,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Notes that the server could not be reached. One that stays away is logged less and less often.
+    /// Records that the upstream is unreachable. Repeated failures are logged less and less often.
     fn record_unreachable(&self, fault: Fault, attempts: u32) {
         if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EVERY_ATTEMPTS) {
             let (upstream, reason) = (self.name(), self.with_address(&fault.detail));
@@ -128,7 +129,7 @@ impl Upstream {
         self.status.send_replace(StartupStatus::Failed(fault));
     }
 
-    /// Notes that a list could not be fetched. It is fetched again with backoff.
+    /// Records a failed fetch of a list. It is fetched again with backoff.
     pub(crate) fn record_list_failure(&self, kind: ListKind, fault: &Fault) {
         self.list_ages.record_failure(kind);
         self.status_record.set_error(fault);
@@ -138,7 +139,7 @@ impl Upstream {
         }
     }
 
-    /// Why a list was never fetched, if that failed.
+    /// Why a list was never fetched, if its fetch failed.
     pub(crate) fn list_failure(&self, kind: ListKind) -> Option<Fault> {
         let fault = self.list_failures.fault(kind).filter(|_| !self.lists.was_fetched(kind))?;
         Some(Fault { trace: None, ..fault })
@@ -151,7 +152,8 @@ impl Upstream {
         }
     }
 
-    /// Fetches a list again; if that fails, the old one stands. Everybody is told of what changed, or was said to.
+    /// Fetches a list again. After a failure the old one stays. Clients are notified if it changed or was announced as
+    /// changed.
     pub(crate) async fn refetch_list(
         self: &Arc<Self>,
         connection: &Connection,
@@ -185,12 +187,12 @@ impl Upstream {
         false
     }
 
-    /// Whether a list has become too old, and nobody would tell us if it changed.
+    /// Whether a list is stale and the upstream does not announce changes.
     pub(crate) fn is_list_stale(&self, kind: ListKind) -> bool {
         !self.announces_changes.load(Ordering::Acquire) && self.list_ages.is_stale(kind)
     }
 
-    /// How long a list may be kept from now on, if the server has it and was reached.
+    /// The remaining time to live of a list, if the upstream has it and is ready.
     pub(crate) fn list_ttl(&self, kind: ListKind) -> Option<Duration> {
         if self.list_failures.fault(kind).is_some() {
             return Some(Duration::ZERO);
@@ -198,7 +200,7 @@ impl Upstream {
         self.list_ages.remaining_ttl(kind, self.announces_changes.load(Ordering::Acquire))
     }
 
-    /// Fetches a list again that has become too old; whoever asks for it waits for that, but not long.
+    /// Fetches a stale list again. The request for the list waits for it, up to a timeout.
     pub(crate) async fn refresh_list(self: &Arc<Self>, kind: ListKind) {
         let again = async {
             let _alone = self.refresh_lock.lock().await;
@@ -208,14 +210,14 @@ impl Upstream {
             }
             Ok::<_, Fault>(())
         };
-        // The old list is better than none, and nobody waits for another one right away.
+        // The old list is better than none, and the next requests do not wait again immediately.
         if !matches!(timeout(REFRESH_TIMEOUT, again).await, Ok(Ok(()))) {
             self.list_ages.record_failure(kind);
         }
     }
 
-    /// Fetches the tools again, because the headers of a call were wrong by what was known of them; tells whether
-    /// they are known anew, thanks to this call or another one.
+    /// Fetches the tools again after the mirrored headers of a call were wrong. Returns whether the tool index is new,
+    /// by this call or another one.
     pub(crate) async fn refresh_tool_index(&self, known: &Arc<ToolIndex>) -> bool {
         let Some(this) = self.this.upgrade() else { return false };
         let again = async {
@@ -233,7 +235,7 @@ impl Upstream {
         timeout(self.settings.startup_timeout, again).await.unwrap_or(false)
     }
 
-    /// Fetches a list; tells whether it is another than before.
+    /// Fetches a list. Returns whether it has changed.
     async fn fetch_list(
         self: &Arc<Self>,
         connection: &Connection,
@@ -242,7 +244,7 @@ impl Upstream {
         let began = Instant::now();
         let listed = match list_fetch::fetch(&mut ListFetcher::for_gateway(connection), kind).await
         {
-            // Many servers have resources and know nothing of templates.
+            // Many upstreams have resources and do not implement templates.
             Err(fault) if kind == ListKind::Templates && is_method_not_found(&fault) => {
                 self.list_failures.clear(kind);
                 return Ok(false);
@@ -266,14 +268,14 @@ impl Upstream {
         Ok(changed)
     }
 
-    /// Notes what has to be known to call the tools of the shared list and of session lists.
+    /// Indexes the tools of the shared list and of session lists.
     pub(crate) fn index_tools(&self, kind: ListKind) {
         if kind == ListKind::Tools {
             self.set_tool_index(ToolIndex::of(&self.lists.all_definitions(kind)));
         }
     }
 
-    /// Lists what the server has for all who share its lists.
+    /// Publishes the shared list in the registry.
     pub(crate) fn publish_list(self: &Arc<Self>, kind: ListKind) {
         self.index_tools(kind);
         let (naming, endpoint) = (&self.settings.naming, self.endpoint());
@@ -287,7 +289,7 @@ impl Upstream {
                 None => withheld.extend(self.withheld_item(kind, item)),
             }
         }
-        // Before anybody sees them.
+        // Saved before a client sees the definitions.
         chain.save_definitions();
         if kind == ListKind::Tools {
             self.source().set_withheld(withheld);
@@ -300,14 +302,14 @@ impl Upstream {
         self.excluded_items.replace(self.name(), kind, ExclusionReason::Name, left_out);
     }
 
-    /// An item that a layer withholds, by the name that it would have here, and what its callers are told.
+    /// An item that a layer withholds, under its local name, with the fault for its callers.
     fn withheld_item(&self, kind: ListKind, item: Arc<Definition>) -> Option<(String, Fault)> {
         let here = self.settings.naming.local_name(item.name()).ok()?;
         Some((here, self.settings.chain.withheld_fault(kind, item)?))
     }
 
-    /// Leaves out the tools that a client over HTTP has to refuse, because their schema names headers wrongly
-    /// (2026-07-28 basic/transports/streamable-http, schema extension).
+    /// Excludes the tools that an HTTP client must reject, because their schema names headers incorrectly (2026-07-28
+    /// basic/transports/streamable-http, schema extension).
     pub(crate) fn exclude_invalid_headers(
         &self,
         kind: ListKind,
@@ -330,7 +332,7 @@ impl Upstream {
         items
     }
 
-    /// Notes that the conversation is over.
+    /// Records that the session has ended.
     pub(crate) fn record_connection_lost(&self, fault: &Fault, session_only: bool) {
         if !session_only && !self.pool.is_closed() {
             let reason = self.with_address(&fault.detail);
@@ -343,7 +345,7 @@ impl Upstream {
         self.settings.chain.wrap(Arc::clone(self) as _)
     }
 
-    /// Tells of everything that may have changed while nobody was told.
+    /// Announces all lists as changed, since changes may have been missed.
     pub(crate) fn announce_all_changes(&self) {
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             self.announce(Change::List(kind));
@@ -352,7 +354,7 @@ impl Upstream {
     }
 }
 
-/// Whether a server says that it has no such list.
+/// Whether the upstream reports that it has no such list.
 fn is_method_not_found(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::MethodNotFound)
 }

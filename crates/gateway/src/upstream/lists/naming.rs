@@ -1,23 +1,23 @@
-//! Names of other servers' items here: with a prefix, so that two servers may have tools of one name.
+//! Local names of upstream items. A prefix allows two upstreams to have tools of the same name.
 
-/// The longest name that hosts and models take.
+/// The maximum length of a name that hosts and models accept.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// How the items of one server are named here.
+/// How the items of one upstream are named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
-    /// What stands in front; nothing for names as they are.
+    /// The prefix. Empty for unchanged names.
     pub prefix: String,
 }
 
 impl Naming {
-    /// Names as they are.
+    /// Unchanged names.
     pub const UNPREFIXED: Self = Self { prefix: String::new() };
 
-    /// The name here of something that is called `name` there.
+    /// The local name of an item that the upstream calls `name`.
     pub fn local_name(&self, name: &str) -> Result<String, NameError> {
         if self.prefix.is_empty() {
-            // Whoever asked for names as they are gets them as they are.
+            // Without a prefix, names stay as they are.
             return Ok(name.to_owned());
         }
         let full = format!("{}{name}", self.prefix);
@@ -32,14 +32,14 @@ impl Naming {
 }
 
 impl Naming {
-    /// The name there of something that is called `name` here, if it can be one of this server.
+    /// The upstream's name of an item with this local name, if it can belong to this upstream.
     pub(crate) fn upstream_name<'a>(&self, name: &'a str) -> Option<&'a str> {
         let there = name.strip_prefix(&self.prefix)?;
         (self.local_name(there).ok()? == name).then_some(there)
     }
 }
 
-/// What hosts and models take in the name of a tool (2025-11-25 server/tools, tool names).
+/// Whether hosts and models accept the character in a tool name (2025-11-25 server/tools, tool names).
 fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | '/')
 }
@@ -47,9 +47,9 @@ fn is_name_character(character: char) -> bool {
 /// A name that cannot be used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// It has characters that do not belong into a name.
+    /// It contains characters that are not allowed in a name.
     Characters(String),
-    /// With its prefix it is too long.
+    /// It is too long with its prefix.
     TooLong(String),
 }
 

@@ -1,4 +1,4 @@
-//! Takes what a server tells, and knows when that cannot be heard.
+//! Follows the notifications of an upstream, and detects when they are unavailable.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -18,18 +18,18 @@ use crate::upstream::connections::pool::{SessionChange, SessionOwner};
 use crate::upstream::lists::list_fetch::LISTS;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
 
-/// How often the layers are asked whether they let something else be listed.
+/// How often the layers are checked for changed definitions.
 const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What a server tells from some moment on.
+/// The notifications of an upstream from some moment on.
 pub(crate) struct NotificationSources {
     notifications: broadcast::Receiver<ServerNotification>,
-    /// Whether it can be heard.
+    /// Whether notifications can be received.
     available: watch::Receiver<bool>,
 }
 
 impl NotificationSources {
-    /// What the server tells from now on, and whether that can be heard now.
+    /// The notifications from now on, and whether they can be received now.
     pub(crate) fn of(connection: &Connection) -> (Self, bool) {
         let mut hearing = connection.notifications_available();
         let is_heard = *hearing.borrow_and_update();
@@ -37,7 +37,7 @@ impl NotificationSources {
     }
 }
 
-/// Takes what the server tells until the conversation is over.
+/// Follows the notifications until the session ends.
 pub(crate) async fn follow_notifications(
     upstream: &Weak<Upstream>,
     connection: Connection,
@@ -49,7 +49,7 @@ pub(crate) async fn follow_notifications(
         return;
     };
     let Some(mut changed) = upstream.upgrade().map(|it| it.era_changed.subscribe()) else { return };
-    // When what was missed is caught up with: not at once, in case it is missed again right away.
+    // When missed notifications are made up for: after a delay, in case more are missed.
     let mut due = None;
     loop {
         let notice = tokio::select! {
@@ -68,7 +68,7 @@ pub(crate) async fn follow_notifications(
                 let Some(upstream) = upstream.upgrade() else { return };
                 let is_heard = *hearing.borrow_and_update();
                 due = is_heard.then(|| Instant::now() + RECONNECT_PAUSE);
-                // From now on somebody has to ask; and what was told since the last time was missed.
+                // The lists must be polled from now on, and earlier notifications may have been missed.
                 upstream.set_announces_changes(&connection, false);
                 continue;
             }
@@ -84,7 +84,7 @@ pub(crate) async fn follow_notifications(
                 upstream.retry_failed_lists(&connection).await;
                 continue;
             }
-            // It is of another era now, and everything is asked anew.
+            // The upstream has changed its era, and everything is fetched again.
             Ok(()) = changed.changed() => return,
             () = chain_changed(upstream) => Ok(ServerNotification::Changed(Change::List(ListKind::Tools))),
             closed = connection.wait_closed() => {
@@ -112,12 +112,12 @@ pub(crate) async fn follow_notifications(
     }
 }
 
-/// The clients that are told of what a server announces in a session.
+/// The clients that receive the notifications of a session.
 pub(crate) fn recipients_of(owner: &SessionOwner) -> Recipients {
     match owner {
         SessionOwner::Gateway | SessionOwner::ListsOnly => Recipients::All,
         SessionOwner::Principal(principal) => Recipients::Principal(Arc::clone(principal)),
-        // Its callers say with each request who they are. They listen in another request than they call in.
+        // Its callers identify themselves in each request. They listen in another request than the call.
         SessionOwner::ClientSession { principal, name } if has_no_connection(name) => {
             Recipients::Principal(Arc::clone(principal))
         }
@@ -132,12 +132,12 @@ async fn sleep_until_due(due: Option<Instant>) {
     }
 }
 
-/// When a list that could not be fetched is to be fetched again.
+/// When the next failed list must be fetched again.
 fn next_retry(upstream: &Weak<Upstream>) -> Option<Instant> {
     upstream.upgrade()?.list_failures.next_retry()
 }
 
-/// Resolves when a layer lets something else be listed, such as a tool that was approved.
+/// Resolves when a layer has changed definitions, such as an approved tool.
 async fn chain_changed(upstream: &Weak<Upstream>) {
     loop {
         sleep(CHAIN_CHECK_INTERVAL).await;
@@ -152,13 +152,13 @@ async fn chain_changed(upstream: &Weak<Upstream>) {
 }
 
 impl Upstream {
-    /// Notes whether the server tells of changes of its lists, which it only does if it says so.
+    /// Records whether the upstream announces changes of its lists, as its capabilities declare.
     pub(crate) fn set_announces_changes(&self, connection: &Connection, is_heard: bool) {
         let tells = connection.greeting().server_info.capabilities.list_changed;
         self.announces_changes.store(tells && is_heard, Ordering::Release);
     }
 
-    /// Asks a server of the stateless era once more to tell, after it ended the stream of what it tells.
+    /// Opens the notification stream of a stateless upstream again after it ended.
     async fn reopen_notifications(self: &Arc<Self>, connection: &Connection) {
         self.set_announces_changes(connection, false);
         sleep(RECONNECT_PAUSE).await;
@@ -168,8 +168,8 @@ impl Upstream {
         self.announce_all_changes();
     }
 
-    /// Takes what a server announced in a caller's session. It concerns the callers of that session alone; lists that
-    /// changed there may have changed for all.
+    /// Handles a notification in a caller's session. It concerns only the callers of that session. Lists that changed
+    /// there may have changed for all callers.
     async fn on_session_change(
         self: &Arc<Self>,
         connection: &Connection,
@@ -204,10 +204,10 @@ impl Upstream {
         }
     }
 
-    /// Fetches all lists again, because changes may have been missed.
+    /// Fetches all lists again, since notifications may have been missed.
     async fn refetch_all_lists(self: &Arc<Self>, connection: &Connection) {
         for (kind, is_offered) in LISTS {
-            // Templates come with resources.
+            // Templates are fetched together with resources.
             if is_offered(&connection.greeting().server_info.capabilities)
                 && kind != ListKind::Templates
             {

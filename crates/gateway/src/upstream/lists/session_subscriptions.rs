@@ -1,4 +1,5 @@
-//! Resources that callers watch, each in the session that the caller's calls use: a server tells of changes there.
+//! Resource subscriptions of callers. Each is made in the session that the caller's calls use, where the upstream
+//! announces changes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,38 +19,38 @@ use crate::upstream::lists::notifications::recipients_of;
 use crate::upstream::lists::subscriptions::ResourceSubscriptions;
 use crate::upstream::{Affinity, UNSUBSCRIBE_DELAY, Upstream};
 
-/// What is watched in sessions of callers.
+/// The subscriptions in sessions of callers.
 #[derive(Default)]
 pub(crate) struct SessionSubscriptions(Mutex<SessionSubscriptionsInner>);
 
 #[derive(Default)]
 struct SessionSubscriptionsInner {
     sessions: HashMap<SessionKey, Arc<SubscribedSession>>,
-    /// Where connections of clients watch a resource. One connection may watch a resource twice.
+    /// The sessions in which client connections have subscribed. One connection may subscribe to a resource twice.
     placements: HashMap<(ConnectionId, String), Vec<SubscriptionPlacement>>,
 }
 
-/// Where a connection of a client watches a resource.
+/// The session in which a client connection has subscribed to a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SubscriptionPlacement {
-    /// The session of the caller, which need not be open; nothing for a caller that has none.
+    /// The session of the caller, which may not be open. `None` for a caller without one.
     key: Option<SessionKey>,
-    /// Whether it watches in the gateway's own session: instead, or until its session is open.
+    /// Whether the subscription is in the gateway's own session: always, or until the caller's session opens.
     is_in_gateway_session: bool,
 }
 
 struct SubscribedSession {
     subscriptions: ResourceSubscriptions,
-    /// Keeps the session open while something is watched in it.
+    /// Keeps the session open while it has subscriptions.
     hold: Mutex<Option<SessionHold>>,
     /// Whether only a call of its caller opens the session.
     is_opened_by_calls: bool,
-    /// Whether a task opens the session again when it ends, or looks for another place to watch in.
+    /// Whether a task opens the session again after it ended, or moves its subscriptions.
     is_maintained: AtomicBool,
 }
 
 impl SessionSubscriptions {
-    /// The session of this key.
+    /// The session of this key, created if necessary.
     fn get_or_insert(&self, key: &SessionKey, opens_with_calls: bool) -> Arc<SubscribedSession> {
         let sessions = &mut self.lock().sessions;
         let session = sessions.entry(key.clone()).or_insert_with(|| {
@@ -67,7 +68,7 @@ impl SessionSubscriptions {
         self.lock().sessions.get(key).map(Arc::clone)
     }
 
-    /// Forgets a session in which nothing is watched any more. Returns whether it did.
+    /// Removes a session without subscriptions. Returns whether it did.
     fn forget_empty(&self, key: &SessionKey) -> bool {
         let sessions = &mut self.lock().sessions;
         let is_empty = sessions.get(key).is_none_or(|session| session.subscriptions.is_empty());
@@ -82,7 +83,7 @@ impl SessionSubscriptions {
         watchers.entry((connection, uri.to_owned())).or_default().push(watcher);
     }
 
-    /// Removes one subscription. Returns where it was.
+    /// Removes one subscription. Returns its session.
     fn remove(&self, connection: ConnectionId, uri: &str) -> Option<SubscriptionPlacement> {
         let watchers = &mut self.lock().placements;
         let connection = (connection, uri.to_owned());
@@ -94,8 +95,8 @@ impl SessionSubscriptions {
         watcher
     }
 
-    /// Has the callers of a session watch in the gateway's own one too, or no longer. `act` does so for one of them, and
-    /// returns whether it could.
+    /// Moves the subscriptions of a session into or out of the gateway's own session. `act` does so for one
+    /// subscription and returns whether it succeeded.
     fn set_in_gateway_session(
         &self,
         key: &SessionKey,
@@ -117,8 +118,8 @@ impl SessionSubscriptions {
 }
 
 impl Upstream {
-    /// Watches a resource for a caller, in the session that its calls use. A caller whose calls have a session each
-    /// watches in the gateway's own one.
+    /// Subscribes a caller to a resource, in the session that its calls use. A caller whose calls have separate
+    /// sessions uses the gateway's own one.
     pub(crate) async fn subscribe(&self, uri: &str, context: &Context) -> Outcome {
         let own = self.caller_session(context).filter(|own| own.has_session());
         let own = own.filter(|_| self.affinity(context) != Affinity::Request);
@@ -135,7 +136,7 @@ impl Upstream {
                     Ok(Some(lease)) => {
                         Ok(self.subscribe_in(own, uri, &lease.connection, context).await)
                     }
-                    // It is of the other era, which keeps no sessions.
+                    // The upstream has the other era, which has no sessions.
                     Ok(None) => return Box::pin(self.subscribe(uri, context)).await,
                     Err(fault) => Err(fault),
                 },
@@ -159,7 +160,7 @@ impl Upstream {
         outcome
     }
 
-    /// Watches a resource in the gateway's own session until a call opens that of the caller.
+    /// Subscribes in the gateway's own session until a call opens the caller's session.
     async fn subscribe_until_opened(
         &self,
         own: &CallerSession,
@@ -179,12 +180,12 @@ impl Upstream {
         Ok(outcome)
     }
 
-    /// Watches in a session that a call opened what its callers watch.
+    /// Subscribes in a session that a call opened to the resources of its callers.
     pub(crate) async fn resubscribe_in_new(&self, lease: &UpstreamLease) {
         let Some(key) = lease.opened_key().filter(|key| key.owner != SessionOwner::Gateway) else {
             return;
         };
-        // Further sessions of the caller are there while calls wait in the first one.
+        // Further sessions of the caller exist only while calls are parked in the first one.
         let first = SessionKey { lane: 0, ..key.clone() };
         match key.lane {
             0 => self.resubscribe_in(&first, &lease.connection).await,
@@ -196,7 +197,7 @@ impl Upstream {
         }
     }
 
-    /// Watches in the open session of this key what its callers watch.
+    /// Subscribes in the open session of this key to the resources of its callers.
     async fn resubscribe_in(&self, key: &SessionKey, connection: &Connection) {
         let Some(session) = self.session_subscriptions.get(key) else { return };
         session.set_hold(self.pool.hold_session(key));
@@ -211,8 +212,7 @@ impl Upstream {
         }
     }
 
-    /// Watches in the gateway's own session what the callers of a session watch that is over, until a call opens it
-    /// again.
+    /// Moves the subscriptions of a session that ended to the gateway's own session, until a call opens it again.
     async fn resubscribe_in_gateway_session(&self, key: &SessionKey, session: &SubscribedSession) {
         self.session_subscriptions.set_in_gateway_session(key, true, |uri| {
             self.subscriptions.add_subscriber(uri).is_ok()
@@ -225,7 +225,7 @@ impl Upstream {
         }
     }
 
-    /// Has a task open a session again that ends while something is watched in it.
+    /// Spawns the task that opens a session with subscriptions again after it ended.
     fn spawn_maintenance(
         &self,
         key: &SessionKey,
@@ -270,14 +270,14 @@ impl Upstream {
         }
     }
 
-    /// Watches a resource for one less in the gateway's own session.
+    /// Removes one subscriber of a resource in the gateway's own session.
     fn release_in_gateway_session(&self, uri: String) {
         if self.subscriptions.remove_subscriber(&uri) {
             self.unsubscribe_queue.add(&self.this, None, uri);
         }
     }
 
-    /// Unsubscribes from a resource that nobody watches any more.
+    /// Unsubscribes from a resource without subscribers.
     pub(crate) async fn unsubscribe(&self, key: Option<&SessionKey>, uri: &str) {
         let Some(key) = key else {
             if !self.subscriptions.contains(uri)
@@ -295,14 +295,14 @@ impl Upstream {
         if let Some(connection) = self.pool.connection_if_open(key) {
             session.subscriptions.unsubscribe(uri, &connection).await;
         }
-        // The other resources are unsubscribed from in the same session.
+        // The other resources of the session are unsubscribed from in it.
         if !self.unsubscribe_queue.has_session(key) && self.session_subscriptions.forget_empty(key)
         {
             session.set_hold(None);
         }
     }
 
-    /// Opens a session again that ended while something was watched in it. Everything there may have changed.
+    /// Opens a session with subscriptions again. Announces all its resources as changed.
     async fn reopen_session(
         &self,
         key: &SessionKey,
@@ -333,7 +333,7 @@ impl SubscribedSession {
     }
 }
 
-/// Keeps the subscriptions of a session while there are any, also when the session ends.
+/// Maintains the subscriptions of a session across reconnects, until there are none.
 async fn maintain_subscriptions(
     upstream: Weak<Upstream>,
     key: SessionKey,
@@ -347,7 +347,7 @@ async fn maintain_subscriptions(
             return;
         }
         if session.subscriptions.is_empty() {
-            // Whoever left last unsubscribes first.
+            // The last subscriber unsubscribes before the task drops the session.
             drop(strong);
             sleep(2 * UNSUBSCRIBE_DELAY).await;
             let Some(strong) = upstream.upgrade() else { return };

@@ -1,4 +1,4 @@
-//! Resources that somebody here watches, and what tells a server so.
+//! The resource subscriptions at an upstream, and the requests that make them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,22 +14,22 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// The most resources of one server that are watched at once.
+/// The maximum number of subscribed resources of one upstream.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 
-/// How long a server may take to begin or to refuse to tell of a resource.
+/// How long an upstream may take to acknowledge or refuse a subscription.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is watched at one server.
+/// The subscriptions of one session.
 pub(crate) struct ResourceSubscriptions {
     counts: Mutex<HashMap<String, usize>>,
-    /// Held while the server is asked, so that nobody takes for watched what is still being asked for.
+    /// Held during a request, so that a pending subscription is not mistaken for an active one.
     request_lock: AsyncMutex<()>,
-    /// The stream of notifications of a server that tells nothing without one.
+    /// The notification stream of an upstream that sends no notifications without one.
     stream: AsyncMutex<Option<NotificationStream>>,
-    /// Told when the stream ended by itself.
+    /// Signals that the stream ended unexpectedly.
     stream_losses: watch::Sender<u64>,
-    /// Told when the last resource is no longer watched.
+    /// Signals that the last subscription was removed.
     last_removed: Notify,
 }
 
@@ -42,7 +42,8 @@ impl Drop for NotificationStream {
     }
 }
 
-/// One who watches, not counted any more when this is dropped: whoever asked for it may leave before it is answered.
+/// A counted subscriber. Dropping it removes the count, since the subscribing future may be dropped before the
+/// response.
 struct SubscriberGuard<'a> {
     subscriptions: &'a ResourceSubscriptions,
     uri: &'a str,
@@ -67,7 +68,7 @@ impl Default for ResourceSubscriptions {
 }
 
 impl ResourceSubscriptions {
-    /// Watches a resource for one more; the first has the server asked.
+    /// Adds a subscriber of a resource. The first one sends the request to the upstream.
     pub(crate) async fn subscribe(&self, uri: &str, connection: &Connection) -> Outcome {
         if !connection.greeting().server_info.capabilities.subscribe {
             return Fault::new(FaultKind::MethodNotFound, "")
@@ -95,7 +96,7 @@ impl ResourceSubscriptions {
         outcome
     }
 
-    /// Watches a resource for one less; tells whether that was the last.
+    /// Removes a subscriber of a resource. Returns whether it was the last.
     pub(crate) fn remove_subscriber(&self, uri: &str) -> bool {
         let mut counts = self.lock();
         let Some(count) = counts.get_mut(uri) else { return false };
@@ -110,32 +111,32 @@ impl ResourceSubscriptions {
         is_last
     }
 
-    /// Whether nothing is watched.
+    /// Whether there are no subscriptions.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// Resolves when the last resource is no longer watched.
+    /// Resolves when the last subscription is removed.
     pub(crate) async fn wait_until_empty(&self) {
         self.last_removed.notified().await;
     }
 
-    /// Whether somebody watches the resource.
+    /// Whether the resource has a subscriber.
     pub(crate) fn contains(&self, uri: &str) -> bool {
         self.lock().contains_key(uri)
     }
 
-    /// What is watched.
+    /// The subscribed resources.
     pub(crate) fn uris(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Stops being told of a resource that nobody watches any more.
+    /// Unsubscribes from a resource without subscribers.
     pub(crate) async fn unsubscribe(&self, uri: &str, connection: &Connection) {
         match connection.greeting().rules.era {
             Era::Handshake => {
                 let operation = Operation::Unsubscribe { uri: uri.to_owned() };
-                // Too much news harms nobody.
+                // A failure is harmless: extra notifications do no harm.
                 _ = timeout(
                     SUBSCRIBE_TIMEOUT,
                     connection.call_without_input(CallRequest::new(operation)),
@@ -146,11 +147,11 @@ impl ResourceSubscriptions {
         }
     }
 
-    /// Asks a server anew for all that is watched, after a new conversation was opened. Tells whether changes of its
-    /// lists will be told, as far as it depends on what was asked for.
+    /// Repeats all subscriptions in a new session. Returns whether the upstream will announce list changes, as far as
+    /// the request determines it.
     pub(crate) async fn restore(&self, connection: &Connection) -> bool {
         match connection.greeting().rules.era {
-            // A server that never says what it will tell is used all the same.
+            // An upstream that never acknowledges its subscriptions is used anyway.
             Era::Stateless => {
                 let wanted = self.wanted_filter(connection.greeting().server_info.capabilities);
                 let listening = timeout(SUBSCRIBE_TIMEOUT, self.open_stream(connection)).await;
@@ -159,7 +160,7 @@ impl ResourceSubscriptions {
             Era::Handshake => {
                 for uri in self.uris() {
                     let operation = Operation::Subscribe { uri };
-                    // Who watches is told of everything anyway after a loss.
+                    // Subscribers are notified of all changes after a reconnect anyway.
                     _ = connection.call_without_input(CallRequest::new(operation)).await;
                 }
                 true
@@ -167,13 +168,13 @@ impl ResourceSubscriptions {
         }
     }
 
-    /// The same, but the server may take only so long.
+    /// Like [`Self::restore`], with a timeout.
     pub(crate) async fn restore_with_timeout(&self, connection: &Connection) {
-        // Who does not answer may tell all the same.
+        // An upstream that does not respond may send notifications anyway.
         _ = timeout(SUBSCRIBE_TIMEOUT, self.restore(connection)).await;
     }
 
-    /// Resolves when a stream of notifications ended by itself.
+    /// Signals each notification stream that ended unexpectedly.
     pub(crate) fn stream_losses(&self) -> watch::Receiver<u64> {
         self.stream_losses.subscribe()
     }
@@ -197,7 +198,7 @@ impl ResourceSubscriptions {
         }
     }
 
-    /// Opens a stream of notifications for all that is wanted, in place of the one before.
+    /// Opens a notification stream for all subscriptions, which replaces the previous one.
     async fn open_stream(&self, connection: &Connection) -> Result<SubscriptionFilter, Fault> {
         let mut stream = self.stream.lock().await;
         let filter = self.wanted_filter(connection.greeting().server_info.capabilities);
@@ -234,7 +235,7 @@ impl ResourceSubscriptions {
         }
     }
 
-    /// Counts one more who watches a resource. Returns whether it is the first.
+    /// Counts a subscriber of a resource. Returns whether it is the first.
     pub(crate) fn add_subscriber(&self, uri: &str) -> Result<bool, Fault> {
         let mut counts = self.lock();
         if counts.len() >= MAX_SUBSCRIPTIONS && !counts.contains_key(uri) {
@@ -251,7 +252,7 @@ impl ResourceSubscriptions {
     }
 }
 
-/// Whether all changes of lists that were wanted will be told.
+/// Whether the upstream will announce all requested list changes.
 fn covers_lists(honoured: &SubscriptionFilter, wanted: &SubscriptionFilter) -> bool {
     let rows = [
         (honoured.tools, wanted.tools),

@@ -1,5 +1,5 @@
-//! Resources that nobody watches any more. The server is told after a while, since many callers come back at once. One
-//! task per upstream does that, however many resources there are.
+//! Queues resources without subscribers. The gateway unsubscribes after a delay, since many callers subscribe again at
+//! once. One task per upstream serves all resources.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -15,13 +15,13 @@ pub(crate) struct UnsubscribeQueue(Mutex<UnsubscribeQueueInner>);
 
 #[derive(Default)]
 struct UnsubscribeQueueInner {
-    /// When to unsubscribe from each, by session: nothing is the gateway's own.
+    /// When to unsubscribe from each resource, by session. `None` is the gateway's own session.
     due: HashMap<(Option<SessionKey>, String), Instant>,
     has_task: bool,
 }
 
 impl UnsubscribeQueue {
-    /// Unsubscribes from a resource after a while, unless somebody watches it again by then.
+    /// Unsubscribes from a resource after a delay, unless it has a subscriber again by then.
     pub(crate) fn add(&self, upstream: &Weak<Upstream>, key: Option<SessionKey>, uri: String) {
         let mut waiting = self.lock();
         waiting.due.insert((key, uri), Instant::now() + UNSUBSCRIBE_DELAY);
@@ -31,7 +31,7 @@ impl UnsubscribeQueue {
         }
     }
 
-    /// When the next one is due. Without one the task is over.
+    /// When the next resource is due. `None` ends the task.
     fn next_due(&self) -> Option<Instant> {
         let mut waiting = self.lock();
         let next = waiting.due.values().min().copied();
@@ -39,7 +39,7 @@ impl UnsubscribeQueue {
         next
     }
 
-    /// Takes one that is due.
+    /// Takes a resource that is due.
     fn take_due(&self) -> Option<(Option<SessionKey>, String)> {
         let (now, due) = (Instant::now(), &mut self.lock().due);
         let resource = due.iter().find(|(_, due)| **due <= now)?.0.clone();
@@ -47,7 +47,7 @@ impl UnsubscribeQueue {
         Some(resource)
     }
 
-    /// Whether there is another resource of this session.
+    /// Whether another resource of this session is queued.
     pub(crate) fn has_session(&self, key: &SessionKey) -> bool {
         self.lock().due.keys().any(|(of, _)| of.as_ref() == Some(key))
     }

@@ -1,4 +1,4 @@
-//! Why a call was cancelled, for a call whose caller may have to leave it.
+//! Tests that an upstream receives the reason of a cancelled call that may be parked.
 
 use std::sync::Mutex;
 
@@ -16,10 +16,10 @@ use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::connections::connector;
 
-/// What the server hears of calls.
+/// The messages about calls that the server receives.
 static HEARD: Mutex<Option<mpsc::UnboundedSender<Value>>> = Mutex::new(None);
 
-/// A server that answers no call.
+/// A server that never responds to a call.
 async fn serve(mut client: MemoryConnection) {
     let mut rest = Vec::new();
     while let Some(bytes) = client.receive().await {

@@ -1,4 +1,4 @@
-//! A server behind one address that becomes one of another era while it is used.
+//! Tests of a server that changes its era while it is in use.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -13,18 +13,18 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::layers::testing::call;
 
-/// What is there at the moment, and what it carried out.
+/// The current era of the server, and the calls that it executed.
 #[derive(Default)]
 struct Place {
     is_modern: Mutex<bool>,
-    /// Whether the newer one takes no call.
+    /// Whether the server of the newer era refuses calls.
     refuses: bool,
-    /// How often somebody asked how to speak to it.
+    /// The number of era probes.
     probes: Mutex<usize>,
     carried_out: Mutex<Vec<&'static str>>,
 }
 
-/// What both eras have.
+/// The results that both eras share.
 fn common(method: &str, era: &'static str, place: &Place) -> Option<Value> {
     match method {
         "tools/list" => Some(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
@@ -36,7 +36,7 @@ fn common(method: &str, era: &'static str, place: &Place) -> Option<Value> {
     }
 }
 
-/// The status and body that a server of the newest revision answers with.
+/// The status and body of a response in the newest revision.
 fn modern(request: &Value, place: &Place) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     let key = "io.modelcontextprotocol/protocolVersion";
@@ -65,7 +65,7 @@ fn modern(request: &Value, place: &Place) -> (&'static str, Value) {
     }
 }
 
-/// The same for one of a revision that begins with a handshake, in the words of a common library.
+/// The status and body of a response in a revision with a handshake, in the wording of a common library.
 fn legacy(request: &Value, head: &str, place: &Place) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     if method == "initialize" {
@@ -147,7 +147,7 @@ async fn gateway(place: &Arc<Place>) -> (Service, Arc<Upstream>) {
     (service, upstream)
 }
 
-/// A gateway before a server that is first of one era and then of the other.
+/// Asserts that a gateway follows a server from one era to the other.
 async fn assert_follows(is_modern: bool, eras: [&'static str; 2]) {
     let place = Arc::new(Place { is_modern: Mutex::new(is_modern), ..Place::default() });
     let (service, _upstream) = gateway(&place).await;

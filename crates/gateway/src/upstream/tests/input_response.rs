@@ -1,4 +1,4 @@
-//! Answers that are none: a call that waits goes on waiting for the right ones.
+//! Tests of invalid input responses: a parked call keeps waiting for valid ones.
 
 use creole::call::Origin;
 use creole::process::Program;
@@ -13,7 +13,7 @@ use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
 use crate::upstream::connections::connector;
 
-/// A server that asks for a name in the middle of its tool and says what it was told.
+/// A server that requests a name during its tool call and returns the response.
 async fn serve(mut client: MemoryConnection) {
     let (mut rest, mut asked) = (Vec::new(), Value::Null);
     while let Some(bytes) = client.receive().await {

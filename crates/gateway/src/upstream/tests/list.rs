@@ -1,4 +1,4 @@
-//! Lists of upstreams that fail, change and differ. The upstreams are in this process, and the clock is moved by hand.
+//! Tests of lists that fail, change and differ. The upstreams are in this process, and the clock is simulated.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ use crate::federation::Federation;
 use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::connections::connector;
 
-/// Answers each request with a result or an error; `None` is silence.
+/// Responds to each request with a result or an error. `None` is no response.
 async fn serve(
     mut client: MemoryConnection,
     answers: impl Fn(&str) -> Option<Result<Value, Value>>,
@@ -39,7 +39,7 @@ async fn serve(
     }
 }
 
-/// A server with tools and prompts, whose `resources/list` is up to `resources`.
+/// A server with tools and prompts. `resources` supplies the response to `resources/list`.
 fn with_resources(
     method: &str,
     resources: impl Fn() -> Option<Result<Value, Value>>,
@@ -77,7 +77,7 @@ async fn silent_list(client: MemoryConnection) {
 
 static FETCHES: AtomicU32 = AtomicU32::new(0);
 
-/// Its fourth answer to `resources/list` is the first that works.
+/// Its fourth response to `resources/list` is the first success.
 async fn recovering_list(client: MemoryConnection) {
     let answer = || match FETCHES.fetch_add(1, Ordering::Relaxed) {
         0..3 => Some(Err(json!({"code": -32603, "message": "the database is down"}))),
@@ -90,7 +90,7 @@ fn settings(name: &str) -> UpstreamSettings {
     UpstreamSettings::new(Address::Child(Program::new(name, "none")))
 }
 
-/// A gateway with nothing but these upstreams.
+/// A gateway with only these upstreams.
 fn gateway(federation: &Federation, servers: Vec<UpstreamSettings>) -> Service {
     let service = Server::new("gateway").with(federation.layer()).start();
     federation.start_upstreams(servers, &service.registry(), false);

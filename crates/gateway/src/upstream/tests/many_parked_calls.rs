@@ -1,5 +1,5 @@
-//! Ten thousand calls that wait for answers at the same time, in a gateway that runs. The server behind is in this
-//! process, and the clock is moved by hand.
+//! Tests ten thousand calls that are parked at the same time. The upstream is in this process, and the clock is
+//! simulated.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,12 +21,12 @@ use crate::upstream::park::MAX_PARKED_PER_CALLER;
 
 const CALLS: usize = 10_000;
 
-/// Calls that are begun at the same time.
+/// The number of calls that start concurrently.
 const AT_ONCE: usize = 500;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the servers of all conversations heard.
+/// The messages that the servers of all connections received.
 #[derive(Default)]
 struct Heard {
     asks: AtomicUsize,
@@ -42,7 +42,7 @@ static HEARD: Heard = Heard {
     open: AtomicUsize::new(0),
 };
 
-/// A server that asks two things in the middle of the tool `ask`, and answers `plain` at once.
+/// A server that sends two input requests during the tool `ask`, and responds to `plain` immediately.
 async fn serve(mut client: MemoryConnection) {
     HEARD.open.fetch_add(1, Ordering::Relaxed);
     let (mut rest, mut asked, mut answers) = (Vec::new(), Value::Null, 0);
@@ -84,7 +84,7 @@ async fn serve(mut client: MemoryConnection) {
     HEARD.open.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// What a server of this kind answers to what is no call.
+/// The response to requests other than calls.
 fn shown(method: &str) -> Option<Value> {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     match method {
@@ -116,7 +116,7 @@ fn questions() -> String {
     question("first") + &question("second")
 }
 
-/// Calls a tool as somebody who can be asked by being left.
+/// Calls a tool as a caller that gets input requests as outcomes.
 async fn call(
     service: &Service,
     who: usize,
@@ -151,7 +151,7 @@ fn assert_said(outcome: &Outcome, text: &str) {
     assert!(relayed.result().as_str().contains(text), "{outcome:?}");
 }
 
-/// A plain call, which reaches the server once and waits for nothing.
+/// Asserts that a call without input requests reaches the server once and waits for nothing.
 async fn assert_plain_is_answered(service: &Service, who: usize) {
     let (begun, heard) = (Instant::now(), HEARD.plain.load(Ordering::Relaxed));
     assert_said(&call(service, who, "plain", None).await, "plain");
@@ -193,22 +193,22 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
     for who in 0..100 {
         assert_plain_is_answered(&service, who).await;
     }
-    // One more of somebody else is refused, and nothing of the others' is given up for it.
+    // A further call of another caller is refused, and no other call is evicted for it.
     let refused = call(&service, CALLS, "ask", None).await;
     assert!(matches!(&refused, Outcome::Fail(fault) if fault.kind == FaultKind::Busy));
     assert_eq!(upstream.parked_calls.usage().0, CALLS);
 
-    // Nobody comes back: all of them end, and the server is told so.
+    // No caller returns: all calls end, and the server receives the cancellations.
     let cancelled = HEARD.cancels.load(Ordering::Relaxed);
     sleep(PATIENCE + Duration::from_secs(5)).await;
     assert_eq!(upstream.parked_calls.usage(), (0, 0));
     assert!(upstream.parked_calls.is_empty());
     assert_eq!(HEARD.cancels.load(Ordering::Relaxed) - cancelled, 2 * CALLS);
     assert_plain_is_answered(&service, 0).await;
-    // What they were asked in is closed after a rest, but for the gateway's own conversation.
+    // Their connections close after an idle time, except the gateway's own.
     sleep(Duration::from_secs(400)).await;
     assert_eq!(HEARD.open.load(Ordering::Relaxed), 1);
-    // Who comes back now is told so.
+    // A caller that returns now gets the fault.
     let (_, state) = states.swap_remove(0);
     let reentry =
         Some(InputResponses { responses: Raw::parse("{}").ok(), request_state: Some(state) });

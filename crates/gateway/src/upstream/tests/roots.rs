@@ -1,5 +1,5 @@
-//! Roots that a server asks for outside of calls. The upstream is in this process, and has the folder of its command line
-//! until a client has told it another one.
+//! Tests of requests for roots outside of calls. The upstream is in this process and has the root of its command line
+//! until a client provides another one.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ async fn folders(mut client: MemoryConnection) {
                 Some("tools/call") => {
                     let text = folder.clone();
                     if tool == Some("ask") {
-                        // It does not wait for the answer.
+                        // It does not wait for the response.
                         (asked, folder) = (asked + 1, "nothing".to_owned());
                         said.push(question(asked));
                     }
@@ -65,19 +65,19 @@ async fn folders(mut client: MemoryConnection) {
             said.extend(result.map(|it| json!({"jsonrpc": "2.0", "id": id, "result": it})));
             let said: String = said.iter().map(|it| format!("{it}\n")).collect();
             if !said.is_empty() {
-                // A client that left hears nothing.
+                // A client that has left receives nothing.
                 _ = client.send(said.as_bytes()).await;
             }
         }
     }
 }
 
-/// A client that tells its root.
+/// A client that provides one root.
 struct Client {
     origin: Origin,
     root: Mutex<String>,
     changes: watch::Sender<()>,
-    /// How often it was asked, in calls and outside of them.
+    /// The number of requests for roots, in calls and outside of them.
     asked: AtomicUsize,
     told: tokio::sync::Notify,
 }
@@ -118,10 +118,10 @@ impl Client {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Has another root, and waits until the server asked for it.
+    /// Changes the root, and waits until the server requested it.
     async fn change(&self, root: &str) {
         root.clone_into(&mut self.root.lock().unwrap());
-        // An older question is of no interest.
+        // Discards an older request.
         _ = tokio::time::timeout(Duration::ZERO, self.told.notified()).await;
         self.changes.send_replace(());
         let asked = tokio::time::timeout(Duration::from_secs(5), self.told.notified()).await;

@@ -1,5 +1,5 @@
-//! What callers see and hear of the sessions that their calls use. The upstream is in this process, and keeps a state for
-//! each session.
+//! Tests of the results and notifications that callers get from their sessions. The upstream is in this process and
+//! keeps a state for each session.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,7 +36,7 @@ struct Session {
 
 impl Session {
     async fn send(&mut self, message: Value) {
-        // A client that left hears nothing.
+        // A client that has left receives nothing.
         _ = self.client.send(format!("{message}\n").as_bytes()).await;
     }
 
@@ -217,9 +217,9 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The changes that the client is told of until nothing more comes.
+    /// The changes that the client is notified of until no more arrive.
     async fn told(&self) -> Vec<Change> {
-        // The clock is moved only when nothing else is to be done.
+        // The simulated clock advances only when all tasks are idle.
         sleep(Duration::from_millis(10)).await;
         let mut changes = self.changes.lock().unwrap();
         let mut told = Vec::new();
@@ -252,7 +252,7 @@ const SHARED: [&str; 4] = ["whoami", "add", "update", "log"];
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else() {
-    // What a server asks of a client with roots belongs into a session of that client.
+    // Input requests to a client with roots belong to a session of that client.
     let kinds = [json!({}), json!({"roots": {}})];
     let eras = [Era::Handshake, Era::Stateless];
     for (era, able) in eras.into_iter().flat_map(|era| kinds.iter().map(move |it| (era, it))) {
@@ -293,7 +293,7 @@ async fn a_caller_with_a_capability_or_an_extension_sees_what_the_server_has_for
                 assert_eq!(able.tools().await.last().unwrap(), tool, "{what}");
                 let before = SESSIONS.load(Ordering::Relaxed);
                 assert!(able.call(tool).await.is_ok(), "{what}");
-                // A call that names no session has one for itself.
+                // A call that names no session has its own.
                 let is_alone = affinity == Affinity::Session && era == Era::Stateless;
                 if !is_alone {
                     assert_eq!(
@@ -357,7 +357,7 @@ async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobod
     let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
     ann.tools().await;
     assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "two may have it");
-    // The others have tools of any name, but a prefix is plain.
+    // No upstream has this prefix, and both upstreams without a prefix may have a tool of any name.
     assert!(ann.call("two__unlisted").await.is_err());
 }
 
@@ -425,7 +425,7 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
         let federation = Federation::default();
         let settings = UpstreamSettings { affinity, ..settings("sessions_moving") };
         let service = gateway(&federation, settings);
-        // Such a caller tells its roots in answers to its calls, so nothing but a call opens its session.
+        // Such a caller provides its roots in input responses, so only a call opens its session.
         let ann = Client::new(&service, "ann", Era::Stateless, &json!({"roots": {}}));
         ann.tools().await;
         let before = SESSIONS.load(Ordering::Relaxed);
@@ -461,7 +461,7 @@ async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_ot
         timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
         let heard = |client: &Client<'_>| client.outlet.0.lock().unwrap().clone();
         let expected = match affinity {
-            // It may be about a call of another caller.
+            // It may concern a call of another caller.
             Affinity::Shared => Vec::new(),
             _ => vec![format!("{:?}", said.replace("log in ", ""))],
         };

@@ -1,5 +1,4 @@
-//! Servers that are slow, silent or dead beside one that lives. They are in this process, and the clock is moved by
-//! hand.
+//! Tests of slow, silent and dead servers beside a working one. They are in this process, and the clock is simulated.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -18,7 +17,7 @@ use crate::layers::testing::{ask, call, listed_names};
 use crate::upstream::connections::connector;
 use crate::upstream::lists::list_sync;
 
-/// Answers each message of a client, but for those that this says nothing to.
+/// Responds to each message of a client, except where `answers` returns nothing.
 async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Value>) {
     let mut rest = Vec::new();
     while let Some(bytes) = client.receive().await {
@@ -36,7 +35,7 @@ async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Va
     }
 }
 
-/// What a server with one tool answers.
+/// The responses of a server with one tool.
 fn usual(method: &str) -> Option<Value> {
     match method {
         "initialize" => Some(json!({
@@ -64,7 +63,7 @@ async fn dead(client: MemoryConnection) {
     drop(client);
 }
 
-/// As servers are that have to be compiled before they start.
+/// Like a server that compiles before it starts.
 async fn brisk(client: MemoryConnection) {
     sleep(Duration::from_secs(1)).await;
     serve(client, usual).await;
@@ -73,7 +72,7 @@ async fn brisk(client: MemoryConnection) {
 static STARTING: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes a second to start, and counts those that do so at the same time.
+/// Takes a second to start, and counts concurrent starts.
 async fn counted(client: MemoryConnection) {
     let now = STARTING.fetch_add(1, Ordering::Relaxed) + 1;
     MOST.fetch_max(now, Ordering::Relaxed);
@@ -87,7 +86,7 @@ async fn slow(client: MemoryConnection) {
     serve(client, usual).await;
 }
 
-/// Shows its list once, and then hangs.
+/// Returns its list once, and then hangs.
 async fn hanging(client: MemoryConnection) {
     let was_shown = AtomicBool::new(false);
     let once = |method: &str| match method {
@@ -108,7 +107,7 @@ fn settings(name: &str) -> UpstreamSettings {
     }
 }
 
-/// A server that has a tool of its own and these behind it, each with its name before its tool.
+/// A server with its own tool and these upstreams, each with its name as prefix.
 fn front(federation: &Federation, names: &[&str]) -> Service {
     let tool = Tool::new("own", "", own);
     let service = Server::new("front").tool(tool).with(federation.layer()).start();
@@ -143,7 +142,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
 
-    // It may be a tool of the silent one, so that is worth its time to start.
+    // It may be a tool of the silent one, so the call waits for its startup timeout.
     let unknown = call(&service, "a", "near_silent__work", "{}").await;
     assert!(
         matches!(&unknown, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool),
@@ -173,9 +172,9 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     let Outcome::Complete(Payload::Server(card)) = welcome else { panic!("{welcome:?}") };
     assert!(card.capabilities.prompts, "nobody knows yet what the slow one has");
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["own", "late_living__work"]);
-    // The living one was there in time, so that nobody has to be told of it.
+    // The working one was ready in time, so no notification is needed.
     assert!(changes.try_recv().is_err());
-    // Whoever knows the name waits for its server, and for nothing else.
+    // A call of a known prefix waits only for its own upstream.
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
     federation.upstreams()[0].wait_until_tried().await;
     let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
@@ -184,7 +183,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
 }
 
-/// The names of the tools that a client of the handshake era is shown, which is told of changes.
+/// The tool names that a client of the handshake era sees. It receives change notifications.
 async fn listed_by_a_session(service: &Service) -> Vec<String> {
     use creole::call::Origin;
     use creole::proto::operation::Caller;
@@ -268,7 +267,7 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT, "it is tried again after a rest");
 }
 
-/// A server whose lists say how long they may be kept.
+/// A server whose lists have a time to live.
 fn dated(method: &str) -> Option<Value> {
     let mut result = match method {
         "server/discover" => {

@@ -1,4 +1,4 @@
-//! The file that remembers the definitions of tools.
+//! The file with the pinned definitions of tools.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,13 +10,13 @@ use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Layers of one process that write the same file do so one after the other.
+/// Serialises the writes of all layers in this process.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// The largest file that is read, in bytes.
+/// The maximum size of the file in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// What a file remembers: the tools of each server.
+/// The content of the file: the tools of each server.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PinFile {
@@ -33,12 +33,12 @@ pub(crate) type Pins = BTreeMap<String, PinnedTool>;
 pub(crate) struct PinnedTool {
     pub(crate) sha256: String,
     pub(crate) definition: Raw,
-    /// As it is now, if that is something else.
+    /// Its current definition, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<ObservedTool>,
 }
 
-/// A tool as it was seen.
+/// A tool as it was observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ObservedTool {
@@ -47,7 +47,7 @@ pub(crate) struct ObservedTool {
 }
 
 impl PinnedTool {
-    /// Whether what this tool is now was approved there.
+    /// Whether `there` approves the current definition of this tool.
     pub(crate) fn is_approved_as(&self, there: &Self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.sha256 == there.sha256)
     }
@@ -56,7 +56,7 @@ impl PinnedTool {
 /// A tool that is withheld because it changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangedTool {
-    /// Whose it is.
+    /// Its server.
     pub server: String,
     /// Its name.
     pub tool: String,
@@ -67,7 +67,7 @@ pub struct ChangedTool {
 }
 
 impl ChangedTool {
-    /// What differs, by its place: what was there and what is there now, nothing where it was or is absent.
+    /// The differences by path: the old value and the new value, `None` where it is absent.
     pub fn differences(&self) -> Vec<(String, Option<Value>, Option<Value>)> {
         let mut found = Vec::new();
         collect_differences("", Some(&self.before), Some(&self.after), &mut found);
@@ -95,7 +95,7 @@ fn collect_differences(
     }
 }
 
-/// The tools that are withheld, by what a file remembers.
+/// The withheld tools in a file.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -111,8 +111,8 @@ pub fn changed_tools(path: &Path) -> io::Result<Vec<ChangedTool>> {
     Ok(found)
 }
 
-/// Approves a server's tool as it is now, or all of its tools; tells which were withheld until now. A server that
-/// runs takes notice within seconds, or with the next call of the tool.
+/// Approves the current definition of one tool or all tools of a server. Returns the tools that were withheld. A
+/// running server notices within seconds, or with the next call of the tool.
 ///
 /// # Errors
 /// When the file cannot be read or written.
@@ -133,7 +133,7 @@ fn value(raw: &Raw) -> io::Result<Value> {
     raw.decode().map_err(io::Error::other)
 }
 
-/// What a file remembers; nothing if there is none.
+/// Reads the file. Empty if there is none.
 pub(crate) fn read(path: &Path) -> io::Result<PinFile> {
     let text = match fs::metadata(path) {
         Ok(found) if found.len() > MAX_BYTES => {
@@ -147,7 +147,7 @@ pub(crate) fn read(path: &Path) -> io::Result<PinFile> {
     serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it is damaged: {error}")))
 }
 
-/// Changes what a file remembers; the file is replaced as a whole or not at all.
+/// Updates the file. It is replaced atomically.
 pub(crate) fn update<T>(path: &Path, change: impl FnOnce(&mut PinFile) -> T) -> io::Result<T> {
     let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut all = read(path)?;

@@ -1,4 +1,4 @@
-//! What is remembered of the tools of one server, and whether it still is what they say of themselves.
+//! The pins of one upstream's tools in memory, and the comparison with current definitions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use crate::layers::definitions::json_edit::newest_json;
 use crate::layers::definitions::pin::file;
 use crate::layers::definitions::pin::file::{ObservedTool, PinnedTool, Pins, update};
 
-/// Tools of one server that are remembered; further ones are withheld.
+/// The maximum number of pinned tools of one upstream. Further ones are withheld.
 pub(crate) const MAX_TOOLS: usize = 10_000;
 
-/// What is remembered of the tools of one server.
+/// The pins of one upstream's tools.
 #[derive(Debug)]
 pub(crate) struct PinStore {
     pub(crate) server: String,
     path: PathBuf,
     tools: Mutex<Pins>,
-    /// Whether there is something that the file does not say yet.
+    /// Whether there are changes that the file does not contain yet.
     is_unsaved: AtomicBool,
-    /// Whether somebody is about to write the file.
+    /// Whether a write of the file is scheduled.
     pub(crate) is_saving: AtomicBool,
-    /// Whether something was approved that no list shows yet.
+    /// Whether there is an approval that no list shows yet.
     has_new_approval: AtomicBool,
-    /// When the file was last written, and its size, when it was last looked at.
+    /// The modification time and the size of the file at the last check.
     file_stamp: Mutex<Option<(SystemTime, u64)>>,
 }
 
 impl PinStore {
-    /// What the file remembers of the server of this name.
+    /// Reads the pins of the upstream of this name from the file.
     pub(crate) fn read(server: &str, path: &Path) -> io::Result<Self> {
         let tools = file::read(path)?.servers.remove(server).unwrap_or_default();
         Ok(Self {
@@ -48,12 +48,12 @@ impl PinStore {
         })
     }
 
-    /// Whether there is something that the file does not say yet.
+    /// Whether there are changes that the file does not contain yet.
     pub(crate) fn is_unsaved(&self) -> bool {
         self.is_unsaved.load(Ordering::Acquire)
     }
 
-    /// Waits for one who writes the file now, and writes what it does not say yet.
+    /// Waits for a concurrent write of the file, and writes unsaved changes.
     pub(crate) fn flush(&self) {
         drop(self.tools());
         if self.is_unsaved() {
@@ -61,7 +61,7 @@ impl PinStore {
         }
     }
 
-    /// Whether the tool is another one than was approved.
+    /// Whether the tool differs from its approved definition.
     pub(crate) fn is_changed(&self, tool: &str) -> bool {
         self.tools().get(tool).is_some_and(|pinned| pinned.changed.is_some())
     }
@@ -70,7 +70,7 @@ impl PinStore {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the tool may be seen as it is defined now.
+    /// Whether the tool may be listed with its current definition.
     pub(crate) fn admit(&self, item: &Definition) -> bool {
         let text = canonical(newest_json(item));
         let seen = ObservedTool { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
@@ -100,7 +100,7 @@ impl PinStore {
         }
     }
 
-    /// Whether the tool was seen before.
+    /// Whether the tool is pinned.
     pub(crate) fn contains(&self, tool: &str) -> bool {
         self.tools().contains_key(tool)
     }
@@ -111,7 +111,7 @@ impl PinStore {
         }
     }
 
-    /// Whether the tool is withheld; one that was approved meanwhile is not, one that there was no room for is.
+    /// Whether the tool is withheld. Reads new approvals first. A tool above the limit is withheld.
     pub(crate) fn is_withheld(&self, tool: &str) -> bool {
         let is_changed = |tools: &Pins| match tools.get(tool) {
             Some(pinned) => pinned.changed.is_some(),
@@ -124,8 +124,8 @@ impl PinStore {
         is_changed(&self.tools())
     }
 
-    /// Whether something was approved since this was last asked. Only while a tool is withheld is the file looked
-    /// at, and only when it was written is it read.
+    /// Whether there was an approval since the last query. The file is checked only while a tool is withheld, and read
+    /// only after it was written.
     pub(crate) fn take_new_approval(&self) -> bool {
         let is_withholding = self.tools().values().any(|pinned| pinned.changed.is_some());
         if is_withholding && self.take_file_changed() {
@@ -141,7 +141,7 @@ impl PinStore {
         std::mem::replace(&mut *last, stamp) != stamp
     }
 
-    /// Writes the file, and takes over what was approved there.
+    /// Writes the file, and takes over its approvals.
     pub(crate) fn save(&self) {
         let mut tools = self.tools();
         self.is_unsaved.store(false, Ordering::Release);

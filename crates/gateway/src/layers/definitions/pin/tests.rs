@@ -1,4 +1,4 @@
-//! Tools that stay what they are, and tools that do not.
+//! Tests of unchanged and changed tools.
 
 use std::fs;
 
@@ -63,7 +63,7 @@ async fn what_is_approved_is_noticed_once_by_lists() {
     service.registry().reapply_layers_if_changed();
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
     assert!(!pin.definitions_changed(), "told once");
-    // A call that notices first keeps nothing from the lists.
+    // A call that notices the approval first does not hide it from the lists.
     service.registry().add_tool(tool("read", "Burns"));
     assert!(!pin.definitions_changed() && listed_names(&service, ListKind::Tools).await.is_empty());
     pin.0.save();

@@ -1,5 +1,5 @@
-//! A file that only grows, and begins anew when it is large. Several may write to one file, also from other processes:
-//! each holds a lock while it does, and looks whether the file was put aside meanwhile.
+//! An append-only file with rotation. Several layers and processes may write to one file: each holds a lock during a
+//! write and checks whether the file was rotated meanwhile.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -12,15 +12,15 @@ use creole_proto::wire::escape_controls_in_json;
 
 use crate::layers::results::audit::AuditSettings;
 
-/// How long another may write before it is waited for no longer, and how often it is looked whether it is done.
+/// How long to wait for another writer's lock, and how often to try it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often the file at the path is opened before one is taken that may be another: some file systems number one file
-/// in two ways.
+/// How often the path is opened again before a file is used whose identity does not match: some file systems number one
+/// file in two ways.
 const MAX_OPEN_ATTEMPTS: usize = 8;
 
-/// The file, and those before it.
+/// The current file and its rotated predecessors.
 pub(crate) struct AuditFile {
     path: PathBuf,
     file: File,
@@ -31,7 +31,7 @@ pub(crate) struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file where it ended, or makes it; only its owner may read it.
+    /// Opens the file for appending, or creates it. Only its owner may read it.
     pub(crate) fn open(settings: &AuditSettings) -> io::Result<Self> {
         let file = open(&settings.file)?;
         let bytes = file.metadata()?.len();
@@ -39,7 +39,7 @@ impl AuditFile {
         Ok(Self { path: settings.file.clone(), file, bytes, max_bytes, keep, sync })
     }
 
-    /// Writes lines. What cannot be written is told in the log: calls go on without it.
+    /// Writes lines. A failed write is logged, and calls continue.
     pub(crate) fn write(&mut self, lines: impl Iterator<Item = String>) {
         let mut block = Vec::new();
         self.write_or_log(Self::lock_current);
@@ -54,11 +54,11 @@ impl AuditFile {
         if !block.is_empty() {
             self.write_or_log(|journal| journal.append(&block));
         }
-        // Where there are no locks there is nothing to give back.
+        // On systems without locks there is nothing to release.
         _ = self.file.unlock();
     }
 
-    /// Keeps others from writing, and goes on in the file that they began if they put ours aside.
+    /// Locks the file, and opens the current one if another process has rotated ours.
     fn lock_current(&mut self) -> io::Result<()> {
         lock(&self.file);
         for _ in 0..MAX_OPEN_ATTEMPTS {
@@ -85,7 +85,7 @@ impl AuditFile {
         if self.sync { self.file.sync_data() } else { Ok(()) }
     }
 
-    /// Begins a new file: `audit.log` becomes `audit.log.1`, that one `audit.log.2`, and the oldest goes.
+    /// Rotates the files: `audit.log` becomes `audit.log.1`, that one `audit.log.2`, and the oldest is deleted.
     fn rotate(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         for number in (1..self.keep).rev() {
@@ -103,8 +103,8 @@ impl AuditFile {
     }
 }
 
-/// Waits until nobody else holds the file. One who never lets it go is not waited for: lines written at the same time
-/// stay whole, since each block is appended at once.
+/// Waits for the lock, up to a timeout. Lines that are written without it stay whole, since each block is appended at
+/// once.
 fn lock(file: &File) {
     let mut left = LOCK_TIMEOUT;
     while let Err(TryLockError::WouldBlock) = file.try_lock() {
@@ -114,7 +114,7 @@ fn lock(file: &File) {
     }
 }
 
-/// Whether the file is still the one at that path.
+/// Whether the path still refers to this file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -123,7 +123,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     place(file.metadata()) == place(fs::metadata(path))
 }
 
-/// Files that are open cannot be put aside here.
+/// Open files cannot be renamed on this system.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true

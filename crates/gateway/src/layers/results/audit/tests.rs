@@ -1,4 +1,4 @@
-//! What is written of calls, and into which files.
+//! Tests of the written lines and of rotation.
 
 use std::fs;
 use std::path::Path;

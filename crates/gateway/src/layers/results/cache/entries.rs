@@ -1,4 +1,4 @@
-//! The results that are kept, the oldest of which make room for new ones.
+//! The cached results. The oldest are evicted for new ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use creole_proto::operation::Payload;
 use tokio::time::Instant;
 
-/// A digest of whose it is and of what was asked.
+/// A digest of the principal and the request.
 pub(crate) type CacheKey = [u8; 32];
 
-/// The results that are kept.
+/// The cached results.
 #[derive(Debug, Default)]
 pub(crate) struct CacheEntries {
     results: HashMap<CacheKey, CacheEntry>,
-    /// The keys in the order in which they came; all live equally long, so the first is always the oldest.
+    /// The keys in order of insertion. All entries live equally long, so the first is always the oldest.
     order: VecDeque<CacheKey>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct CacheEntry {
-    /// What was asked for: a tool, a prompt or a resource.
+    /// The requested tool, prompt or resource.
     target: String,
     payload: Payload,
     bytes: usize,
@@ -28,13 +28,13 @@ struct CacheEntry {
 }
 
 impl CacheEntries {
-    /// What is kept under a key and not too old.
+    /// The result of a key, unless it has expired.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Payload> {
         let entry = self.results.get(key).filter(|entry| entry.expires > Instant::now())?;
         Some(entry.payload.clone())
     }
 
-    /// Keeps what came of asking for the target; it costs so many bytes.
+    /// Stores the result of a request for the target, at a cost of this many bytes.
     pub(crate) fn insert(
         &mut self,
         asked: (CacheKey, String),
@@ -50,7 +50,7 @@ impl CacheEntries {
         self.order.push_back(key);
     }
 
-    /// Forgets all that came of asking for a target.
+    /// Removes all results for a target.
     pub(crate) fn remove_target(&mut self, target: &str) {
         let of_it = self.results.iter().filter(|(_, entry)| entry.target == target);
         let keys: Vec<CacheKey> = of_it.map(|(key, _)| *key).collect();
@@ -64,7 +64,7 @@ impl CacheEntries {
         }
     }
 
-    /// Forgets what is too old, and the oldest until the rest costs at most so many bytes.
+    /// Removes expired entries, and the oldest ones until the rest costs at most this many bytes.
     pub(crate) fn make_room(&mut self, max_bytes: usize) {
         let now = Instant::now();
         while let Some(oldest) = self.order.front().copied() {

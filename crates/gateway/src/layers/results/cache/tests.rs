@@ -1,4 +1,4 @@
-//! What is asked once, and what is asked each time.
+//! Tests of cached and uncached requests.
 
 use super::*;
 use crate::layers::testing::{FlakyTools, call, fault, text};

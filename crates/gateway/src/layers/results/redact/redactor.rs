@@ -1,5 +1,5 @@
-//! What is taken out of texts and data: what matches a pattern, and what stands at a place. All else stays as it was
-//! written, odd numbers and the order of keys too.
+//! Redacts texts and JSON data by patterns and by JSON pointers. Everything else keeps its exact text, including the
+//! form of numbers and the order of keys.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,27 @@ use regex::Regex;
 
 use crate::layers::definitions::json_edit::{Edit, edit_members, quoted};
 
-/// Members whose strings are no texts: bytes in base64, and words of the protocol.
+/// Members whose strings are not texts: base64 data and protocol keywords.
 const NON_TEXT_MEMBERS: [&str; 5] = ["data", "blob", "type", "mimeType", "role"];
 
-/// What is taken out of texts and data.
+/// The patterns and pointers to redact.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     patterns: Vec<Regex>,
-    /// Places in data: keys or indices, `*` for any.
+    /// Pointers into data: keys or indices, `*` for any.
     pointers: Vec<Vec<String>>,
     replacement: String,
 }
 
-/// The rests of the pointers that lead through a place.
+/// The remaining parts of the pointers that lead through a value.
 type Pointers<'a> = [&'a [String]];
 
 impl Redactor {
-    /// What matches a pattern in any text, and what stands at a JSON pointer, in which `*` is any key or index.
+    /// Redacts matches of the patterns in any text, and the values at the JSON pointers, in which `*` is any key or
+    /// index.
     ///
     /// # Errors
-    /// When a pattern is no regular expression.
+    /// When a pattern is not a regular expression.
     pub fn new(
         patterns: &[String],
         pointers: &[String],
@@ -45,7 +46,8 @@ impl Redactor {
         })
     }
 
-    /// Takes out of a text what matches. A text that is an object of JSON is data as well: results repeat theirs so.
+    /// Redacts matches in a text. A text that is a JSON object is treated as data too, since results repeat their data
+    /// as text.
     pub(crate) fn redact_text(&self, text: &mut String) {
         for pattern in &self.patterns {
             let replacement = regex::NoExpand(&self.replacement);
@@ -60,13 +62,13 @@ impl Redactor {
         }
     }
 
-    /// The data without what stands at the places and what matches in its texts, if there is any of that.
+    /// The redacted data. `None` if nothing was redacted.
     pub(crate) fn redact_data(&self, data: &Raw) -> Option<Raw> {
         let pointers: Vec<_> = self.pointers.iter().map(Vec::as_slice).collect();
         self.redact_value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
     }
 
-    /// Blocks of content, which have words of the protocol between their texts, if something is taken out.
+    /// The redacted content blocks, in which protocol keywords stand between the texts. `None` if nothing was redacted.
     pub(crate) fn redact_blocks(&self, blocks: &str) -> Option<String> {
         self.redact_value(blocks, &[], &NON_TEXT_MEMBERS)
     }
@@ -88,7 +90,7 @@ impl Redactor {
         }
     }
 
-    /// What cannot be read cannot be searched, so all of it is taken out.
+    /// A string that cannot be decoded cannot be searched, so all of it is redacted.
     fn redact_string(&self, value: &str) -> Option<String> {
         let Some(before) = unquote(value) else { return Some(quoted(&self.replacement)) };
         let mut text = before.clone().into_owned();
@@ -132,7 +134,7 @@ impl Redactor {
     }
 }
 
-/// What is left of the pointers that lead to this key or index.
+/// The remaining parts of the pointers that lead to this key or index.
 fn pointers_below<'a>(pointers: &Pointers<'a>, name: &str) -> Vec<&'a [String]> {
     let leads = |pointer: &&'a [String]| {
         let (part, rest) = pointer.split_first()?;

@@ -1,4 +1,4 @@
-//! Secrets in results of every shape.
+//! Tests of secrets in all shapes of results.
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::ToolResult;
