@@ -1,4 +1,4 @@
-//! Content blocks and structured results for peers that do not know them.
+//! Converts content blocks and structured results for peers whose revision lacks them.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -9,7 +9,7 @@ use crate::model::{Content, Contents};
 use crate::revision::{Rules, StructuredContent};
 use crate::wire::Raw;
 
-/// The blocks, with those that the peer does not know written in a way that it does.
+/// The blocks, with unsupported ones converted to supported ones.
 pub fn lower_blocks<'a>(blocks: &'a [Content], rules: &Rules) -> Cow<'a, [Content]> {
     if blocks.iter().all(|block| is_known(block, rules)) {
         return Cow::Borrowed(blocks);
@@ -18,12 +18,12 @@ pub fn lower_blocks<'a>(blocks: &'a [Content], rules: &Rules) -> Cow<'a, [Conten
     Cow::Owned(lowered.collect())
 }
 
-/// The structured result as the peer may receive it.
+/// The structured result in the form that the peer's revision allows, if any.
 pub fn lower_structured_content<'a>(value: &'a Raw, rules: &Rules) -> Option<Cow<'a, str>> {
     let is_object = value.as_object().is_some();
     match rules.structured_content {
         StructuredContent::Absent => None,
-        // The schema of the tool was wrapped in the same way when it was announced.
+        // The tool's announced output schema is wrapped in the same way.
         StructuredContent::Object if !is_object => {
             Some(format!(r#"{{"result":{}}}"#, value.as_str()).into())
         }

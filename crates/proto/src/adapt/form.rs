@@ -1,8 +1,7 @@
-//! Forms for clients that know only flat ones of plain types (2025-06-18 client/elicitation).
+//! Converts forms for clients that support only flat forms of plain types (2025-06-18 client/elicitation).
 //!
-//! Titled choices are written the old way, defaults of anything but booleans are told in words, and a
-//! choice of several becomes one yes or no for each option; [`LoweredForm::raise_response`] puts the answer together
-//! again.
+//! Titled choices use the older `enumNames`, defaults other than booleans move into the description, and a multiple
+//! choice becomes one boolean per option. [`LoweredForm::raise_response`] converts the response back.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,16 +10,16 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::Raw;
 
-/// A form that was lowered, and how its answer is raised.
+/// A converted form, and the data for converting its response back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredForm {
     /// The form for the client.
     pub schema: Raw,
-    /// Choices of several: their name and the values of their options.
+    /// Multiple choices: the name and the values of the options.
     choices: Vec<(String, Vec<Value>)>,
 }
 
-/// Lowers a form.
+/// Converts a form.
 pub fn lower_form(schema: &Raw) -> LoweredForm {
     let unchanged = || LoweredForm { schema: schema.clone(), choices: Vec::new() };
     let Ok(mut form) = schema.decode::<Value>() else { return unchanged() };
@@ -46,7 +45,7 @@ pub fn lower_form(schema: &Raw) -> LoweredForm {
 }
 
 impl LoweredForm {
-    /// The client's answer as the form that was meant would have been answered.
+    /// Converts the client's response to a response to the original form.
     pub fn raise_response(&self, answer: &Raw) -> Raw {
         let Ok(mut value) = answer.decode::<Value>() else { return answer.clone() };
         let Some(Value::Object(content)) = value.get_mut("content") else { return answer.clone() };
@@ -63,7 +62,7 @@ impl LoweredForm {
     }
 }
 
-/// The options of a choice of several: values and titles.
+/// The options of a multiple choice: values and titles (2025-11-25 schema, `MultiSelectEnumSchema`).
 fn options(property: &Value) -> Option<Vec<(Value, String)>> {
     let items = property.get("items").filter(|_| property.get("type") == Some(&json!("array")))?;
     if let Some(Value::Array(titled)) = items.get("anyOf").or_else(|| items.get("oneOf")) {
@@ -79,7 +78,7 @@ fn titled_option(option: &Value) -> Option<(Value, String)> {
     Some((value.clone(), title.unwrap_or_else(|| describe_value(value))))
 }
 
-/// One boolean for each option.
+/// Creates one boolean per option.
 fn spread_choice(
     name: &str,
     property: &Value,

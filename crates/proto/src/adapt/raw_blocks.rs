@@ -1,4 +1,4 @@
-//! Content blocks of other servers for peers that do not know their kind; all others stay as they were written.
+//! Converts an upstream's content blocks for peers that do not support their kind. All other blocks keep their text.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use super::content::describe_link;
 use crate::revision::Rules;
 use crate::wire::{Object, quote};
 
-/// An array of blocks as the peer may receive it, if that differs; `more` is a text to add at the end.
+/// Converts an array of blocks for the peer; `None` if nothing changes. `more` is a text block to append.
 pub fn lower_raw_blocks(blocks: &[&str], more: Option<&str>, rules: &Rules) -> Option<String> {
     if more.is_none() && blocks.iter().all(|block| is_known(block, rules)) {
         return None;
@@ -30,7 +30,8 @@ pub fn lower_raw_blocks(blocks: &[&str], more: Option<&str>, rules: &Rules) -> O
     String::from_utf8(out).ok()
 }
 
-/// One block as the peer may receive it, if that differs; its position tells it apart from others of its kind.
+/// Converts one block for the peer; `None` if nothing changes. The position distinguishes it from other blocks of its
+/// kind.
 pub fn lower_raw_block(block: &str, position: usize, rules: &Rules) -> Option<String> {
     if is_known(block, rules) {
         return None;
@@ -48,12 +49,12 @@ pub fn lower_raw_block(block: &str, position: usize, rules: &Rules) -> Option<St
     Some(text_block(&describe_link(&uri, &name, text("description").as_deref())))
 }
 
-/// Whether a block is text.
+/// Whether a block is a text block.
 pub fn is_text(block: &str) -> bool {
     Object::new(block).and_then(block_type).as_deref() == Some("text")
 }
 
-/// Whether a peer knows every block that any revision has.
+/// Whether a peer supports the blocks of all revisions.
 pub fn supports_all_blocks(rules: &Rules) -> bool {
     rules.audio && rules.resource_links
 }

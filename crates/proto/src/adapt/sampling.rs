@@ -1,4 +1,4 @@
-//! Sampling for peers whose messages have one block each and know no tools: those before 2025-11-25.
+//! Converts sampling for peers before 2025-11-25, whose messages have one block each and which do not support tools.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -8,8 +8,8 @@ use super::raw_blocks::{block_type, text_block};
 use crate::encode::write_foreign_member;
 use crate::wire::{Object, Raw};
 
-/// The params of a question to such a client, if they differ: a message of several blocks becomes as many messages
-/// of the same role.
+/// Converts the params of a sampling request; `None` if nothing changes. A message with several blocks becomes several
+/// messages of the same role (2025-06-18 schema, `SamplingMessage`).
 pub fn lower_sampling_params(params: Object<'_>) -> Option<String> {
     let messages = params.array("messages").ok().flatten()?;
     let messages: Vec<_> = messages.into_iter().map(|raw| (raw, Object::new(raw))).collect();
@@ -32,7 +32,7 @@ pub fn lower_sampling_params(params: Object<'_>) -> Option<String> {
     Some(with_member(params, "messages", &String::from_utf8(list).ok()?))
 }
 
-/// Whether a question has to do with tools, which such a peer knows nothing of.
+/// Whether a sampling request uses tools, which such a peer does not support.
 pub fn sampling_uses_tools(params: Object<'_>) -> bool {
     let given = |name| params.get(name).is_some_and(|value| value != "null");
     let messages = params.array("messages").ok().flatten().unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn sampling_uses_tools(params: Object<'_>) -> bool {
         })
 }
 
-/// What a model answered, as such a server can be told it: one block. `None` if that cannot be said.
+/// Converts a sampling result to one block; `None` if that is impossible (2025-06-18 schema, `CreateMessageResult`).
 pub fn lower_sampling_result(result: &Raw) -> Option<Raw> {
     let object = result.as_object()?;
     let Some(blocks) = blocks(object) else {
@@ -58,7 +58,7 @@ pub fn lower_sampling_result(result: &Raw) -> Option<Raw> {
     Some(Raw::from_validated(&with_content(object, &block)))
 }
 
-/// The texts of blocks that are nothing else.
+/// The joined texts, if all blocks are text blocks.
 fn join_texts(blocks: &[&str]) -> Option<String> {
     let texts: Option<Vec<_>> = blocks.iter().map(|block| text(block)).collect();
     Some(texts?.join("\n"))
@@ -69,7 +69,7 @@ fn text(block: &str) -> Option<Cow<'_, str>> {
     block.string("text").ok().flatten()
 }
 
-/// The blocks of a message that has a list of them.
+/// The blocks of a message that has an array of them.
 fn blocks<'a>(message: Object<'a>) -> Option<Vec<&'a str>> {
     message.array("content").ok().flatten()
 }
@@ -83,7 +83,7 @@ fn with_content(message: Object<'_>, content: &str) -> String {
     with_member(message, "content", content)
 }
 
-/// The same object with another value of one member.
+/// The same object with one member replaced.
 fn with_member(object: Object<'_>, name: &str, value: &str) -> String {
     let mut out = Vec::from(b"{");
     for (member, old) in object.members() {

@@ -1,4 +1,4 @@
-//! Tool schemas for peers of the handshake era.
+//! Converts tool schemas for peers of the handshake era.
 
 use alloc::string::{String, ToString};
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::model::Tool;
 use crate::wire::Raw;
 
-/// The tool as the handshake revisions can announce it, if that differs.
+/// Converts a tool for the revisions of the handshake era; `None` if nothing changes.
 ///
-/// Their schemas want an object schema for each property and an object as structured result; the newest
-/// one allows `true`, `false` and any value.
+/// These revisions require an object schema for each property and an object as structured result (2025-11-25 schema,
+/// `Tool`). The newest one allows `true`, `false` and any value (2026-07-28 schema, `Tool`).
 pub fn lower_tool(tool: &Tool) -> Option<Tool> {
     if tool.output_schema.is_none() && !mentions_booleans(&tool.input_schema) {
         return None;
@@ -26,8 +26,8 @@ pub fn lower_tool(tool: &Tool) -> Option<Tool> {
     Some(tool)
 }
 
-/// Whether a schema may hold a boolean where a schema is expected. Most do not, and a server with a
-/// thousand tools should not parse a thousand schemas before its first answer.
+/// Whether a schema may contain a boolean in place of a schema. Most do not, and a server with a thousand tools should
+/// not parse a thousand schemas before its first response.
 fn mentions_booleans(schema: &Raw) -> bool {
     let rest = schema.as_str().replace(r#""additionalProperties":false"#, "");
     rest.contains("true") || rest.contains("false")
@@ -38,7 +38,7 @@ fn change_schema(schema: &Raw, change: impl FnOnce(&mut Value) -> bool) -> Optio
     change(&mut value).then(|| Raw::from_value(&value))
 }
 
-/// Turns boolean property schemas into objects; tells whether there were any.
+/// Replaces boolean property schemas by objects. Returns whether there were any.
 fn replace_booleans(schema: &mut Value) -> bool {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return false };
     let mut changed = false;
@@ -52,7 +52,7 @@ fn replace_booleans(schema: &mut Value) -> bool {
     changed
 }
 
-/// Wraps a result schema that is no object's into one with the member `result`.
+/// Wraps the schema of a result that is not an object into an object schema with the member `result`.
 fn wrap_output_schema(schema: &mut Value) -> bool {
     if schema.get("type").and_then(Value::as_str) == Some("object") {
         return replace_booleans(schema);
@@ -63,7 +63,7 @@ fn wrap_output_schema(schema: &mut Value) -> bool {
     true
 }
 
-/// Lets local references point to where their targets went.
+/// Adjusts local references to the new locations of their targets.
 pub(super) fn move_references(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

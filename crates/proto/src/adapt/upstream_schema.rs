@@ -1,4 +1,5 @@
-//! Schemas of other servers, changed only where they must be: order, unknown keywords and odd numbers stay.
+//! Converts an upstream's schemas with the minimum of changes: order, unknown keywords and unusual numbers are
+//! preserved.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -10,27 +11,27 @@ use super::schema::move_references;
 use crate::encode::write_foreign_member;
 use crate::wire::{Object, Raw, quote};
 
-/// What is done to a schema besides gathering what is required.
+/// A change besides the repair of `required`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaChange {
-    /// Nothing.
+    /// None.
     Nothing,
     /// Boolean property schemas become objects.
     ReplaceBooleans,
 }
 
-/// The schema with `required` where validators look for it, if it has it elsewhere: hand-written servers put
-/// `"required": true` into each property.
+/// Moves misplaced `required` keywords to the place where validators read them; `None` if nothing changes. Hand-written
+/// servers put `"required": true` into each property.
 pub fn repair_required(schema: &str) -> Option<String> {
     apply_change(schema, SchemaChange::Nothing)
 }
 
-/// The same, and without boolean property schemas, which sessions do not know.
+/// The same, and replaces boolean property schemas, which sessions do not support.
 pub fn lower_input_schema(schema: &str) -> Option<String> {
     apply_change(schema, SchemaChange::ReplaceBooleans)
 }
 
-/// The schema of a structured result as sessions can announce it, if that differs: always an object's.
+/// Converts an output schema to an object schema for sessions; `None` if nothing changes (2025-11-25 schema, `Tool`).
 pub fn lower_output_schema(schema: &str) -> Option<String> {
     let object = Object::new(schema)?;
     if object.string("type").ok().flatten().as_deref() == Some("object") {
@@ -49,7 +50,7 @@ pub fn lower_output_schema(schema: &str) -> Option<String> {
 }
 
 fn apply_change(schema: &str, change: SchemaChange) -> Option<String> {
-    // Most schemas hold no boolean but this one; a thousand tools should not be walked through for nothing.
+    // Most schemas contain no boolean but this one, and need no walk.
     let rest = schema.replace(r#""additionalProperties":false"#, "");
     if !rest.contains("true") && !rest.contains("false") {
         return None;
@@ -59,7 +60,7 @@ fn apply_change(schema: &str, change: SchemaChange) -> Option<String> {
     is_changed.then(|| String::from_utf8(out).unwrap_or_default())
 }
 
-/// Writes a schema; tells whether it differs from what it was.
+/// Writes a schema. Returns whether it differs from the original.
 fn write_schema(out: &mut Vec<u8>, schema: Object<'_>, change: SchemaChange) -> bool {
     let mut properties = Vec::new();
     let mut demanded = Vec::new();
@@ -99,7 +100,7 @@ fn write_schema(out: &mut Vec<u8>, schema: Object<'_>, change: SchemaChange) -> 
     is_changed
 }
 
-/// Writes the schema of a property; tells whether it differs, and whether it says that it is required.
+/// Writes the schema of a property. Returns whether it differs, and whether it marks itself as required.
 fn write_property(out: &mut Vec<u8>, property: &str, change: SchemaChange) -> (bool, bool) {
     let Some(object) = Object::new(property) else {
         let lowered = match property {
@@ -133,7 +134,7 @@ fn write_property(out: &mut Vec<u8>, property: &str, change: SchemaChange) -> (b
     }
 }
 
-/// The names that are required, those of an array among them.
+/// The required names, including those of an existing array.
 fn collect_required(schema: Object<'_>, demanded: &[Cow<'_, str>]) -> String {
     let listed = schema.array("required").ok().flatten().unwrap_or_default();
     let mut out = Vec::from(b"[");

@@ -1,4 +1,4 @@
-//! The dialects that ship inside, each value with the clause that demands it.
+//! The built-in dialects. Each value has the clause that requires it.
 
 use alloc::borrow::Cow;
 
@@ -11,20 +11,20 @@ use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
 use crate::revision::{Era, Revision};
 
-/// The names of the dialects that ship inside.
+/// The names of the built-in dialects.
 pub const BUILTIN_NAMES: &[&str] =
     &["spec", "bb-mcp-server", "mcp-chain", "bossman", "fpf-governance", "buddyboss"];
 
-/// Why a dialect's field has its value.
+/// The justification of a value in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
     /// The field of [`Dialect`].
     pub field: &'static str,
-    /// The document and section that demand it, in our words.
+    /// The document and section that require it, paraphrased.
     pub demand: &'static str,
 }
 
-/// The dialect of that name.
+/// The built-in dialect with this name.
 pub fn builtin(name: &str) -> Option<Dialect> {
     match name {
         "spec" => Some(spec()),
@@ -38,7 +38,7 @@ pub fn builtin(name: &str) -> Option<Dialect> {
 }
 
 impl Clause {
-    /// The clauses behind a dialect that ships inside.
+    /// The clauses of a built-in dialect.
     pub fn of(dialect: &str) -> &'static [Self] {
         match dialect {
             "spec" => SPEC_CLAUSES,
@@ -54,7 +54,7 @@ impl Clause {
 
 const MEBIBYTE: usize = 1_048_576;
 
-/// The specification itself: tolerant in what it takes, strict in what it sends.
+/// The specification: tolerant on input, strict on output.
 fn spec() -> Dialect {
     Dialect {
         name: "spec".into(),
@@ -103,7 +103,7 @@ const SPEC_CLAUSES: &[Clause] = &[
     clause("null_id", "every revision, base protocol: an id is never null"),
 ];
 
-/// Document 000: a small JSON-RPC server of three methods that calls its protocol "1.0".
+/// Document 000: a small JSON-RPC server with three methods and the protocol version "1.0".
 fn bb_mcp_server() -> Dialect {
     Dialect {
         name: "bb-mcp-server".into(),
@@ -194,7 +194,7 @@ const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
     clause("telemetry", "000 telemetry: every request and response emits it"),
 ];
 
-/// Document 001: the front of a chain, on the 2025-03-26 revision, with codes of its own.
+/// Document 001: the front server of a chain, on the 2025-03-26 revision, with its own error codes.
 fn mcp_chain() -> Dialect {
     Dialect {
         name: "mcp-chain".into(),
@@ -343,7 +343,7 @@ const BOSSMAN_CLAUSES: &[Clause] = &[
     clause("errors", "002 two error flavours: bad params never reach the tool"),
 ];
 
-/// Document 003: a governance server that needs only to be running.
+/// Document 003: a governance server without a handshake requirement.
 fn fpf_governance() -> Dialect {
     Dialect {
         name: "fpf-governance".into(),
@@ -364,7 +364,7 @@ const FPF_GOVERNANCE_CLAUSES: &[Clause] = &[
     clause("unreadable_id", "003 error handling: as JSON-RPC 2.0 says, which is null"),
 ];
 
-/// Document 004: the tools of a WordPress site, one stateless POST each.
+/// Document 004: the tools of a WordPress site, one stateless POST per call.
 fn buddyboss() -> Dialect {
     Dialect {
         name: "buddyboss".into(),

@@ -1,4 +1,4 @@
-//! What a client sends: requests with their terms, and what it can be asked for.
+//! Encodes a client's requests with their options, and its capabilities.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -18,17 +18,17 @@ use crate::operation::{InputResponses, Operation};
 use crate::revision::{ElicitationSupport, Era, Rules, TaskModel};
 use crate::wire::{Object, ParamMembers, Raw, quote};
 
-/// How a request is written.
+/// The parameters for encoding requests.
 pub(crate) struct RequestStyle<'a> {
     pub(crate) dialect: &'a Dialect,
     pub(crate) rules: &'static Rules,
-    /// Who the client is: an object.
+    /// The client's `Implementation`: an object.
     pub(crate) identity: &'a Raw,
-    /// The number that progress is reported under.
+    /// The progress token.
     pub(crate) progress_token: u64,
 }
 
-/// Writes the members of the params of a call.
+/// Writes the members of a call's params.
 pub(crate) fn write_call(
     out: &mut Vec<u8>,
     operation: &Operation,
@@ -52,7 +52,7 @@ pub(crate) fn write_call(
     write_meta(out, terms, manner);
 }
 
-/// Writes members of somebody else's names as they were given.
+/// Writes extra members as given.
 fn write_extra_members(out: &mut Vec<u8>, given: Option<&Raw>, is_written: impl Fn(&str) -> bool) {
     let members = given.and_then(Raw::as_object).map(Object::members).into_iter().flatten();
     for (name, value) in members.filter(|(name, _)| is_written(name)) {
@@ -60,7 +60,7 @@ fn write_extra_members(out: &mut Vec<u8>, given: Option<&Raw>, is_written: impl 
     }
 }
 
-/// Writes the members of the params of `initialize`.
+/// Writes the members of the params of `initialize` (2025-11-25 schema, `InitializeRequestParams`).
 pub(crate) fn write_initialize(
     out: &mut Vec<u8>,
     version: &str,
@@ -147,7 +147,8 @@ fn write_completion(out: &mut Vec<u8>, wanted: &CompletionRequest) {
     }
 }
 
-/// Writes what is brought when a call is made again, as it was given.
+/// Writes the input responses and the request state of a retry, as given (2026-07-28 schema,
+/// `InputResponseRequestParams`).
 fn write_input_responses(out: &mut Vec<u8>, reentry: Option<&InputResponses>) {
     let Some(reentry) = reentry else { return };
     if let Some(answers) = &reentry.responses {
@@ -168,7 +169,7 @@ fn write_task_request(out: &mut Vec<u8>, tasking: TaskPreference) {
     out.push(b'}');
 }
 
-/// Writes `_meta`, where there is anything to say in it.
+/// Writes `_meta`, unless it is empty (2026-07-28 schema, `RequestMetaObject`).
 fn write_meta(out: &mut Vec<u8>, terms: &CallOptions, manner: &RequestStyle<'_>) {
     let start = out.len();
     write_key(out, "_meta");
@@ -194,7 +195,7 @@ fn write_meta(out: &mut Vec<u8>, terms: &CallOptions, manner: &RequestStyle<'_>)
     }
 }
 
-/// Writes what the client can be asked for, as far as these rules have it.
+/// Writes the client's capabilities, as far as these rules have them.
 pub(crate) fn write_capabilities(out: &mut Vec<u8>, given: &ClientCapabilities, rules: &Rules) {
     let said = given.raw.as_ref().and_then(Raw::as_object);
     let own = |name: &str| said.and_then(|said| said.get(name)).and_then(Object::new);
@@ -249,7 +250,7 @@ fn write_elicitation(out: &mut Vec<u8>, given: &ClientCapabilities, rules: &Rule
     out.push(b'}');
 }
 
-/// Writes the extensions that were named; that of tasks is ours to declare.
+/// Writes the given extensions. The tasks extension is declared by this program only.
 fn write_extensions(out: &mut Vec<u8>, named: Option<Object<'_>>, tasks: bool) {
     let named = named.map(Object::members).into_iter().flatten();
     let mut named = named.filter(|(name, _)| name != TASKS_EXTENSION).peekable();

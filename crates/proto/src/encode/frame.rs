@@ -1,4 +1,4 @@
-//! JSON-RPC frames.
+//! Encodes JSON-RPC frames.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,9 +12,9 @@ use crate::wire::Id;
 
 const ENVELOPE_START: &[u8] = br#"{"jsonrpc":"2.0""#;
 
-/// Writes a response whose result `body` writes.
+/// Writes a response whose result `body` writes (2025-11-25 schema, `JSONRPCResultResponse`).
 pub(crate) fn write_response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut Vec<u8>)) {
-    // The most common frame: written in as few steps as there are parts.
+    // The most common frame, written with few operations.
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.raw().as_bytes());
     out.extend_from_slice(br#","result":"#);
@@ -22,7 +22,7 @@ pub(crate) fn write_response(out: &mut Vec<u8>, id: &Id, body: impl FnOnce(&mut 
     out.push(b'}');
 }
 
-/// Writes an error response.
+/// Writes an error response (2025-11-25 schema, `JSONRPCErrorResponse`).
 pub(crate) fn write_error(
     out: &mut Vec<u8>,
     id: Option<&Id>,
@@ -41,7 +41,7 @@ pub(crate) fn write_error(
     out.push(b'}');
 }
 
-/// Writes the object that says what went wrong.
+/// Writes the error object of a fault.
 pub(super) fn write_fault(
     out: &mut Vec<u8>,
     fault: &Fault,
@@ -71,8 +71,8 @@ pub(super) fn write_fault(
     out.push(b'}');
 }
 
-/// The code of a fault that is told as another server told it: where the peer writes such a fault with the same
-/// code, or where the code means nothing to it.
+/// The upstream's code of a fault, if it is sent to the peer: where the peer's encoding has the same code, or where the
+/// code has no meaning for the peer.
 fn foreign_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Option<i64> {
     let code = fault.foreign_code?;
     let has_own = dialect.errors.iter().any(|row| row.kind == fault.kind);
@@ -82,7 +82,7 @@ fn foreign_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Op
     (is_foreign || !has_own && code == row).then_some(code)
 }
 
-/// The data; a code that the peer would misunderstand is told in it.
+/// The error's data. It contains an upstream's code that the peer would misunderstand.
 fn error_data(row: &ErrorRow, fault: &Fault) -> Option<String> {
     match (fault.kind, fault.foreign_code) {
         (FaultKind::Foreign, Some(code)) => {
@@ -94,7 +94,7 @@ fn error_data(row: &ErrorRow, fault: &Fault) -> Option<String> {
     }
 }
 
-/// Writes a notification whose params' members `body` writes, each beginning with [`write_key`].
+/// Writes a notification. `body` writes the members of its params, each starting with [`write_key`].
 pub(crate) fn write_notification(out: &mut Vec<u8>, method: &str, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(ENVELOPE_START);
     write_text_member(out, "method", method);
@@ -102,7 +102,7 @@ pub(crate) fn write_notification(out: &mut Vec<u8>, method: &str, body: impl FnO
     out.push(b'}');
 }
 
-/// Writes a request whose params' members `body` writes, each beginning with [`write_key`].
+/// Writes a request. `body` writes the members of its params, each starting with [`write_key`].
 pub(crate) fn write_client_request(
     out: &mut Vec<u8>,
     id: u64,
@@ -150,7 +150,8 @@ pub(crate) fn write_server_request(out: &mut Vec<u8>, id: &Id, method: &str, par
     out.push(b'}');
 }
 
-/// Line ends inside a frame can only be white space of somebody's JSON: strings hold none.
+/// Replaces line ends in a frame by spaces. They can only be whitespace of a peer's JSON, since strings contain none
+/// (RFC 8259, 7).
 pub(crate) fn replace_line_ends(frame: &mut [u8]) {
     let mut start = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {

@@ -1,4 +1,4 @@
-//! Questions to the client: as requests of the server, or inside `input_required`.
+//! Encodes input requests: as requests of the server, or inside `input_required`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::model::{InputRequest, KeyedInputRequest};
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::Object;
 
-/// The params of a question.
+/// The params of an input request.
 pub(crate) fn input_request_params(
     question: &InputRequest,
     rules: &Rules,
@@ -30,7 +30,8 @@ pub(crate) fn input_request_params(
             write_text_member(&mut out, "mode", "url");
             write_text_member(&mut out, "message", message);
             write_text_member(&mut out, "url", url);
-            // Also where a client declares more than its revision has: the mode came with the id.
+            // This includes clients that declare more than their revision has: the mode and the id were introduced
+            // together (2025-11-25 schema, `ElicitRequestURLParams`).
             if rules.elicitation != ElicitationSupport::FormAndUrl {
                 write_text_member(&mut out, "elicitationId", id);
             }
@@ -62,7 +63,7 @@ pub(crate) fn input_request_params(
     String::from_utf8(out).ok()
 }
 
-/// Writes the members of an `input_required` result.
+/// Writes the members of an `input_required` result (2026-07-28 schema, `InputRequiredResult`).
 pub(crate) fn write_input_required(
     out: &mut Vec<u8>,
     asks: &[KeyedInputRequest],
@@ -78,7 +79,7 @@ pub(crate) fn write_input_required(
     }
 }
 
-/// Writes questions by their keys.
+/// Writes input requests by key (2026-07-28 schema, `InputRequests`).
 pub(super) fn write_input_requests(out: &mut Vec<u8>, asks: &[KeyedInputRequest], rules: &Rules) {
     write_key(out, "inputRequests");
     out.push(b'{');

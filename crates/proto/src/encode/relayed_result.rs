@@ -1,5 +1,5 @@
-//! What another server answered, written for a peer: members that need no change are copied as they are, and a
-//! result that needs none is copied as a whole.
+//! Encodes a relayed result for a peer. Members that need no change are copied, and a result that needs none is copied
+//! as a whole.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -28,7 +28,7 @@ pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: RelayedResult, target: &
     out.push(b'}');
 }
 
-/// Whether a result has all that its own rules want, and nothing that concerned only us and the server.
+/// Whether a result has all members that its rules require, and none that concern only the gateway and the upstream.
 pub(crate) fn is_verbatim(kind: RelayedKind, told: ResultMembers, rules: &Rules) -> bool {
     let is_dated = told.ttl_ms && told.cache_scope;
     let is_fit = match rules.structured_content {
@@ -46,7 +46,7 @@ pub(crate) fn is_verbatim(kind: RelayedKind, told: ResultMembers, rules: &Rules)
         && (!told.related_task || rules.tasks != TaskModel::ClientRequested)
 }
 
-/// Whether it is known without a look at the result that the peer gets it as the server wrote it.
+/// Whether the peer gets the upstream's text unchanged, decided without reading the result.
 fn is_unchanged(relayed: &RelayedResult, target: &ResultTarget<'_>) -> bool {
     relayed.is_verbatim()
         && core::ptr::eq(relayed.rules, target.rules)
@@ -54,10 +54,10 @@ fn is_unchanged(relayed: &RelayedResult, target: &ResultTarget<'_>) -> bool {
         && target.related_task.is_none()
 }
 
-/// A member of a result: its name, and its value as JSON.
+/// A member of a result: its name and its value as JSON.
 type ResultMember<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-/// The members that the peer gets, if they are not those that the server wrote.
+/// The members for the peer, if they differ from the upstream's.
 fn rewrite<'a>(
     relayed: &'a RelayedResult,
     target: &'a ResultTarget<'a>,
@@ -73,7 +73,7 @@ fn rewrite<'a>(
     relay.is_changed.then_some(relay.members)
 }
 
-/// What a tool's result tells of a failure, if it tells of one: its texts, joined.
+/// The joined texts of a tool result that reports a failure; `None` for a success.
 pub(crate) fn relayed_failure(relayed: &RelayedResult) -> Option<String> {
     let result = relayed.result().as_object()?;
     if relayed.kind != RelayedKind::Tool || result.get("isError") != Some("true") {
@@ -85,24 +85,24 @@ pub(crate) fn relayed_failure(relayed: &RelayedResult) -> Option<String> {
     Some(texts.join("\n"))
 }
 
-/// One result on its way from one set of rules to another.
+/// Converts one result from the upstream's rules to the peer's.
 struct ResultRewriter<'a> {
     source: &'static Rules,
     target: &'a ResultTarget<'a>,
     result: Object<'a>,
-    /// What the peer gets so far.
+    /// The members for the peer so far.
     members: Vec<ResultMember<'a>>,
-    /// Whether anything differs from what the server wrote.
+    /// Whether anything differs from the upstream's text.
     is_changed: bool,
 }
 
 impl<'a> ResultRewriter<'a> {
-    /// Whether the peer gets a member of this name; asked once all that the server wrote were looked at.
+    /// Whether the peer gets a member with this name. Valid once all members of the upstream are processed.
     fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(known, _)| known == name)
     }
 
-    /// Adds what the server did not write.
+    /// Adds a member that the upstream did not send.
     fn add(&mut self, name: &'static str, value: impl Into<Cow<'a, str>>) {
         self.members.push((Cow::Borrowed(name), value.into()));
         self.is_changed = true;
@@ -131,7 +131,7 @@ impl<'a> ResultRewriter<'a> {
         self.members.extend(written.map(|written| (name, written)));
     }
 
-    /// What a result must have and this one lacks.
+    /// Adds the required members that the result lacks.
     fn add_required_members(&mut self, kind: RelayedKind) {
         if kind == RelayedKind::Tool && !self.has("content") {
             let content = self.rewrite_content("[]");
@@ -158,14 +158,15 @@ impl<'a> ResultRewriter<'a> {
         {
             self.add("_meta", meta);
         }
-        // Where kinds are told they come first.
+        // `resultType` comes first (2026-07-28 basic, result responses).
         if self.target.rules.result_type && !self.has("resultType") {
             self.members.insert(0, (Cow::Borrowed("resultType"), Cow::Borrowed("\"complete\"")));
             self.is_changed = true;
         }
     }
 
-    /// The blocks; where data is not known and no block tells it in words, one more.
+    /// Converts the blocks. If the peer does not support structured content and no block repeats it as text, a text
+    /// block is added.
     fn rewrite_content<'b>(&self, blocks: &'b str) -> Cow<'b, str> {
         let rules = self.target.rules;
         let is_unknown = rules.structured_content == StructuredContent::Absent;
@@ -178,7 +179,8 @@ impl<'a> ResultRewriter<'a> {
         lower_raw_blocks(&listed, more, rules).map_or(Cow::Borrowed(blocks), Cow::Owned)
     }
 
-    /// `_meta`: what concerned only us and the server goes, and who the server is comes where results say so.
+    /// Converts `_meta`: removes members that concern only the gateway and the upstream, and adds the server's identity
+    /// where results contain it (2026-07-28 schema, `ResultMetaObject`).
     fn rewrite_meta<'b>(&self, value: &'b str) -> Option<Cow<'b, str>> {
         let own = Object::new(value)?;
         let (source, target) = (self.source, self.target.rules);
@@ -216,7 +218,7 @@ fn value_if(stays: bool, value: &str) -> Option<Cow<'_, str>> {
     stays.then_some(Cow::Borrowed(value))
 }
 
-/// Data as the peer may receive it; the tool's schema is announced in the same shape.
+/// Converts structured content for the peer. The tool's schema is announced in the same shape.
 fn rewrite_structured_content<'a>(value: &'a str, rules: &Rules) -> Option<Cow<'a, str>> {
     match rules.structured_content {
         StructuredContent::Absent => None,
@@ -227,7 +229,7 @@ fn rewrite_structured_content<'a>(value: &'a str, rules: &Rules) -> Option<Cow<'
     }
 }
 
-/// The messages of a prompt, each with one block.
+/// Converts the messages of a prompt, each of which has one block.
 fn rewrite_messages<'a>(value: &'a str, rules: &Rules) -> Cow<'a, str> {
     if supports_all_blocks(rules) {
         return Cow::Borrowed(value);

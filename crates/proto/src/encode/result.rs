@@ -1,4 +1,4 @@
-//! Results for a peer's rules and dialect.
+//! Encodes results for a peer's rules and dialect.
 
 use alloc::vec::Vec;
 
@@ -16,19 +16,19 @@ use crate::operation::{Page, Payload, SubscriptionFilter, TaskPage};
 use crate::revision::{Rules, TaskModel};
 use crate::wire::{Object, Raw, quote};
 
-/// What a result is written for.
+/// The parameters for encoding a result.
 pub(crate) struct ResultTarget<'a> {
     pub(crate) dialect: &'a Dialect,
     pub(crate) rules: &'static Rules,
-    /// The version that `initialize` answers with.
+    /// The version in the `initialize` result.
     pub(crate) version: &'a str,
-    /// The server's self-description, as JSON.
+    /// The server's `Implementation`, as JSON.
     pub(crate) identity: Option<&'a Raw>,
     /// The task that the result belongs to.
     pub(crate) related_task: Option<&'a str>,
 }
 
-/// Writes a whole result object; `members` writes what is particular to it.
+/// Writes a whole result object (2026-07-28 schema, `Result`).
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &ResultTarget<'_>) {
     if let Payload::Relayed(relayed) = payload {
         return write_relayed(out, relayed.clone(), target);
@@ -49,7 +49,7 @@ pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &Result
         _ => None,
     };
     match payload {
-        // Who speaks for another server may do so in its name.
+        // A server that represents another one may use the other's identity.
         Payload::Server(card) if target.identity.is_some() => {
             let identity = Raw::from_value(&*card.identity);
             write_meta(out, own, &ResultTarget { identity: Some(&identity), ..*target });
@@ -89,7 +89,7 @@ fn write_payload(out: &mut Vec<u8>, payload: &Payload, target: &ResultTarget<'_>
         },
         Payload::Task(task) => write_task(out, task, target),
         Payload::Tasks(page) => write_tasks(out, page, target),
-        // Written as a whole, before this.
+        // Relayed results are written by `write_relayed`.
         Payload::Relayed(_) => {}
     }
 }
@@ -103,7 +103,8 @@ fn cache_hints(payload: &Payload) -> Option<CacheHints> {
     }
 }
 
-/// Writes `_meta`: what the result has of its own, and who the server is where results say so.
+/// Writes `_meta`: the result's own members, and the server's identity where results contain it (2026-07-28 schema,
+/// `ResultMetaObject`).
 pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &ResultTarget<'_>) {
     let own = own.and_then(Raw::as_object);
     let named = own.is_some_and(|own| own.get(meta::SERVER_INFO).is_some());
@@ -126,7 +127,7 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &ResultTa
     out.push(b'}');
 }
 
-/// Writes the member of `_meta` that names a task.
+/// Writes the `_meta` member that names a task (2025-11-25 schema, `RelatedTaskMetadata`).
 pub(super) fn write_related_task(out: &mut Vec<u8>, id: &str) {
     write_key(out, meta::RELATED_TASK);
     out.push(b'{');
@@ -151,7 +152,7 @@ fn write_tasks(out: &mut Vec<u8>, page: &TaskPage, target: &ResultTarget<'_>) {
 
 fn write_page(out: &mut Vec<u8>, page: &Page, rules: &Rules) {
     write_key(out, page.kind.member());
-    // A long list is written once and not copied each time that the buffer grows.
+    // One reservation avoids copies of a long list while the buffer grows.
     out.reserve(page.items.size(rules) + 256);
     out.push(b'[');
     page.items.write(out, rules);
@@ -186,7 +187,7 @@ fn write_blocks(out: &mut Vec<u8>, blocks: &[Content]) {
             out.push(b',');
         }
         match block {
-            // The common case, without the serialiser's detour.
+            // The most common block, written without the serialiser.
             Content::Text { text, annotations: None } => {
                 out.extend_from_slice(br#"{"type":"text","text":"#);
                 quote(out, text);
@@ -219,7 +220,8 @@ fn write_prompt(out: &mut Vec<u8>, prompt: &crate::model::PromptResult, rules: &
     out.push(b']');
 }
 
-/// Writes `notifications`: the filter that is honoured.
+/// Writes `notifications`: the part of the filter that the server honours (2026-07-28 schema,
+/// `SubscriptionsAcknowledgedNotificationParams`).
 pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &SubscriptionFilter) {
     write_key(out, "notifications");
     out.push(b'{');

@@ -1,4 +1,4 @@
-//! Who the server is: `initialize` and `server/discover` results.
+//! Encodes the results of `initialize` and `server/discover`.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,8 @@ use crate::operation::ServerInfo;
 use crate::revision::{Era, Rules, TaskModel};
 use crate::wire::quote;
 
-/// Writes the members of the result that opens a conversation.
+/// Writes the members of the `initialize` or `server/discover` result (2025-11-25 schema, `InitializeResult`;
+/// 2026-07-28 schema, `DiscoverResult`).
 pub(super) fn write_server_info(
     out: &mut Vec<u8>,
     card: &ServerInfo,
@@ -79,7 +80,7 @@ fn write_capabilities(
     out.push(b'}');
 }
 
-/// Tasks are a capability of their own in one revision, and an extension in the next.
+/// Writes the capability for tasks. It is an own member in 2025-11-25 and an extension in 2026-07-28.
 fn write_tasks(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, rules: &Rules) {
     if dialect.has_tasks(rules) && has.tasks && rules.tasks == TaskModel::ClientRequested {
         let all = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
@@ -87,7 +88,7 @@ fn write_tasks(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, r
     }
 }
 
-/// Extensions that the server has and whose methods there are, each with its settings.
+/// Writes the extensions that the server has and whose methods the dialect has, each with its settings.
 fn write_extensions(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, rules: &Rules) {
     let tasks = dialect.has_tasks(rules) && has.tasks && rules.tasks == TaskModel::Extension;
     let skills = rules.methods.contains(Method::ListSkills)

@@ -1,4 +1,4 @@
-//! Tasks for a peer's rules: the same task has other names, and other ends, in each kind.
+//! Encodes tasks for a peer's rules. Both task models name the members and the final states differently.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::model::{Task, TaskOutcome, TaskState, ToolResult, format_timestamp};
 use crate::operation::Payload;
 use crate::revision::TaskModel;
 
-/// Writes the members of a task, and what it asks or came to where tasks carry that.
+/// Writes the members of a task, with its input requests or its result where tasks contain them.
 pub(crate) fn write_task(out: &mut Vec<u8>, task: &Task, target: &ResultTarget<'_>) {
     write_task_head(out, task, target);
     if target.rules.tasks != TaskModel::Extension {
@@ -37,7 +37,7 @@ pub(crate) fn write_task(out: &mut Vec<u8>, task: &Task, target: &ResultTarget<'
     }
 }
 
-/// Writes the members that every message about a task has.
+/// Writes the members that every message about a task has (2025-11-25 schema, `Task`).
 pub(crate) fn write_task_head(out: &mut Vec<u8>, task: &Task, target: &ResultTarget<'_>) {
     write_text_member(out, "taskId", &task.id);
     write_text_member(out, "status", task_status(&task.state, target));
@@ -54,8 +54,8 @@ pub(crate) fn write_task_head(out: &mut Vec<u8>, task: &Task, target: &ResultTar
     write_raw_member(out, poll, &format!("{}", task.poll_ms));
 }
 
-/// The word for a task's state. A failure that is told as a result is a completed task of the extension and
-/// a failed one before it (2025-11-25 basic/utilities/tasks, task execution errors; SEP-2663, task status).
+/// The status of a task. A failure that is reported in a result means `completed` in the extension and `failed` before
+/// it (2025-11-25 basic/utilities/tasks, task execution errors; SEP-2663, task status).
 fn task_status(state: &TaskState, target: &ResultTarget<'_>) -> &'static str {
     let failed = match state {
         TaskState::Working => return "working",
@@ -74,7 +74,7 @@ fn task_status(state: &TaskState, target: &ResultTarget<'_>) -> &'static str {
     if failed { "failed" } else { "completed" }
 }
 
-/// The result that a fault is told as, if it is told as one.
+/// The tool result that reports a fault, if the fault is reported in a result.
 fn fault_as_result(fault: &Fault, target: &ResultTarget<'_>) -> Option<ToolResult> {
     let row = target.dialect.error_row(fault.kind, target.rules);
     let in_result = matches!(row.channel, ErrorChannel::ToolResult { .. });

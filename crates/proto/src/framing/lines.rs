@@ -1,4 +1,4 @@
-//! Newline framing, as on standard input and output, with bounded memory.
+//! Newline framing for standard input and output, with bounded memory (2025-11-25 basic/transports, stdio).
 
 use alloc::vec::Vec;
 use core::mem;
@@ -7,12 +7,11 @@ use memchr::memchr;
 
 use super::RETAINED_CAPACITY;
 
-/// Cuts a byte stream into lines.
+/// Splits a byte stream into lines.
 ///
-/// A line ends at `\n`, and one `\r` before that belongs to the end. Lines of nothing but whitespace
-/// are skipped. A line longer than the limit is reported as soon as that is known, with its first bytes, and once more
-/// at its end, with its last bytes; the rest of it is dropped as it arrives. How the stream was cut into chunks makes
-/// no difference.
+/// A line ends at `\n`; one `\r` before it belongs to the line end. Lines of only whitespace are skipped. A line longer
+/// than the limit is reported as soon as it exceeds the limit, with its first bytes, and again at its end, with its
+/// last bytes. The rest of it is dropped on arrival. The division of the stream into chunks does not matter.
 ///
 /// ```
 /// use creole_proto::framing::{FramedLine, LineDecoder};
@@ -29,35 +28,35 @@ use super::RETAINED_CAPACITY;
 #[derive(Debug)]
 pub struct LineDecoder {
     limit: usize,
-    /// The start of a line whose end has not arrived; never holds a newline.
+    /// The start of an incomplete line, without newlines.
     pending: Vec<u8>,
-    /// Whether `pending` was handed out as a line and is to be emptied.
+    /// Whether `pending` was returned as a line and must be cleared.
     is_pending_returned: bool,
     /// Whether the rest of an overlong line is being dropped.
     is_dropping: bool,
-    /// Whether the end of an overlong line is still to be reported.
+    /// Whether the end of an overlong line must still be reported.
     has_ended: bool,
     /// The first and the last bytes of an overlong line.
     start: Vec<u8>,
     end: Vec<u8>,
 }
 
-/// How many bytes of each end of an overlong line are kept.
+/// Number of bytes that are kept of each end of an overlong line.
 const EXCERPT_BYTES: usize = 512;
 
-/// One line, or the report that it was too long.
+/// A line, or the report of an overlong one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramedLine<'a> {
     /// The bytes of the line, without its end.
     Complete(&'a [u8]),
     /// A line exceeded the limit; these are its first bytes.
     TooLong(&'a [u8]),
-    /// The line that exceeded the limit is over; these are its last bytes.
+    /// The end of the line that exceeded the limit; these are its last bytes.
     TooLongEnd(&'a [u8]),
 }
 
 impl LineDecoder {
-    /// A line may have `limit` bytes, its end not counted.
+    /// A decoder for lines of at most `limit` bytes, not counting the line end.
     pub fn new(limit: usize) -> Self {
         let (pending, start, end) = (Vec::new(), Vec::new(), Vec::new());
         Self {
@@ -71,10 +70,10 @@ impl LineDecoder {
         }
     }
 
-    /// Takes the next line off `chunk`; call it until it returns `None`, which leaves `chunk` empty.
+    /// Takes the next line from `chunk`. Call it until it returns `None`, which leaves `chunk` empty.
     ///
-    /// A line that lies whole in `chunk` is a slice of it. Only a line that spans chunks is copied,
-    /// into a buffer that stays below the limit and gives back what one large line made it grow.
+    /// A line that is contained in `chunk` is a slice of it. Only a line that spans chunks is copied, into a buffer
+    /// that stays below the limit and shrinks after a large line.
     pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<FramedLine<'a>> {
         self.clear_returned();
         if mem::take(&mut self.has_ended) {
@@ -92,7 +91,7 @@ impl LineDecoder {
         self.to_line(found)
     }
 
-    /// Gives the line away that was handed out last, unless it was a slice of its chunk.
+    /// Takes ownership of the last returned line, unless it was a slice of its chunk.
     pub fn take_line(&mut self) -> Option<Vec<u8>> {
         mem::take(&mut self.is_pending_returned).then(|| {
             let mut line = mem::take(&mut self.pending);
@@ -101,7 +100,7 @@ impl LineDecoder {
         })
     }
 
-    /// How much memory the line takes that has not ended.
+    /// The memory used by the incomplete line.
     pub fn buffered_bytes(&self) -> usize {
         if self.is_pending_returned || self.pending.is_empty() {
             0
@@ -110,7 +109,7 @@ impl LineDecoder {
         }
     }
 
-    /// From now on a line may have `limit` bytes.
+    /// Changes the limit for further lines.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
@@ -122,7 +121,7 @@ impl LineDecoder {
         }
     }
 
-    /// At the end of the stream, the last line if it was not blank and lacks only its newline.
+    /// Returns the last line at the end of the stream, if it is not blank and lacks only its newline.
     pub fn finish(&mut self) -> Option<FramedLine<'_>> {
         self.clear_returned();
         self.is_dropping = false;
@@ -130,7 +129,7 @@ impl LineDecoder {
         self.to_line(found)
     }
 
-    /// A newline arrived, and `line` before it.
+    /// Handles a newline, with `line` before it.
     fn end_line<'c>(&mut self, line: &'c [u8]) -> LineLocation<'c> {
         if mem::take(&mut self.is_dropping) {
             append_bounded(&mut self.end, line);
@@ -150,13 +149,13 @@ impl LineDecoder {
         self.classify_pending()
     }
 
-    /// The pending line with `part`, its last bytes, is too long.
+    /// Ends the pending line, which is too long with its last bytes `part`.
     fn end_overlong<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
         self.has_ended = true;
         self.start_overlong(part)
     }
 
-    /// The pending line with `part` is too long: only its ends are kept.
+    /// Starts dropping the pending line, which is too long with `part`. Only its ends are kept.
     fn start_overlong<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
         self.start.clear();
         self.end.clear();
@@ -169,7 +168,7 @@ impl LineDecoder {
         LineLocation::TooLong
     }
 
-    /// More of a line arrived, but not its end.
+    /// Buffers a part of a line without its end.
     fn buffer_part<'c>(&mut self, part: &[u8]) -> LineLocation<'c> {
         if self.is_dropping {
             append_bounded(&mut self.end, part);
@@ -203,8 +202,7 @@ impl LineDecoder {
         }
     }
 
-    /// Whether the pending line with `part` is too long whatever follows; a last `\r` may yet turn
-    /// out to belong to the line end.
+    /// Whether the pending line with `part` is too long in any case. A trailing `\r` may belong to the line end.
     fn exceeds(&self, part: &[u8]) -> bool {
         let length = self.pending.len() + part.len();
         let ends_in_return = part.last().or(self.pending.last()) == Some(&b'\r');
@@ -214,7 +212,7 @@ impl LineDecoder {
     fn append(&mut self, part: &[u8]) {
         let needed = self.pending.len() + part.len();
         if needed > self.pending.capacity() {
-            // Doubling keeps the copying linear, but must not overshoot what a line may need.
+            // Doubling keeps the copying linear, but must not exceed the maximum size of a line.
             let most = self.limit.saturating_add(1);
             let target = needed.max(self.pending.capacity().saturating_mul(2).min(most));
             self.pending.reserve_exact(target - self.pending.len());
@@ -247,7 +245,7 @@ impl LineDecoder {
     }
 }
 
-/// What was found, before the pending buffer is lent out.
+/// The location of a found line, before the pending buffer is borrowed.
 #[derive(Clone, Copy)]
 enum LineLocation<'c> {
     Nothing,
@@ -263,7 +261,7 @@ enum LineVerdict {
     TooLong,
 }
 
-/// Appends to the last bytes of a line, of which only so many are kept.
+/// Appends to the last bytes of a line and drops the oldest beyond the limit.
 fn append_bounded(end: &mut Vec<u8>, part: &[u8]) {
     let part = &part[part.len().saturating_sub(EXCERPT_BYTES)..];
     let surplus = (end.len() + part.len()).saturating_sub(EXCERPT_BYTES);
@@ -282,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of `input` as text, `!` for one that was too long, cut into chunks of `size`.
+    /// The lines of `input` as text, split into chunks of `size`. `!` represents an overlong line.
     fn lines(limit: usize, input: &[u8], size: usize) -> Vec<String> {
         let mut seen = Vec::new();
         let mut lines = LineDecoder::new(limit);

@@ -1,4 +1,4 @@
-//! Server-sent events in both directions, after the WHATWG "text/event-stream" format.
+//! Server-sent events in both directions, in the WHATWG "text/event-stream" format.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,20 +8,20 @@ use memchr::{memchr, memchr2};
 
 use super::RETAINED_CAPACITY;
 
-/// One event as it was received.
+/// A received event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The id this event carries; remembering the last one of the stream is up to the receiver.
+    /// The id of this event. The receiver keeps track of the last id of the stream.
     pub id: Option<String>,
-    /// The type, where absent means `message`.
+    /// The type; absent means `message`.
     pub event: Option<String>,
     /// The data lines, joined by `\n`.
     pub data: String,
-    /// How many milliseconds to wait before connecting again.
+    /// The reconnection time in milliseconds.
     pub retry: Option<u64>,
 }
 
-/// One event to be sent.
+/// An event to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SseEventRef<'a> {
     /// See [`SseEvent::id`].
@@ -45,10 +45,10 @@ impl<'a> From<&'a SseEvent> for SseEventRef<'a> {
     }
 }
 
-/// Appends exactly one event, whatever its fields contain.
+/// Appends exactly one event, for any content of its fields.
 ///
-/// Each line of the data gets a `data` field of its own; CR and CRLF arrive as LF. Line breaks in the
-/// id and the type, and NUL in the id, are left out, since the format cannot carry them.
+/// Each line of the data gets its own `data` field; CR and CRLF arrive as LF. Line breaks in the id and the type, and
+/// NUL in the id, are removed, since the format cannot carry them.
 pub fn encode_event(out: &mut Vec<u8>, event: &SseEventRef<'_>) {
     if let Some(id) = event.id {
         push_field(out, b"id: ", id.split(['\r', '\n', '\0']));
@@ -63,27 +63,27 @@ pub fn encode_event(out: &mut Vec<u8>, event: &SseEventRef<'_>) {
     out.push(b'\n');
 }
 
-/// Turns the bytes of an event stream back into events, with bounded memory.
+/// Decodes an event stream with bounded memory.
 ///
-/// An event is whatever has an id, a type, data or a retry time before its blank line: a client
-/// needs also the events without data, because their ids say where to resume. An event cut off by
-/// the end of the stream is never delivered. How the stream was cut makes no difference.
+/// An event has an id, a type, data or a retry time before its blank line. Events without data are included, because
+/// their ids are resumption points (2025-11-25 basic/transports, resumability and redelivery). An event that is cut off
+/// by the end of the stream is dropped. The division of the stream into chunks does not matter.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
-    /// The start of a line whose end has not arrived.
+    /// The start of an incomplete line.
     pending: Vec<u8>,
     event: SseEvent,
-    /// Bytes of the fields in `event`, or `None` if there are no fields yet.
+    /// Number of bytes of the fields in `event`; `None` if there are no fields yet.
     field_bytes: Option<usize>,
     has_data: bool,
     skipping: SkipState,
-    /// Whether the last line ended in a CR, to which an LF may still belong.
+    /// Whether the last line ended in a CR, which an LF may complete.
     after_return: bool,
     is_first_line: bool,
 }
 
-/// Why an event was dropped. The decoder goes on with the next one.
+/// The reason why an event was dropped. The decoder continues with the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SseError {
     /// It exceeds the limit.
@@ -113,7 +113,7 @@ enum SkipState {
 }
 
 impl SseDecoder {
-    /// The fields of one event may have `limit` bytes, names included and line ends not.
+    /// A decoder for events whose fields have at most `limit` bytes, including names and excluding line ends.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -127,7 +127,7 @@ impl SseDecoder {
         }
     }
 
-    /// Takes the next event off `chunk`; call it until it returns `None`, which leaves it empty.
+    /// Takes the next event from `chunk`. Call it until it returns `None`, which leaves `chunk` empty.
     pub fn next(&mut self, chunk: &mut &[u8]) -> Option<Result<SseEvent, SseError>> {
         loop {
             self.pass_line_feed(chunk);
@@ -145,7 +145,7 @@ impl SseDecoder {
         }
     }
 
-    /// How much memory the event takes that has not ended.
+    /// The memory used by the incomplete event.
     pub fn buffered_bytes(&self) -> usize {
         self.pending.capacity() + self.event.data.capacity()
     }
@@ -166,7 +166,7 @@ impl SseDecoder {
         }
     }
 
-    /// Part of a line arrived, but not its end.
+    /// Buffers a part of a line without its end.
     fn buffer_part(&mut self, part: &[u8]) -> Option<Result<SseEvent, SseError>> {
         if part.is_empty() {
             return None;
@@ -182,7 +182,7 @@ impl SseDecoder {
         None
     }
 
-    /// The end of a line arrived, and `part` before it.
+    /// Handles the end of a line, with `part` before it.
     fn end_line(&mut self, part: &[u8]) -> Result<Option<SseEvent>, SseError> {
         if self.skipping != SkipState::Nothing {
             let is_blank = self.skipping == SkipState::Event && part.is_empty();
@@ -218,7 +218,7 @@ impl SseDecoder {
         Ok(None)
     }
 
-    /// Takes over one field and tells whether it is one that counts.
+    /// Stores one field. Returns whether it is a known one.
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<bool, SseError> {
         match name {
             b"data" => {
@@ -234,7 +234,7 @@ impl SseDecoder {
                 Some(retry) => self.event.retry = Some(retry),
                 None => return Ok(false),
             },
-            // Comments have an empty name; unknown fields are to be ignored.
+            // Comments have an empty name. Unknown fields are ignored.
             _ => return Ok(false),
         }
         Ok(true)
@@ -265,7 +265,7 @@ fn text(value: &[u8]) -> Result<&str, SseError> {
     simdutf8::basic::from_utf8(value).map_err(|_| SseError::NotUtf8)
 }
 
-/// Only digits count: `parse` alone would also take a sign.
+/// Only digits are valid; `parse` alone would accept a sign.
 fn milliseconds(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit).then_some(value)?;
     text(digits).ok()?.parse().ok()

@@ -1,19 +1,19 @@
-//! Ids of events, by which a client of the handshake generation resumes a stream
-//! (2025-11-25 basic/transports, resumability and redelivery).
+//! Event ids, with which a client of the handshake era resumes a stream (2025-11-25 basic/transports, resumability and
+//! redelivery).
 
 use core::fmt;
 
-/// The stream within its session, and the place within the stream.
+/// The stream within its session, and the position within the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
     /// The stream, numbered by the session.
     pub stream: u64,
-    /// The event, counted from 1; 0 is before the first.
+    /// The event, counted from 1; 0 is the position before the first.
     pub event: u64,
 }
 
 impl EventId {
-    /// Reads an id that we wrote.
+    /// Parses an id that this program wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let (stream, event) = text.split_once('-')?;
         let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,25 +1,25 @@
-//! The address of a client behind proxies: what `Forwarded` (RFC 7239) and `X-Forwarded-For` say, read only from
-//! proxies that are trusted.
+//! The address of a client behind proxies, read from `Forwarded` (RFC 7239) and `X-Forwarded-For` of trusted proxies
+//! only.
 //!
-//! Each proxy adds the address that it was called from at the right end. Whatever stands further left may be written
-//! by the client itself, so the address of the client is the right-most one that is not a trusted proxy's.
+//! Each proxy appends the address of its client at the right. The client can forge everything further left, so the
+//! client's address is the right-most one that is not a trusted proxy's.
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 
-/// The most addresses that are looked at.
+/// Maximum number of addresses that are examined.
 const MAX_ADDRESSES: usize = 32;
 
-/// A network: an address, and how many of its first bits count.
+/// A network: an address and the length of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
     bits: u32,
 }
 
-/// A text that is no network.
+/// A text that is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidNetwork;
 
@@ -32,7 +32,7 @@ impl fmt::Display for InvalidNetwork {
 impl FromStr for Network {
     type Err = InvalidNetwork;
 
-    /// Reads an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`, with no bits behind those that count.
+    /// Parses an address such as `192.0.2.7`, or a network such as `10.0.0.0/8` without bits after the prefix.
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -79,7 +79,7 @@ fn mask(most: u32, bits: u32) -> u128 {
     ones & !ones.checked_shr(bits).unwrap_or(0)
 }
 
-/// The proxies whose word is taken for the address of a client.
+/// The proxies whose headers determine the address of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<Network>);
 
@@ -95,10 +95,10 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// The address of the client of a request that came from `peer` with these values of both headers, in their order.
+    /// The address of the client of a request from `peer` with these values of both headers, in order.
     ///
-    /// A proxy writes one of the headers and passes on what its client wrote into the other. So two headers that tell
-    /// different addresses tell none, and the proxy that sent them is the client.
+    /// A proxy writes one of the headers and forwards its client's value of the other. If the two headers name
+    /// different addresses, neither is used, and the proxy that sent them counts as the client.
     pub fn client_address<'a>(
         &self,
         peer: IpAddr,
@@ -117,8 +117,8 @@ impl TrustedProxies {
         }
     }
 
-    /// The right-most address that is not a proxy's; nothing if there is none at all. Behind an address that cannot be
-    /// read, the proxy that wrote it is all that is known.
+    /// The right-most address that is not a proxy's; `None` if there is no address. An unreadable address hides the
+    /// client, so the result is then the proxy that wrote it.
     fn rightmost_untrusted(&self, peer: IpAddr, told: &[Option<IpAddr>]) -> Option<IpAddr> {
         let mut client = peer;
         for address in told.iter().rev().take(MAX_ADDRESSES) {
@@ -132,7 +132,7 @@ impl TrustedProxies {
     }
 }
 
-/// The addresses in a header that is a list; nothing where one cannot be read.
+/// The addresses in a list header; `None` for an unreadable one.
 fn addresses<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     read: fn(&str) -> Option<IpAddr>,
@@ -147,7 +147,7 @@ fn addresses<'a>(
     found
 }
 
-/// The parts of a text between separators that do not stand within quotation marks.
+/// Splits a text at separators outside of quotation marks.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |letter: char| {
@@ -229,11 +229,11 @@ mod tests {
     #[test]
     fn the_client_is_the_right_most_address_that_is_not_a_proxys() {
         let rows: [(&str, &[&str], &[&str], &str); 19] = [
-            // Who is no proxy is not believed.
+            // A peer that is not a trusted proxy is ignored.
             ("203.0.113.1", &["for=198.51.100.1"], &["198.51.100.1"], "203.0.113.1"),
             ("10.0.0.1", &[], &[], "10.0.0.1"),
             ("10.0.0.1", &[], &["198.51.100.1"], "198.51.100.1"),
-            // What the client wrote itself stands further left.
+            // The client's own entries are further left.
             ("10.0.0.1", &[], &["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
             ("10.0.0.1", &[], &["1.1.1.1", "198.51.100.1"], "198.51.100.1"),
             ("10.0.0.1", &[], &["1.1.1.1, 198.51.100.1, 10.0.0.2,192.0.2.7"], "198.51.100.1"),
@@ -241,7 +241,7 @@ mod tests {
             ("10.0.0.1", &[], &["[2001:db9::1]:80"], "2001:db9::1"),
             ("10.0.0.1", &[], &["2001:db9::1"], "2001:db9::1"),
             ("10.0.0.1", &[], &["10.0.0.9, 10.0.0.8"], "10.0.0.9"),
-            // What cannot be read hides the client; the proxy that wrote it is known.
+            // An unreadable address hides the client, but the proxy that wrote it is known.
             ("10.0.0.1", &[], &["198.51.100.1, unknown"], "10.0.0.1"),
             ("10.0.0.1", &[], &["unknown, 10.0.0.2"], "10.0.0.2"),
             ("10.0.0.1", &[], &[""], "10.0.0.1"),
@@ -249,7 +249,7 @@ mod tests {
             ("10.0.0.1", &["proto=https; For=\"[2001:db9::1]:4711\""], &[], "2001:db9::1"),
             ("10.0.0.1", &["for=\"a, for=1.1.1.1\", for=198.51.100.1"], &[], "198.51.100.1"),
             ("10.0.0.1", &["for=1.1.1.1;for=198.51.100.1"], &[], "10.0.0.1"),
-            // One of two headers is the client's own: if they differ, nobody can tell which.
+            // One of the two headers may be the client's own. If they differ, it is unknown which.
             ("10.0.0.1", &["for=1.1.1.1"], &["198.51.100.1"], "10.0.0.1"),
             ("10.0.0.1", &["for=198.51.100.1"], &["198.51.100.1"], "198.51.100.1"),
         ];

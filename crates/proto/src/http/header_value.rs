@@ -1,5 +1,5 @@
-//! The values of mirrored headers: plain text, or Base64 between markers where a header cannot carry the text
-//! (2026-07-28 basic/transports/streamable-http, value encoding).
+//! The values of mirrored headers: plain text, or Base64 between markers if a header cannot carry the text (2026-07-28
+//! basic/transports/streamable-http, value encoding).
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -9,8 +9,8 @@ const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The text that a header's value stands for; `None` if it is none: not visible ASCII, or between the markers
-/// no Base64 of UTF-8.
+/// Decodes the value of a header. Returns `None` if it is not visible ASCII, or if the text between the markers is not
+/// Base64 of UTF-8.
 pub fn decode(value: &[u8]) -> Option<Cow<'_, str>> {
     let is_plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     let text = core::str::from_utf8(value).ok().filter(|_| value.iter().all(is_plain))?;
@@ -21,7 +21,7 @@ pub fn decode(value: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The value that carries a text: the text itself where that is safe.
+/// Encodes a text as the value of a header: unchanged if that is safe.
 pub fn encode(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let is_padded = text.starts_with(' ') || text.ends_with(' ');
@@ -51,7 +51,7 @@ fn push_base64(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Strict: whole groups, padding where it belongs, and no bits left over.
+/// Decodes strictly: complete groups, correct padding and no remaining bits (RFC 4648, 4).
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

@@ -1,4 +1,5 @@
-//! The headers of a POST against its body: the body decides, headers only confirm.
+//! Checks the headers of a POST against its body. The body is authoritative; headers must match it (2026-07-28
+//! basic/transports/streamable-http, server validation).
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -17,18 +18,18 @@ use crate::wire::{Fields, Frame, Object, as_string, unquote};
 pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
 /// The header that repeats the method.
 pub const METHOD_HEADER: &str = "mcp-method";
-/// The header that repeats what the method is about.
+/// The header that repeats the subject of the method.
 pub const NAME_HEADER: &str = "mcp-name";
 /// The header that names the session.
 pub const SESSION_ID_HEADER: &str = "mcp-session-id";
-/// The header that tells where a stream was cut off.
+/// The header with the position at which a stream broke off (2025-11-25 basic/transports, resumability and redelivery).
 pub const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 
-/// The longest part of a header or body value that an error repeats.
+/// Maximum length of a header or body value that an error repeats.
 const MAX_ECHO_CHARS: usize = 64;
 
-/// The headers that the protocol gives a meaning, as they were sent. One that was sent twice is its values
-/// joined by a comma, as HTTP says, and so equals nothing.
+/// The protocol's headers as received. A repeated header has its values joined by a comma (RFC 9110, 5.3), and so
+/// matches nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct McpHeaders<'a> {
     /// See [`PROTOCOL_VERSION_HEADER`].
@@ -41,20 +42,20 @@ pub struct McpHeaders<'a> {
     pub has_session: bool,
 }
 
-/// Whose conversation a POST belongs to.
+/// The session that a POST belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostKind {
-    /// Its own: the request brings all that it needs.
+    /// None: the request is stateless (2026-07-28 basic, statelessness).
     Stateless,
-    /// A new session's.
+    /// A new session.
     Initialize,
-    /// That of the session it names.
+    /// The session that its header names.
     Session,
-    /// Nobody's: the dialect knows no sessions, and each message is as good as the first.
+    /// None: the dialect has no sessions, and messages are independent.
     Sessionless,
 }
 
-/// Tells whose conversation a POST belongs to. Only after this are its headers looked at.
+/// Determines the session that a POST belongs to. Its headers are checked only after this.
 pub fn classify_post(
     frame: &Frame<'_>,
     head: &McpHeaders<'_>,
@@ -68,7 +69,7 @@ pub fn classify_post(
         Frame::Batch(_) => return classify_in_session(head, dialect),
     };
     let Some(method) = fields.method.and_then(unquote) else {
-        // A message without a method is an answer, or it is refused for what it is.
+        // A message without a method is a response, or is rejected for another reason.
         let answers = fields.result.is_some() || fields.error.is_some();
         return match has_stateless_version(head, dialect) && answers {
             true => Err(invalid("this protocol version has no requests of the server to answer")),
@@ -76,7 +77,7 @@ pub fn classify_post(
             false => classify_in_session(head, dialect),
         };
     };
-    // Who names a session has shaken hands: there, methods of the other generation are unknown.
+    // A client that names a session has completed a handshake. Methods of the stateless era are unknown there.
     let phase = if head.has_session { HandshakePhase::Operating } else { HandshakePhase::Created };
     let claims = lifecycle::is_stateless_request(&method, &fields.param_members, phase, dialect);
     if claims || has_stateless_version(head, dialect) {
@@ -88,7 +89,8 @@ pub fn classify_post(
     }
 }
 
-/// Sessions check their version header; where there is none, the session knows.
+/// Checks the version header of a session. Without the header, the negotiated version applies (2025-06-18
+/// basic/transports, protocol version header).
 fn classify_in_session(head: &McpHeaders<'_>, dialect: &Dialect) -> Result<PostKind, Fault> {
     if let Some(version) = head.protocol_version
         && revision(version).is_none()
@@ -111,9 +113,9 @@ fn revision(version: &[u8]) -> Option<Revision> {
     core::str::from_utf8(version).ok().and_then(Revision::from_name)
 }
 
-/// Checks a request that stands alone, in the order that the specification's suite expects: the body's own
-/// claim, the version header, the version, the method, and only then the headers that repeat it.
-/// The fault of a claim that is not whole is [`FaultKind::InvalidParams`].
+/// Checks a stateless request in the order that the specification's test suite expects: the `_meta` members, the
+/// version header, the version, the method, and then the headers that repeat the method and its subject. Incomplete
+/// `_meta` members are [`FaultKind::InvalidParams`].
 pub fn check_stateless_request(
     fields: &Fields<'_>,
     head: &McpHeaders<'_>,
@@ -123,8 +125,8 @@ pub fn check_stateless_request(
     let is_no_object = |params: &str| params != "null" && Object::new(params).is_none();
     let is_odd = fields.repeated || fields.params.is_some_and(is_no_object);
     if fields.id.is_none() || is_odd {
-        // Which headers a notification needs is not defined (the same page, sending messages). What says a
-        // thing twice, or nothing that can be repeated, is refused for that.
+        // The specification does not define the headers of a notification (2026-07-28 basic/transports/streamable-http,
+        // sending messages). Messages with repeated keys or invalid params are rejected later.
         return Ok(None);
     }
     let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
@@ -142,7 +144,7 @@ pub fn check_stateless_request(
     Ok(Some(method))
 }
 
-/// What `Mcp-Name` repeats: the tool, the prompt, the resource or the task (SEP-2663, routing headers).
+/// The value that `Mcp-Name` repeats: the tool, the prompt, the resource or the task (SEP-2663, routing headers).
 pub(super) fn subject<'a>(
     method: Method,
     fields: &Fields<'a>,
@@ -159,7 +161,7 @@ pub(super) fn subject<'a>(
     })
 }
 
-/// Confirms a header that may not be encoded: mostly it is what the body says, byte for byte.
+/// Compares a header that may not be encoded. In most cases it equals the body's value byte for byte.
 fn confirm_plain(header: &str, found: Option<&[u8]>, expected: &str) -> Result<(), Fault> {
     if found == Some(expected.as_bytes()) {
         return Ok(());
@@ -168,7 +170,8 @@ fn confirm_plain(header: &str, found: Option<&[u8]>, expected: &str) -> Result<(
     confirm(header, found.map(read), expected)
 }
 
-/// `found` is absent, or a value that may be unreadable.
+/// Compares a header, which may be absent or unreadable, with the body's value (2026-07-28 schema,
+/// `HeaderMismatchError`).
 fn confirm(header: &str, found: Option<Option<Cow<'_, str>>>, expected: &str) -> Result<(), Fault> {
     match found {
         Some(Some(value)) if value == expected => Ok(()),

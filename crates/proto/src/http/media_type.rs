@@ -1,16 +1,16 @@
-//! Media types: what a client sends and what it takes.
+//! Media types of requests and responses.
 
-/// What a client takes as an answer.
+/// The media types that a client accepts (2025-11-25 basic/transports, sending messages to the server).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptedMedia {
     /// One JSON document.
     pub json: bool,
-    /// A stream of events.
+    /// An event stream.
     pub events: bool,
 }
 
-/// Whether a body of this type is JSON in UTF-8. Forms and plain text are refused because a web page may send
-/// them anywhere without asking.
+/// Whether a body of this type is JSON in UTF-8. Forms and plain text are refused, because a web page may send them to
+/// any server without a preflight request.
 pub fn is_json_content_type(content_type: Option<&[u8]>) -> bool {
     if content_type == Some(JSON.as_bytes()) {
         return true;
@@ -23,20 +23,20 @@ pub fn is_json_content_type(content_type: Option<&[u8]>) -> bool {
     is_type && parts.all(is_utf8_or_unknown)
 }
 
-/// A parameter that is not the character set says nothing about the bytes.
+/// Whether a parameter is UTF-8 or not a character set, in which case it says nothing about the bytes.
 fn is_utf8_or_unknown(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else { return true };
     let value = value.trim().trim_matches('"');
     !name.trim().eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
 }
 
-/// What nearly every client takes.
+/// The `Accept` header of nearly every client.
 const COMMON_ACCEPT: &[u8] = b"application/json, text/event-stream";
 
-/// What nearly every client sends.
+/// The `Content-Type` header of nearly every client.
 const JSON: &str = "application/json";
 
-/// Reads `Accept`; a client that does not say takes everything (RFC 9110, 12.5.1).
+/// Parses `Accept`. A client without the header accepts everything (RFC 9110, 12.5.1).
 pub fn parse_accept(accept: Option<&[u8]>) -> AcceptedMedia {
     let Some(accept) = accept else { return AcceptedMedia { json: true, events: true } };
     if accept == COMMON_ACCEPT {
@@ -49,13 +49,13 @@ pub fn parse_accept(accept: Option<&[u8]>) -> AcceptedMedia {
         let (family, _) = kind.split_once('/').unwrap_or((kind, ""));
         let weight = |range: &str| range_weight(text, range);
         let family = family_weight(text, family);
-        // The most specific range decides.
+        // The most specific range decides (RFC 9110, 12.5.1).
         weight(kind).or(family).or_else(|| weight("*/*")).unwrap_or(false)
     };
     AcceptedMedia { json: takes(JSON), events: takes("text/event-stream") }
 }
 
-/// Whether this range is listed, and with a weight above nothing.
+/// Whether this range is listed with a weight above zero; `None` if it is not listed.
 fn range_weight(accept: &str, range: &str) -> Option<bool> {
     ranges(accept).find(|(listed, _)| listed.eq_ignore_ascii_case(range)).map(|(_, takes)| takes)
 }

@@ -1,4 +1,4 @@
-//! Arguments that are repeated in headers: which ones a tool's schema names, and whether a request keeps to it
+//! Mirrored headers: the arguments that a tool's schema repeats in headers, and the check of a request against them
 //! (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
 
 use alloc::borrow::{Cow, ToOwned};
@@ -14,16 +14,16 @@ use super::mcp_headers::{mismatch, shorten};
 use crate::fault::Fault;
 use crate::wire::{Object, unquote};
 
-/// The keyword that names a header for an argument.
+/// The schema keyword that names the header of an argument.
 pub const HEADER_KEYWORD: &str = "x-mcp-header";
 
-/// What the names of these headers begin with.
+/// The prefix of the headers' names.
 pub const HEADER_PREFIX: &str = "mcp-param-";
 
-/// The largest integer that every reader knows exactly: 2^53 - 1.
+/// The largest integer that all peers represent exactly: 2^53 - 1.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// An argument that is repeated in a header.
+/// An argument that is mirrored in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirroredHeader {
     /// The name of the header, in lower case.
@@ -31,7 +31,7 @@ pub struct MirroredHeader {
     path: Vec<String>,
 }
 
-/// An annotation that clients must refuse, and with it the whole tool.
+/// An invalid annotation. Clients must reject the whole tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirroredHeaderError {
     /// The value of the annotation.
@@ -48,7 +48,7 @@ impl fmt::Display for MirroredHeaderError {
 impl core::error::Error for MirroredHeaderError {}
 
 impl MirroredHeader {
-    /// The arguments that a schema wants to see in headers.
+    /// The mirrored headers that a schema declares.
     pub fn find_all(schema: &str) -> Result<Vec<Self>, MirroredHeaderError> {
         if !mentions_keyword(schema) {
             return Ok(Vec::new());
@@ -62,7 +62,7 @@ impl MirroredHeader {
         }
     }
 
-    /// Checks that the header says what the arguments say.
+    /// Checks that the header matches the argument.
     pub fn check(&self, arguments: Object<'_>, header: Option<&[u8]>) -> Result<(), Fault> {
         let body = self.argument(arguments);
         match (body, header) {
@@ -77,7 +77,7 @@ impl MirroredHeader {
         }
     }
 
-    /// The value of the header for these arguments; none where the argument is not given.
+    /// The header's value for these arguments; `None` if the argument is absent.
     pub fn value<'a>(&self, arguments: Object<'a>) -> Option<Cow<'a, str>> {
         let raw = self.argument(arguments)?;
         if let Some(text) = unquote(raw) {
@@ -91,7 +91,7 @@ impl MirroredHeader {
         }
     }
 
-    /// The raw argument; null counts as none.
+    /// The raw argument; null counts as absent.
     fn argument<'a>(&self, arguments: Object<'a>) -> Option<&'a str> {
         let (last, parents) = self.path.split_last()?;
         let mut object = arguments;
@@ -106,8 +106,8 @@ impl MirroredHeader {
     }
 }
 
-/// Whether the keyword is anywhere. Every tool is asked at each start, so what is searched for first is what schemas
-/// seldom have.
+/// Whether the keyword occurs anywhere. Every tool is checked at each start, so the search starts with a text that is
+/// rare in schemas.
 fn mentions_keyword(schema: &str) -> bool {
     let (before, _) = HEADER_KEYWORD.split_once('-').unwrap_or_default();
     memchr::memchr_iter(b'-', schema.as_bytes()).any(|place| {
@@ -118,7 +118,7 @@ fn mentions_keyword(schema: &str) -> bool {
     })
 }
 
-/// Whether a header's text says what the raw argument says; numbers are compared as numbers.
+/// Whether a header's text matches the raw argument. Numbers are compared by value.
 fn matches_argument(raw: &str, text: &str) -> bool {
     if let Some(string) = unquote(raw) {
         return string == text;
@@ -183,7 +183,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// How often the keyword occurs as a keyword, anywhere: a property may have the same name.
+/// Number of occurrences of the keyword as a keyword. A property may have the same name.
 fn count_keyword(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => {

@@ -1,54 +1,55 @@
-//! Verdicts on `Host` and `Origin`: what keeps web pages away from a server on the same machine.
+//! Checks `Host` and `Origin`, which protects a local server from web pages (2025-11-25 basic/transports, security
+//! warning).
 //!
-//! A page whose own name suddenly leads to 127.0.0.1 (DNS rebinding) still sends that name as the host, and
-//! a page that calls `http://localhost:8080` by its address sends where it comes from as the origin. So a
-//! request must name a host that the server is known by, and come from no page at all or from an allowed one.
+//! A page whose host name is rebound to 127.0.0.1 (DNS rebinding) still sends that name as the host. A page that calls
+//! `http://localhost:8080` directly sends its own origin. So a request must name a known host of the server, and have
+//! no origin or an allowed one.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest name of a host (RFC 1035, 2.3.4).
+/// Maximum length of a host name (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 253;
-/// The longest part of a name (RFC 1035, 2.3.4).
+/// Maximum length of a label in a host name (RFC 1035, 2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// The hosts that a server is known by, and the origins that may call it.
+/// The known hosts of a server and the origins that may call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginGuard {
     hosts: Vec<Authority<String>>,
     origins: Vec<String>,
 }
 
-/// Why a request is turned away; its text says what would be right.
+/// The reason for rejecting a request. Its text says how to correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginGuardError {
-    /// There is no host.
+    /// The host is missing.
     HostMissing,
     /// There is more than one host.
     HostRepeated,
-    /// The host is none.
+    /// The host is invalid.
     HostUnreadable,
-    /// The target of the request names another host than the header.
+    /// The request target names another host than the header.
     HostDiffers,
-    /// The server is not known by this host.
+    /// The host is not a known host of the server.
     HostUnknown,
     /// There is more than one origin.
     OriginRepeated,
-    /// The origin is none that a browser writes, or is hidden.
+    /// The origin is not in the form that browsers send, or is opaque.
     OriginUnreadable,
-    /// Pages of this origin may not call the server.
+    /// The origin is not allowed.
     OriginUnknown,
 }
 
-/// A text that is no host or no origin.
+/// A text that is not a host or not an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidHostOrOrigin;
 
 impl OriginGuard {
-    /// The server is known as `localhost`, `127.0.0.1` and `[::1]`, whatever the port, and its own pages may
-    /// call it. Pages of other servers on the same machine may not: who knows what those serve.
+    /// A guard with the hosts `localhost`, `127.0.0.1` and `[::1]` on any port, and with the server's own pages as
+    /// origins. Pages of other servers on the same machine are not allowed, because their content is not trusted.
     pub fn loopback() -> Self {
         let any_port = |host| Authority { host, port: None };
         let hosts = [
@@ -59,22 +60,22 @@ impl OriginGuard {
         Self { hosts: hosts.map(any_port).into(), origins: Vec::new() }
     }
 
-    /// Lets the server be known by one more host: a name or an address, with any port unless one is written.
+    /// Adds a known host: a name or an address, for any port unless one is given.
     ///
     /// # Errors
-    /// When the text is no host.
+    /// When the text is not a host.
     pub fn allow_host(&mut self, written: &str) -> Result<(), InvalidHostOrOrigin> {
         let authority = Authority::parse(written).ok_or(InvalidHostOrOrigin)?;
         self.hosts.push(authority.to_lower());
         Ok(())
     }
 
-    /// Lets the server be known by one more address, with any port.
+    /// Adds a known address, for any port.
     pub fn allow_address(&mut self, address: IpAddr) {
         self.hosts.push(Authority { host: Host::Address(address), port: None });
     }
 
-    /// Lets pages of one more origin call: `https://app.example.com`, with the port if it is an unusual one.
+    /// Adds an allowed origin: `https://app.example.com`, with the port if it is not the default.
     ///
     /// # Errors
     /// When the text is not an origin as browsers write it.
@@ -84,13 +85,13 @@ impl OriginGuard {
         Ok(())
     }
 
-    /// Whether a request may name this host: gives its port back if it names one.
+    /// Checks the host of a request. Returns its port if it names one.
     ///
-    /// `target` is the authority in the request's target (absolute form, or `:authority`), `headers` are all
-    /// `Host` headers. HTTP/1 needs the header in any case (RFC 9112, 3.2), later versions either of both.
+    /// `target` is the authority in the request's target (absolute form, or `:authority`), `headers` are all `Host`
+    /// headers. HTTP/1 requires the header in any case (RFC 9112, 3.2), later versions one of both.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason for the rejection.
     pub fn check_host<'a>(
         &self,
         target: Option<&str>,
@@ -118,13 +119,13 @@ impl OriginGuard {
         if known { Ok(named.port) } else { Err(OriginGuardError::HostUnknown) }
     }
 
-    /// Whether a page of this origin may call: gives the origin back if there is one.
+    /// Checks the origin of a request. Returns the origin if there is one.
     ///
-    /// Programs that are no browsers send none. `headers` are all `Origin` headers, `port` is that of the
-    /// [host](Self::check_host) that the request names.
+    /// Clients other than browsers send none. `headers` are all `Origin` headers, `port` is that of the request's
+    /// [host](Self::check_host).
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason for the rejection.
     pub fn check_origin<'a>(
         &self,
         mut headers: impl Iterator<Item = &'a [u8]>,
@@ -153,7 +154,7 @@ fn parse_host_header(header: &[u8]) -> Result<Authority<&str>, OriginGuardError>
     Authority::parse(text).ok_or(OriginGuardError::HostUnreadable)
 }
 
-/// A host and perhaps a port. User information is no part of it: in `Host` it is always a disguise.
+/// A host and an optional port. User information is not allowed: in `Host` it only serves deception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Authority<T> {
     host: Host<T>,
@@ -197,7 +198,7 @@ impl<'a> Authority<&'a str> {
 }
 
 impl Authority<String> {
-    /// Whether a host is this one. A rule without a port admits any.
+    /// Whether the rule matches a host. A rule without a port matches any port.
     fn admits(&self, host: &Host<&str>, port: Option<u16>) -> bool {
         let host = match (&self.host, host) {
             (Host::Name(known), Host::Name(name)) => known.eq_ignore_ascii_case(name),
@@ -207,9 +208,9 @@ impl Authority<String> {
         host && (self.port.is_none() || self.port == port)
     }
 
-    /// Whether a page is this host's: of its port, or, where the rule has none, of the one that the request
-    /// names. A public name also has pages at the usual port, in front of which a proxy may stand that calls
-    /// us by another name.
+    /// Whether an origin belongs to this host: on the rule's port, or, without one, on the port that the request names.
+    /// A public host also has pages on the default port, because a proxy in front of it may use another name for this
+    /// server.
     fn admits_page(&self, origin: &Origin<'_>, named: Option<u16>) -> bool {
         let port = origin.port();
         let is_named = match named {
@@ -240,7 +241,7 @@ impl<'a> Host<&'a str> {
             let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
             (1..=MAX_LABEL).contains(&label.len()) && label.bytes().all(letter)
         };
-        // `127.1` and `0x7f.1` are addresses in disguise: browsers read a last part of digits as one.
+        // `127.1` and `0x7f.1` are disguised addresses: browsers read a host with a numeric last label as an address.
         let last = text.rsplit('.').next().unwrap_or_default();
         let disguised = last.starts_with(|first: char| first.is_ascii_digit());
         let fits = text.len() <= MAX_NAME && text.split('.').all(label);
@@ -255,13 +256,13 @@ impl<'a> Host<&'a str> {
     }
 }
 
-/// A port: digits alone, so neither `+80` nor nothing.
+/// Parses a port: only digits, neither `+80` nor an empty text.
 fn parse_port(digits: &str) -> Option<u16> {
     let plain = (1..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Where a page comes from, as browsers write it: in small letters, with nothing behind the port.
+/// The origin of a page as browsers write it: in lower case, with nothing after the port (RFC 6454, 6.2).
 struct Origin<'a> {
     secure: bool,
     authority: Authority<&'a str>,

@@ -1,5 +1,5 @@
-//! The headers of a POST that carries a client's message: what the body says, repeated where servers look for it
-//! (2026-07-28 basic/transports/streamable-http, sending messages).
+//! The headers of a client's POST, which repeat parts of the body for servers (2026-07-28
+//! basic/transports/streamable-http, sending messages).
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -13,14 +13,14 @@ use crate::wire::{Object, Raw, unquote};
 /// A header: its name in lower case, and its value.
 pub type HeaderField = (Cow<'static, str>, Cow<'static, str>);
 
-/// The headers for a frame of a client that speaks by these rules, but for the session that the server gave. `mirrors`
-/// are the arguments that the tool of a call wants to see in headers.
+/// The headers for a client's frame under these rules, except for the session id. `mirrors` are the mirrored headers of
+/// the called tool.
 pub fn request_headers(
     frame: &[u8],
     rules: &Rules,
     mirrors: &[MirroredHeader],
 ) -> Vec<HeaderField> {
-    // The frame is our own, so there is nothing to check.
+    // The frame was written by this program, so it needs no check.
     let message = str::from_utf8(frame).ok().and_then(Object::new).unwrap_or(Object::EMPTY);
     let method = message.get("method").and_then(unquote).unwrap_or_default();
     if rules.era == Era::Handshake {
@@ -39,7 +39,7 @@ pub fn request_headers(
     stateless_headers(rules, repeated, subject.as_deref(), mirrors, arguments)
 }
 
-/// The same for a call whose frame need not be looked into.
+/// The same for a call, without reading its frame.
 pub fn call_headers(
     operation: &Operation,
     rules: &Rules,
@@ -56,7 +56,7 @@ pub fn call_headers(
     stateless_headers(rules, Cow::Borrowed(method), subject, mirrors, arguments)
 }
 
-/// In a session the version is all that is repeated.
+/// In a session, only the version is repeated (2025-06-18 basic/transports, protocol version header).
 fn session_headers(method: &str, rules: &Rules) -> Vec<HeaderField> {
     let has_version = rules.version_header && method != Method::Initialize.name();
     has_version.then(|| protocol_version_header(rules)).into_iter().collect()

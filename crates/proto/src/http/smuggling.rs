@@ -1,55 +1,56 @@
-//! A screen in front of an HTTP/1 reader: it follows the bytes and refuses what two readers could read
-//! differently, because a request that hides inside another one passes every check of the first reader.
+//! A guard against request smuggling in front of an HTTP/1 parser. It scans the bytes and rejects those that two
+//! parsers could interpret differently, because a request hidden inside another one passes every check of the first
+//! parser.
 //!
-//! The reader behind it stays in charge of everything else. What readers are lenient about by tradition is
-//! refused here: a line that ends without a carriage return, a length given twice or beside chunks, a
-//! coding before `chunked`, a header that is continued on the next line (RFC 9112, 2.2, 5.2, 6.1 and 6.3).
+//! The parser behind it handles everything else. The guard rejects forms that parsers traditionally tolerate: a line
+//! that ends without a carriage return, a length given twice or beside chunks, a coding before `chunked`, a header that
+//! is continued on the next line (RFC 9112, 2.2, 5.2, 6.1 and 6.3).
 
 use memchr::memchr;
 
-/// The longest line of those that count, and how much of any line is kept while it arrives in parts.
+/// Maximum length of the relevant lines, and number of bytes kept of any line that arrives in parts.
 const MAX_LINE: usize = 96;
 
-/// What begins a connection of HTTP/2, which has no lines to screen.
+/// The start of an HTTP/2 connection, which has no lines to check (RFC 9113, 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Follows the bytes of one connection.
+/// The guard of one connection.
 #[derive(Clone, Debug)]
 pub struct SmugglingGuard {
     state: RequestState,
     line: LineStart,
     length: Option<u64>,
     chunked: bool,
-    /// The longest head, and how much of one was seen.
+    /// Maximum size of a head; `head` is the size of the current one so far.
     max_head: usize,
     head: usize,
 }
 
-/// Bytes that are refused.
+/// A rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmugglingError {
-    /// How many of the bytes are right.
+    /// Number of valid bytes before the invalid one.
     pub at: usize,
-    /// What is wrong with the next.
+    /// The violated rule.
     pub kind: SmugglingErrorKind,
 }
 
-/// What is wrong.
+/// A violated rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmugglingErrorKind {
     /// A line ends without a carriage return.
     BareLineFeed,
     /// A header is continued on the next line.
     ContinuedHeader,
-    /// The length is no number, or given twice.
+    /// The length is not a number, or is given twice.
     Length,
-    /// The body is coded in another way than `chunked`, or that is said twice.
+    /// The body has another coding than `chunked`, or the coding is given twice.
     Coding,
-    /// There is both a length and a coding.
+    /// Both a length and a coding are given.
     LengthAndCoding,
-    /// The size of a chunk is no number, or its end is missing.
+    /// The size of a chunk is not a number, or its end is missing.
     Chunk,
-    /// The head is too long, and its first line is not complete.
+    /// The head is too long, and its first line is incomplete.
     LongRequestLine,
     /// The head is too long.
     LongHead,
@@ -65,26 +66,26 @@ enum RequestState {
     Body(u64),
     ChunkSize,
     ChunkData(u64),
-    /// The two bytes behind a chunk; the number of those that are still missing.
+    /// The two bytes after a chunk; the number of missing ones.
     ChunkEnd(u8),
     Trailers,
-    /// Another protocol: nothing is screened.
+    /// Another protocol, which is not checked.
     PassThrough,
 }
 
 impl SmugglingGuard {
-    /// A screen for a new connection, on which a head has at most so many bytes.
+    /// A guard for a new connection, on which a head has at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         let (state, line) = (RequestState::BetweenRequests, LineStart::default());
         Self { state, line, length: None, chunked: false, max_head: longest, head: 0 }
     }
 
-    /// Whether a head has begun and is not complete.
+    /// Whether the head of a request is incomplete.
     pub fn is_inside_head(&self) -> bool {
         matches!(self.state, RequestState::RequestLine | RequestState::Headers)
     }
 
-    /// Whether no body has begun that is not complete, on a connection that is screened.
+    /// Whether the connection is checked and no body is incomplete.
     pub fn is_outside_body(&self) -> bool {
         matches!(
             self.state,
@@ -92,15 +93,15 @@ impl SmugglingGuard {
         )
     }
 
-    /// Whether every request that has begun is complete, with its body.
+    /// Whether all requests are complete, including their bodies.
     pub fn is_between_requests(&self) -> bool {
         matches!(self.state, RequestState::BetweenRequests | RequestState::PassThrough)
     }
 
-    /// Looks at the next bytes.
+    /// Checks the next bytes.
     ///
     /// # Errors
-    /// Where they are wrong, and why. Nothing may be shown to the screen afterwards.
+    /// The position of the first invalid byte and the reason. The guard must not be used afterwards.
     pub fn check(&mut self, bytes: &[u8]) -> Result<(), SmugglingError> {
         let mut at = 0;
         while at < bytes.len() {
@@ -110,12 +111,12 @@ impl SmugglingGuard {
         Ok(())
     }
 
-    /// Looks at some bytes and tells how many.
+    /// Checks some of the bytes and returns their number.
     fn step(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
         match self.state {
             RequestState::PassThrough => Ok(rest.len()),
             RequestState::BetweenRequests => {
-                // Empty lines between requests have a tradition, and harm nobody.
+                // Empty lines between requests are allowed (RFC 9112, 2.2).
                 if !matches!(rest[0], b'\r' | b'\n') {
                     (self.length, self.chunked, self.head) = (None, false, 0);
                     self.state = RequestState::RequestLine;
@@ -142,8 +143,8 @@ impl SmugglingGuard {
         }
     }
 
-    /// Takes a line of a head, or the part of it that is there and fits. What does not fit is refused before a carriage
-    /// return, so that whoever goes on with other bytes is never between that and its line feed.
+    /// Checks a line of a head, or the part of it that is available and fits. The part that does not fit is rejected
+    /// before a carriage return, so that bytes that replace it never come between a carriage return and its line feed.
     fn head(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
         let fits = self.max_head - self.head;
         if fits == 0 {
@@ -176,7 +177,7 @@ impl SmugglingGuard {
         usize::try_from(taken).unwrap_or(rest.len())
     }
 
-    /// Takes a line, or the part of it that is there.
+    /// Checks a line, or the available part of it.
     fn lines(&mut self, rest: &[u8]) -> Result<usize, SmugglingErrorKind> {
         let Some(end) = memchr(b'\n', rest) else {
             self.line.push(rest);
@@ -224,7 +225,7 @@ impl SmugglingGuard {
     fn header(&mut self, line: &[u8]) -> Result<(), SmugglingErrorKind> {
         let colon = match line.first() {
             Some(b' ' | b'\t') => return Err(SmugglingErrorKind::ContinuedHeader),
-            // Only two names count, and they have these letters in front.
+            // Only two header names are relevant, and they start with these letters.
             Some(b'c' | b'C' | b't' | b'T') => memchr(b':', line),
             _ => None,
         };
@@ -252,10 +253,10 @@ impl SmugglingGuard {
     }
 }
 
-/// The beginning of a line that arrives in parts.
+/// The start of a line that arrives in parts.
 #[derive(Clone, Debug)]
 struct LineStart {
-    /// One more than counts, so that a longer line shows.
+    /// One byte more than is relevant, to detect longer lines.
     kept: [u8; MAX_LINE + 1],
     length: usize,
     last: u8,
@@ -281,7 +282,7 @@ impl LineStart {
         self.last = *last;
     }
 
-    /// The line without its end, as far as it was kept; nothing if its end is wrong.
+    /// The kept part of the line without its end; `None` if its end is invalid.
     fn text(&self) -> Option<&[u8]> {
         let whole = self.length - 1;
         (self.last == b'\r').then(|| &self.kept[..whole.min(self.kept.len())])
@@ -296,7 +297,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
     Some(text.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
-/// The size in front of a chunk; extensions behind it mean nothing.
+/// The size of a chunk. Chunk extensions are ignored (RFC 9112, 7.1.1).
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let end = memchr(b';', line).unwrap_or(line.len());
     let digits = line[..end].trim_ascii_end();

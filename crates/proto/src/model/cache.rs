@@ -1,22 +1,22 @@
-//! How long and for whom results may be kept.
+//! Cache hints: the lifetime and the scope of a cached result.
 
 use crate::revision::Rules;
 use crate::wire::Object;
 
-/// How long and for whom a result may be kept.
+/// The lifetime and the scope of a cached result (2026-07-28 schema, `CacheableResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheHints {
-    /// Milliseconds that it may be considered fresh.
+    /// The time in milliseconds for which the result is fresh (`ttlMs`).
     pub ttl_ms: u64,
-    /// Whether it may be shown to any user.
+    /// Whether the result may be shared between users (`cacheScope`).
     pub public: bool,
 }
 
 impl CacheHints {
-    /// Not to be kept, not to be shared.
+    /// Neither cached nor shared.
     pub const NONE: Self = Self { ttl_ms: 0, public: false };
 
-    /// What a result says of itself; one that does not say is not to be kept.
+    /// Reads the cache hints of a result. A result without hints is not cacheable.
     pub fn read(result: Object<'_>, rules: &Rules) -> Self {
         if !rules.cache_hints {
             return Self::NONE;
@@ -27,12 +27,12 @@ impl CacheHints {
     }
 }
 
-/// A number of milliseconds, however it is written.
+/// A number of milliseconds, in any JSON spelling.
 pub(crate) fn milliseconds(raw: &str) -> Option<u64> {
     if let Ok(number) = raw.parse() {
         return Some(number);
     }
     let number: f64 = raw.parse().ok()?;
-    // A cast saturates, which is as good as any number of milliseconds.
+    // The cast saturates, which is an acceptable number of milliseconds.
     (number >= 0.0).then_some(number as u64)
 }

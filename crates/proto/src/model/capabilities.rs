@@ -1,10 +1,11 @@
-//! What each side can do.
+//! The capabilities of servers and clients.
 
 use super::TASKS_EXTENSION;
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::{Object, Raw};
 
-/// What a server has to offer; how it is written depends on revision and dialect.
+/// A server's capabilities (2026-07-28 schema, `ServerCapabilities`). Their encoding depends on the revision and the
+/// dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCapabilities {
     /// It has tools.
@@ -27,30 +28,30 @@ pub struct ServerCapabilities {
     pub skills: bool,
 }
 
-/// What a client can be asked for.
+/// A client's capabilities (2026-07-28 schema, `ClientCapabilities`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientCapabilities {
-    /// It shows forms.
+    /// It supports elicitation forms.
     pub elicitation_form: bool,
-    /// It opens pages.
+    /// It supports URL elicitations.
     pub elicitation_url: bool,
     /// It samples from its model.
     pub sampling: bool,
-    /// It tells its roots.
+    /// It lists its roots.
     pub roots: bool,
-    /// It follows tasks that the server makes of its calls.
+    /// It supports tasks that the server creates for its calls (SEP-2663, capability negotiation).
     pub tasks: bool,
-    /// What it said, as it said it.
+    /// The capabilities as received.
     pub raw: Option<Raw>,
 }
 
 impl ClientCapabilities {
-    /// Whether there is anything that it can be asked for.
+    /// Whether it supports any input request.
     pub fn accepts_input_requests(&self) -> bool {
         self.elicitation_form || self.elicitation_url || self.sampling || self.roots
     }
 
-    /// Whether it may be asked to sample with tools (2025-11-25 client/sampling, capabilities).
+    /// Whether it supports sampling with tools (2025-11-25 client/sampling, capabilities).
     pub fn samples_with_tools(&self) -> bool {
         let declared = self.raw.as_ref().and_then(Raw::as_object);
         let sampling = declared.and_then(|it| it.get("sampling")).and_then(Object::new);
@@ -58,7 +59,7 @@ impl ClientCapabilities {
         self.sampling && tools.is_some_and(|text| text != "false" && text != "null")
     }
 
-    /// The same as far as a revision has it: where elicitation knows no modes, it is a form.
+    /// The capabilities as far as a revision has them. Where elicitation has no modes, it means forms.
     #[must_use]
     pub fn in_revision(mut self, rules: &Rules) -> Self {
         if rules.elicitation == ElicitationSupport::Form {
@@ -68,8 +69,8 @@ impl ClientCapabilities {
         self
     }
 
-    /// Reads a capabilities object; a capability given as `true` counts as `{}` and `false` as absent,
-    /// because hand-written clients send booleans.
+    /// Reads a capabilities object. `true` counts as `{}` and `false` as absent, because hand-written clients send
+    /// booleans.
     pub fn read(object: Object<'_>) -> Self {
         let given = object.get_many(["elicitation", "sampling", "roots", "extensions"]);
         let [elicitation, sampling, roots, extensions] =
@@ -78,7 +79,7 @@ impl ClientCapabilities {
         let has_mode = |mode| modes.is_some_and(|modes| modes.get(mode).is_some());
         let url = has_mode("url");
         Self {
-            // An empty object means forms only: that was the capability's first shape.
+            // An empty object means forms only, as in 2025-06-18 (2025-11-25 client/elicitation, capabilities).
             elicitation_form: elicitation.is_some() && (has_mode("form") || !url),
             elicitation_url: url,
             sampling: sampling.is_some(),

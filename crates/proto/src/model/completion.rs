@@ -1,4 +1,4 @@
-//! Completion of prompt and template arguments.
+//! Completion of prompt and template arguments (2025-11-25 server/utilities/completion).
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::wire::{FieldError, FieldErrorKind, Object, unquote};
 
-/// What is being completed.
+/// The target of a completion (2025-11-25 schema, `PromptReference` and `ResourceTemplateReference`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// An argument of a prompt.
@@ -20,13 +20,13 @@ pub enum Reference {
 /// A request for completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionRequest {
-    /// What is being completed.
+    /// The target.
     pub reference: Reference,
     /// The argument's name.
     pub argument: String,
-    /// What was typed so far.
+    /// The text typed so far.
     pub value: String,
-    /// Arguments that are settled already.
+    /// Arguments with known values (2025-11-25 schema, `CompleteRequestParams`).
     pub context: BTreeMap<String, String>,
 }
 
@@ -67,24 +67,24 @@ fn missing(key: &str) -> FieldError {
     FieldError { key: key.to_owned(), kind: FieldErrorKind::Missing }
 }
 
-/// Proposed values: at most a hundred go out.
+/// Completion values, limited to [`Completion::MAX_VALUES`] (2025-11-25 schema, `CompleteResult`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
     /// The values.
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The total number of values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// Whether there are more than shown.
+    /// Whether there are more values than these.
     pub has_more: bool,
 }
 
 impl Completion {
-    /// The most values that one answer may carry.
+    /// Maximum number of values in a response (2025-11-25 schema, `CompleteResult`).
     pub const MAX_VALUES: usize = 100;
 
-    /// Keeps the first hundred of these values and says how many there were.
+    /// Keeps the first values up to the maximum and sets the total.
     pub fn from_values(mut values: Vec<String>) -> Self {
         let total = values.len();
         values.truncate(Self::MAX_VALUES);

@@ -6,32 +6,32 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::wire::Raw;
 
-/// Who speaks.
+/// The role of a message's author (2025-11-25 schema, `Role`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// Hints for clients about a block or resource.
+/// Hints for clients about a block or resource (2025-11-25 schema, `Annotations`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Whom it is for.
+    /// The intended audience.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<alloc::vec::Vec<Role>>,
-    /// How important it is, from 0 to 1.
+    /// The importance, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When it last changed, as ISO 8601.
+    /// The time of the last change, in ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
-/// One block of content.
+/// One block of content (2025-11-25 schema, `ContentBlock`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
@@ -43,35 +43,35 @@ pub enum Content {
         #[serde(skip_serializing_if = "Option::is_none")]
         annotations: Option<Annotations>,
     },
-    /// A picture.
+    /// An image.
     #[serde(rename_all = "camelCase")]
     Image {
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
         /// Its media type.
         mime_type: String,
     },
-    /// Sound.
+    /// Audio.
     #[serde(rename_all = "camelCase")]
     Audio {
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
         /// Its media type.
         mime_type: String,
     },
-    /// A resource, embedded.
+    /// An embedded resource (2025-11-25 schema, `EmbeddedResource`).
     Resource {
-        /// What it holds.
+        /// The contents.
         resource: Contents,
     },
-    /// A resource, linked.
+    /// A link to a resource (2025-11-25 schema, `ResourceLink`).
     #[serde(rename_all = "camelCase")]
     ResourceLink {
-        /// Where it is.
+        /// Its URI.
         uri: String,
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its description.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Its media type.
@@ -87,8 +87,8 @@ impl Content {
     }
 }
 
-/// The members of all kinds of blocks. A block is read through this and not by its tag, because a tagged
-/// value is kept in between in a form that raw JSON does not survive.
+/// The members of all kinds of blocks. Serde buffers internally tagged values in a form that raw JSON does not survive,
+/// so a block is decoded through this type instead.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AnyBlock {
@@ -128,11 +128,12 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// What a resource holds: text, or bytes in base64.
+/// The contents of a resource: text, or bytes in base64 (2025-11-25 schema, `TextResourceContents` and
+/// `BlobResourceContents`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {
-    /// Where it is.
+    /// Its URI.
     pub uri: String,
     /// Its media type.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,16 +141,16 @@ pub struct Contents {
     /// Its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its bytes in base64.
+    /// The bytes in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
-    /// Facts for programs.
+    /// `_meta`.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Raw>,
 }
 
 impl Contents {
-    /// Contents that are text.
+    /// Text contents.
     pub fn text(uri: impl Into<String>, mime_type: &str, text: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -159,7 +160,7 @@ impl Contents {
         }
     }
 
-    /// Contents that are bytes, given in base64.
+    /// Binary contents, given in base64.
     pub fn blob(uri: impl Into<String>, mime_type: &str, base64: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),

@@ -1,4 +1,4 @@
-//! An announced item as the bytes that lists are made of.
+//! Definitions: the encoded JSON of the items in lists.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,15 +12,15 @@ use crate::adapt;
 use crate::revision::{Rules, StructuredContent, TaskModel};
 use crate::wire::Raw;
 
-/// A definition encoded once, so that a list of a thousand tools costs a copy and not an encoding. It is encoded when
-/// somebody asks for it: most servers are started for a few calls.
+/// A definition that is encoded once, so that a list of a thousand tools costs a copy and not an encoding. It is
+/// encoded on first use, because most servers are started for a few calls.
 #[derive(Clone, Default)]
 pub struct Definition {
     pub(super) name: String,
-    /// What its texts are made by, unless they were there from the beginning.
+    /// Creates the texts, unless they were given.
     encoder: Option<Arc<Encoder>>,
     texts: OnceBox<DefinitionTexts>,
-    /// Whether its schema was put right.
+    /// Whether its schema was repaired.
     is_repaired: bool,
 }
 
@@ -30,15 +30,16 @@ type Encoder = dyn Fn() -> DefinitionTexts + Send + Sync;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DefinitionTexts {
     pub(super) newest: Box<str>,
-    /// The text for sessions of the handshake era, where it differs.
+    /// The text for sessions of the handshake era, if it differs.
     pub(super) handshake: Option<Box<str>>,
-    /// The text for revisions without structured results, where it differs.
+    /// The text for revisions without structured results, if it differs.
     pub(super) unstructured: Option<Box<str>>,
-    /// The text for revisions whose tools say that they run as tasks, for one that does.
+    /// The text for revisions whose tools announce task support, for a tool that has it (2025-11-25 schema,
+    /// `ToolExecution`).
     pub(super) with_task_support: Option<Box<str>>,
 }
 
-/// All that decides which text of a definition a peer gets.
+/// The properties of a revision that select the text of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextVariant {
     tasks: TaskModel,
@@ -52,7 +53,7 @@ impl TextVariant {
 }
 
 impl Definition {
-    /// A definition whose texts are known.
+    /// A definition with given texts.
     pub(super) fn from_texts(name: String, texts: DefinitionTexts, mended: bool) -> Self {
         Self {
             name,
@@ -62,18 +63,18 @@ impl Definition {
         }
     }
 
-    /// A definition whose texts are made when somebody asks for them.
+    /// A definition whose texts are encoded on first use.
     fn lazy(name: &str, encoder: impl Fn() -> DefinitionTexts + Send + Sync + 'static) -> Self {
         let encoder: Arc<Encoder> = Arc::new(encoder);
         Self { name: name.into(), encoder: Some(encoder), ..Self::default() }
     }
 
-    /// The name or uri it is found by.
+    /// The name or URI that identifies it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether another server wrote its schema as no validator reads it, so that the text has it otherwise.
+    /// Whether the upstream's schema was invalid for validators, so that the text contains a repaired one.
     pub fn is_repaired(&self) -> bool {
         self.is_repaired
     }
@@ -83,7 +84,7 @@ impl Definition {
         self.texts().for_variant(TextVariant::for_rules(rules))
     }
 
-    /// The same item under this name, with each of its texts changed alike; `None` if one cannot be.
+    /// The same item under another name, with `change` applied to each text; `None` if one change fails.
     pub fn map_texts(&self, name: &str, change: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let change = |text: &str| change(text).map(String::into_boxed_str);
         let older = |text: &Option<Box<str>>| {
@@ -108,7 +109,7 @@ impl Definition {
 }
 
 impl DefinitionTexts {
-    /// One text for everybody.
+    /// The same text for all revisions.
     pub(super) fn uniform(newest: Box<str>) -> Self {
         Self { newest, ..Self::default() }
     }
@@ -140,7 +141,7 @@ impl DefinitionTexts {
         Self { newest, handshake, unstructured, with_task_support: None }
     }
 
-    /// A tool that runs as a task: only some revisions have a member for that.
+    /// The texts of a tool that runs as a task. Only some revisions have a member for that.
     fn of_task(tool: &Tool) -> Self {
         let plain = Tool { task_support: TaskSupport::Forbidden, ..tool.clone() };
         let lowered = adapt::lower_tool(tool);
@@ -161,7 +162,7 @@ impl fmt::Debug for Definition {
 }
 
 impl PartialEq for Definition {
-    /// When they were encoded makes no difference.
+    /// The time of encoding does not matter.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
             && self.is_repaired == other.is_repaired
@@ -206,7 +207,7 @@ impl From<&Skill> for Definition {
     }
 }
 
-/// The tool without the whitespace that makes its schemas readable where they are written: lists are sent often.
+/// The tool without the whitespace in its schemas, because lists are sent often.
 fn compact(tool: &Tool) -> Tool {
     let input_schema = tool.input_schema.compact();
     let output_schema = tool.output_schema.as_ref().map(Raw::compact);

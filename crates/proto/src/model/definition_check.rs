@@ -1,5 +1,5 @@
-//! Checks a definition that another server wrote, so that one that breaks the rules never stands in a list: clients
-//! reject the whole list then.
+//! Checks an upstream's definition, so that an invalid one never appears in a list. Clients reject the whole list
+//! otherwise.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -12,18 +12,18 @@ use super::{Definition, ListKind};
 use crate::encode::write_foreign_member;
 use crate::wire::{Object, ScanLimits, elements, is_control, is_nested_deeper_than, unquote};
 
-/// How deep an item may be nested: with the three levels of the list around it, readers still take the message.
+/// Maximum nesting depth of an item. With the three levels of the list around it, clients still accept the message.
 const MAX_ITEM_DEPTH: usize = 125;
 
-/// The longest part of a bad name that is repeated.
+/// Maximum length of an invalid name that is repeated.
 const MAX_ECHO_CHARS: usize = 64;
 
-/// An item that is not listed, and why.
+/// An excluded item and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExcludedItem {
-    /// The name or uri that it says it has; the place in its list where it has none.
+    /// Its name or URI; its position in the list if it has none.
     pub name: String,
-    /// What is wrong with it.
+    /// The violated rule.
     pub reason: String,
 }
 
@@ -34,8 +34,8 @@ impl fmt::Display for ExcludedItem {
 }
 
 impl Definition {
-    /// The definition of an item that another server lists at this place of its list, if it follows the rules of its
-    /// kind. Empty fields that are written as null are taken out.
+    /// The definition of an upstream's item at this position of its list, if it follows the rules of its kind. Members
+    /// that are null are removed.
     pub fn from_untrusted(kind: ListKind, item: &str, place: usize) -> Result<Self, ExcludedItem> {
         let excluded = |reason: String| {
             let name =
@@ -56,12 +56,12 @@ impl Definition {
     }
 }
 
-/// Whether a value is a list of icons that every client takes.
+/// Whether a value is a list of icons that every client accepts (2025-11-25 schema, `Icon`).
 pub(crate) fn is_icon_list(value: &str) -> bool {
     matches!(check(&ICONS, value), Ok(false))
 }
 
-/// What is wrong with a definition: the member and what it should be.
+/// A violated rule: the member and its required shape.
 struct DefinitionError {
     path: String,
     problem: Cow<'static, str>,
@@ -72,7 +72,7 @@ impl DefinitionError {
         Self { path: String::new(), problem: problem.into() }
     }
 
-    /// The same, found inside of this member.
+    /// The same error, with this member in front of its path.
     fn within(mut self, member: &str) -> Self {
         self.path = match &*self.path {
             "" => member.to_string(),
@@ -88,7 +88,7 @@ impl fmt::Display for DefinitionError {
     }
 }
 
-/// The item as the rules want it: mostly its own text.
+/// The item in the required form: mostly its own text.
 fn normalize_item(kind: ListKind, item: &str) -> Result<Cow<'_, str>, DefinitionError> {
     let Some(object) = Object::new(item) else { return Ok(Cow::Borrowed(item)) };
     let rules = members_of(kind);
@@ -100,7 +100,7 @@ fn normalize_item(kind: ListKind, item: &str) -> Result<Cow<'_, str>, Definition
     Ok(String::from_utf8(out).map_or(Cow::Borrowed(item), Cow::Owned))
 }
 
-/// Checks the members of an object; tells whether something in it has to be written otherwise.
+/// Checks the members of an object. Returns whether a part of it must be rewritten.
 fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, DefinitionError> {
     let mut differs = false;
     let mut found = 0_u32;
@@ -126,7 +126,7 @@ fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Defin
     Ok(differs)
 }
 
-/// Checks a value; tells whether it has to be written otherwise.
+/// Checks a value. Returns whether it must be rewritten.
 fn check(shape: &MemberShape, value: &str) -> Result<bool, DefinitionError> {
     let is_right = match shape {
         MemberShape::Text => value.starts_with('"'),
@@ -190,7 +190,7 @@ fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
     }
 }
 
-/// What a value should have been.
+/// The required shape in words.
 fn describe_shape(shape: &MemberShape) -> String {
     match shape {
         MemberShape::Text | MemberShape::Name { .. } | MemberShape::Timestamp => "a string".into(),
@@ -207,7 +207,7 @@ fn describe_shape(shape: &MemberShape) -> String {
     }
 }
 
-/// Writes an object that was checked, without the members that count as absent and with those that are meant.
+/// Writes a checked object, without the members that count as absent and with the defaults.
 fn write_members(out: &mut Vec<u8>, rules: &[MemberRule], object: Object<'_>) {
     out.push(b'{');
     for (name, value) in object.members() {
@@ -259,7 +259,7 @@ fn number(value: &str) -> Option<f64> {
         .filter(|_| value.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']))
 }
 
-/// Whether a text is a date and a time with its offset, such as `2026-07-28T12:00:00Z`.
+/// Whether a text is a date and time with an offset, such as `2026-07-28T12:00:00Z` (RFC 3339, 5.6).
 fn is_timestamp(text: &str) -> bool {
     let (Some(date), Some(rest)) = (text.get(..19), text.get(19..)) else { return false };
     let is_date = date.bytes().zip("0000-00-00T00:00:00".bytes()).all(|(byte, form)| match form {

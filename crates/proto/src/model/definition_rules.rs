@@ -1,42 +1,42 @@
-//! What the revisions demand of each member of a definition, as tables.
+//! Tables of the requirements for each member of a definition.
 //!
-//! The tables have the strictest demand of all revisions and of the official TypeScript SDK, because one definition is
-//! shown to clients of each of them. What one revision alone cannot express (boolean property schemas, results that are
-//! no objects) is not demanded here: [`crate::adapt`] changes it for that revision.
+//! The tables contain the strictest requirement of all revisions and of the official TypeScript SDK, because one
+//! definition is shown to clients of each of them. Shapes that only some revisions cannot express (boolean property
+//! schemas, results that are not objects) are allowed here: [`crate::adapt`] converts them for those revisions.
 
 use super::ListKind;
 
-/// One member of an object.
+/// The rule for one member of an object.
 pub(super) struct MemberRule {
     pub(super) name: &'static str,
     pub(super) shape: MemberShape,
     pub(super) absent: AbsentPolicy,
 }
 
-/// What an absent member means. A member that is null counts as absent: many servers write their empty fields so.
+/// The treatment of an absent member. A null member counts as absent, because many servers write empty fields that way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AbsentPolicy {
-    /// Nothing.
+    /// It is allowed.
     Allowed,
-    /// The definition cannot be used.
+    /// The definition is invalid.
     Refused,
-    /// This value is meant.
+    /// It has this default.
     DefaultsTo(&'static str),
 }
 
-/// What the value of a member has to be.
+/// The required shape of a member.
 pub(super) enum MemberShape {
     /// A string.
     Text,
-    /// A string that people and programs tell items apart by.
+    /// A string that identifies an item for people and programs.
     Name { max_chars: usize },
     /// `true` or `false`.
     Boolean,
-    /// A whole number.
+    /// An integer.
     Integer,
-    /// A number from 0 to 1.
+    /// A number from 0 to 1 (2025-11-25 schema, `Annotations`).
     UnitInterval,
-    /// A point in time as a string (RFC 3339). Another string is left out of the definition: it is only a hint.
+    /// A time as a string (RFC 3339). Another string is removed, because the member is only a hint.
     Timestamp,
     /// One of these strings.
     OneOf(&'static [&'static str]),
@@ -44,18 +44,18 @@ pub(super) enum MemberShape {
     Object,
     /// An object with these members and any others.
     Members(&'static [MemberRule]),
-    /// An array of such values.
+    /// An array of values of this shape.
     Array(&'static Self),
-    /// An object whose values are all such.
+    /// An object whose values have this shape.
     Map(&'static Self),
     /// A JSON Schema: an object or a boolean.
     Schema,
 }
 
-/// The longest name of a tool (2025-11-25 server/tools, tool names), and of a prompt.
+/// Maximum length of a tool's name (2025-11-25 server/tools, tool names), and of a prompt's.
 pub(super) const MAX_NAME_CHARS: usize = 128;
 
-/// The members of an item of this kind; none are known of skills, which are an extension.
+/// The rules for the members of an item of this kind. Skills have none, because they are an extension.
 pub(super) fn members_of(kind: ListKind) -> &'static [MemberRule] {
     match kind {
         ListKind::Tools => TOOL,
@@ -125,7 +125,8 @@ const ARGUMENT: &[MemberRule] = &[
     optional("required", MemberShape::Boolean),
 ];
 
-/// Arguments are an object in every revision, so a schema without `type` can only mean one.
+/// Arguments are an object in every revision, so a schema without `type` is given that type (2025-11-25 schema,
+/// `Tool`).
 const INPUT_SCHEMA: &[MemberRule] = &[
     MemberRule {
         name: "type",

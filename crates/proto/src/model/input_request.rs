@@ -1,4 +1,4 @@
-//! Questions that a server asks the client in the middle of a call.
+//! Input requests that a server sends to the client during a call.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -8,45 +8,45 @@ use crate::adapt::sampling_uses_tools;
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::Raw;
 
-/// One question, under a key that its answer comes back with.
+/// An input request with the key of its input response (2026-07-28 schema, `InputRequests`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyedInputRequest {
     /// The key, unique within the call.
     pub key: String,
-    /// The question.
+    /// The input request.
     pub question: InputRequest,
 }
 
-/// What is asked.
+/// An input request (2026-07-28 schema, `InputRequest`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum InputRequest {
-    /// Fill in a form (`elicitation/create`, form mode).
+    /// A form (`elicitation/create`, form mode; 2025-11-25 schema, `ElicitRequestFormParams`).
     Form {
-        /// What is asked for, and why.
+        /// The requested information and the reason.
         message: String,
         /// The JSON Schema of the form: one flat object.
         schema: Raw,
     },
-    /// Visit a page (`elicitation/create`, url mode).
+    /// A URL elicitation (`elicitation/create`, url mode; 2025-11-25 schema, `ElicitRequestURLParams`).
     Url {
-        /// What to do there, and why.
+        /// The purpose of the page.
         message: String,
-        /// The page.
+        /// The URL.
         url: String,
-        /// A name that nobody can guess, for revisions that name the visit.
+        /// An unguessable id, for revisions in which URL elicitations have ids.
         id: String,
     },
-    /// Sample from the client's model (`sampling/createMessage`).
+    /// A sampling request (`sampling/createMessage`; 2025-11-25 schema, `CreateMessageRequest`).
     Sample {
         /// The params of the request.
         params: Raw,
     },
-    /// Tell the roots (`roots/list`).
+    /// A request for the roots (`roots/list`; 2025-11-25 schema, `ListRootsRequest`).
     Roots,
 }
 
 impl InputRequest {
-    /// The method that carries it.
+    /// Its method.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Form { .. } | Self::Url { .. } => "elicitation/create",
@@ -55,7 +55,7 @@ impl InputRequest {
         }
     }
 
-    /// Whether the client's model has to know tools for it.
+    /// Whether it needs sampling with tools.
     pub fn uses_tools(&self) -> bool {
         match self {
             Self::Sample { params } => params.as_object().is_some_and(sampling_uses_tools),
@@ -63,7 +63,7 @@ impl InputRequest {
         }
     }
 
-    /// Whether a revision has a way to ask this.
+    /// Whether a revision supports it.
     pub fn is_supported_by(&self, rules: &Rules) -> bool {
         match self {
             Self::Form { .. } => rules.elicitation != ElicitationSupport::Absent,
@@ -78,7 +78,7 @@ impl InputRequest {
         }
     }
 
-    /// Whether a client with these capabilities may be asked.
+    /// Whether a client with these capabilities supports it (2026-07-28 basic/patterns/mrtr, server requirements).
     pub fn is_allowed_by(&self, client: &ClientCapabilities) -> bool {
         match self {
             Self::Form { .. } => client.elicitation_form,
@@ -90,7 +90,7 @@ impl InputRequest {
         }
     }
 
-    /// The capability that it needs, as the client would declare it.
+    /// The client capability that it needs, as JSON.
     pub fn required_capability(&self) -> &'static str {
         match self {
             Self::Form { .. } => r#"{"elicitation":{"form":{}}}"#,
@@ -101,7 +101,7 @@ impl InputRequest {
         }
     }
 
-    /// The same in words.
+    /// The client capability that it needs, in words.
     pub fn required_capability_text(&self) -> &'static str {
         match self {
             Self::Form { .. } => "elicitation by form",

@@ -1,14 +1,14 @@
-//! What an answer to a question has to look like, whoever asked. What a form or a model was asked for in particular is
-//! for whoever asked to judge.
+//! Checks the general shape of input responses. The requested form or sampling result is checked by the code that sent
+//! the input request.
 
 use super::InputRequest;
 use crate::wire::Object;
 
 impl InputRequest {
-    /// What is wrong with an answer, if it is none to this question.
+    /// Checks whether a value is a valid response to this input request.
     ///
     /// # Errors
-    /// In words that say what would be right.
+    /// Describes the required shape.
     pub fn check_response(&self, answer: Object<'_>) -> Result<(), &'static str> {
         match self {
             Self::Form { .. } => {
@@ -26,7 +26,7 @@ impl InputRequest {
     }
 }
 
-/// Whether a person accepted (2025-06-18 client/elicitation, response actions).
+/// Whether the user accepted (2025-06-18 client/elicitation, response actions).
 fn check_action(answer: Object<'_>) -> Result<bool, &'static str> {
     match answer.string("action").ok().flatten().as_deref() {
         Some("accept") => Ok(true),
@@ -35,7 +35,7 @@ fn check_action(answer: Object<'_>) -> Result<bool, &'static str> {
     }
 }
 
-/// A message of a model: who speaks, and one block or a list of them.
+/// Checks a message of a model: its role, and one block or a list of blocks (2025-11-25 schema, `CreateMessageResult`).
 fn check_message(answer: Object<'_>) -> Result<(), &'static str> {
     if !matches!(answer.string("role").ok().flatten().as_deref(), Some("user" | "assistant")) {
         return Err("`role` must be `user` or `assistant`");

@@ -1,4 +1,4 @@
-//! The items of one page of a list, shared between those who are shown the same page.
+//! The items of one page of a list, shared between the callers that get the same page.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Items {
     joined_text: Option<JoinedText>,
 }
 
-/// All items as one text, in one of their wordings.
+/// All items as one text, in one of their variants.
 #[derive(Clone, Debug)]
 struct JoinedText {
     wording: TextVariant,
@@ -24,8 +24,8 @@ struct JoinedText {
 }
 
 impl Items {
-    /// The same items, which are written for peers with these rules by one copy, without line ends: worth it
-    /// for a page that is shown more than once.
+    /// Joins the items into one text without line ends for peers with these rules. Writing them is then one copy. This
+    /// pays off for a page that is sent more than once.
     pub fn with_joined_text(mut self, rules: &Rules) -> Self {
         let mut text = String::with_capacity(self.size(rules));
         for item in self.iter() {
@@ -41,17 +41,17 @@ impl Items {
         self
     }
 
-    /// Whether [`with_joined_text`](Self::with_joined_text) was called with rules by which items are worded like this.
+    /// Whether [`with_joined_text`](Self::with_joined_text) was called with rules that select the same texts as these.
     pub fn is_joined_for(&self, rules: &Rules) -> bool {
         self.text(rules).is_some()
     }
 
-    /// One item after the other.
+    /// The items in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.definitions.iter()
     }
 
-    /// Writes the items, with commas between them.
+    /// Writes the items, separated by commas.
     pub(crate) fn write(&self, out: &mut Vec<u8>, rules: &Rules) {
         if let Some(text) = self.text(rules) {
             return out.extend_from_slice(text.as_bytes());
@@ -64,7 +64,7 @@ impl Items {
         }
     }
 
-    /// How much room [`write`](Self::write) needs.
+    /// The size of the output of [`write`](Self::write).
     pub(crate) fn size(&self, rules: &Rules) -> usize {
         match self.text(rules) {
             Some(text) => text.len(),
@@ -79,7 +79,7 @@ impl Items {
 }
 
 impl PartialEq for Items {
-    /// How they are kept makes no difference.
+    /// The joined text does not matter.
     fn eq(&self, other: &Self) -> bool {
         self.definitions == other.definitions
     }

@@ -1,13 +1,13 @@
-//! Log levels, as syslog orders them.
+//! Log levels, ordered as in syslog (RFC 5424, 6.2.1; 2025-11-25 schema, `LoggingLevel`).
 
-/// How serious a log message is.
+/// The severity of a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Detailed debugging information.
     Debug,
     /// General information.
     Info,
-    /// Normal but significant.
+    /// Normal but significant events.
     Notice,
     /// A warning.
     Warning,
@@ -15,7 +15,7 @@ pub enum Level {
     Error,
     /// A critical condition.
     Critical,
-    /// Action is needed at once.
+    /// Immediate action is needed.
     Alert,
     /// The system is unusable.
     Emergency,
@@ -33,7 +33,7 @@ impl Level {
         (Self::Emergency, "emergency"),
     ];
 
-    /// The level of that name.
+    /// The level with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(level, _)| *level)
     }

@@ -1,4 +1,4 @@
-//! Prompts: how they are announced, and what they render to.
+//! Prompts: definitions and rendered results.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,40 +6,40 @@ use serde::Serialize;
 
 use super::{Content, Role};
 
-/// How a prompt is announced.
+/// The definition of a prompt (2025-11-25 schema, `Prompt`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
     /// Its name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it takes.
+    /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
 }
 
-/// What a prompt takes.
+/// An argument of a prompt (2025-11-25 schema, `PromptArgument`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
 }
 
-/// What a prompt renders to.
+/// A rendered prompt (2025-11-25 schema, `GetPromptResult`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptResult {
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The messages.
     pub messages: Vec<PromptMessage>,
@@ -48,8 +48,8 @@ pub struct PromptResult {
 /// One message of a rendered prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// Who speaks.
+    /// The author's role.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
 }

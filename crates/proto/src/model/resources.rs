@@ -1,4 +1,4 @@
-//! Resources and templates of resources: how they are announced.
+//! Definitions of resources and resource templates.
 
 use alloc::string::String;
 use serde::Serialize;
@@ -6,18 +6,18 @@ use serde::Serialize;
 use super::Annotations;
 use crate::wire::Raw;
 
-/// How a resource is announced.
+/// The definition of a resource (2025-11-25 schema, `Resource`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Where it is.
+    /// Its URI.
     pub uri: String,
     /// Its name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is.
+    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its media type.
@@ -29,26 +29,26 @@ pub struct Resource {
     /// Hints for clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Facts for programs.
+    /// `_meta`.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Raw>,
 }
 
-/// How a family of resources is announced.
+/// The definition of a resource template (2025-11-25 schema, `ResourceTemplate`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// The RFC 6570 template of their uris.
+    /// The RFC 6570 template of the URIs.
     pub uri_template: String,
     /// Its name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are.
+    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Their media type, if they share one.
+    /// The media type, if all resources of the template share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Skills: how the extension of SEP-2640 tells of a folder of files that teaches a model something.
+//! Skills: the entries of the extension SEP-2640 for folders of files that instruct a model.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,26 +9,26 @@ use crate::wire::Raw;
 /// The name of the extension.
 pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-/// The entry of one skill: its front matter, and every file that belongs to it.
+/// The entry of one skill: its front matter and its files (SEP-2640, skill entries).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Skill {
-    /// Where its `SKILL.md` is.
+    /// The URI of its `SKILL.md`.
     pub uri: String,
-    /// The front matter of its `SKILL.md` as a JSON object, with every member that its author wrote.
+    /// The front matter of its `SKILL.md` as a JSON object, with every member that the author wrote.
     #[serde(rename = "frontmatter")]
     pub front_matter: Raw,
-    /// Every file of the skill once, `SKILL.md` among them.
+    /// Every file of the skill once, including `SKILL.md`.
     #[serde(rename = "resources")]
     pub files: Vec<SkillFile>,
 }
 
-/// A file of a skill, as its entry tells of it.
+/// A file in the entry of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkillFile {
-    /// Where it is.
+    /// Its URI.
     pub uri: String,
-    /// `sha256:` and the digest of its bytes in small hexadecimal letters.
+    /// `sha256:` and the digest of its bytes in lower-case hexadecimal digits.
     pub digest: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }

@@ -1,4 +1,4 @@
-//! Tasks: calls that go on after their answer, in the one shape that both kinds of tasks are written from.
+//! Tasks: calls that continue after their response, in one shape for both task models.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,23 +9,23 @@ use super::{KeyedInputRequest, ToolResult};
 use crate::fault::Fault;
 use crate::operation::RelayedResult;
 
-/// The name of the extension that tasks are in newer revisions.
+/// The extension that defines tasks in 2026-07-28 (SEP-2663, capability negotiation).
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Whether a tool runs as a task.
+/// The task support of a tool (2025-11-25 schema, `ToolExecution`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskSupport {
-    /// Never.
+    /// It never runs as a task.
     #[default]
     Forbidden,
-    /// Where the client can follow a task; otherwise in place.
+    /// It runs as a task if the client supports tasks, otherwise as a normal call.
     Optional,
-    /// Always.
+    /// It always runs as a task.
     Required,
 }
 
 impl TaskSupport {
-    /// The word for it on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbidden => "forbidden",
@@ -34,14 +34,14 @@ impl TaskSupport {
         }
     }
 
-    /// Whether it is what clients assume when nothing is said.
+    /// Whether it is the default on the wire.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Serialize for TaskSupport {
-    /// As the tool's member `execution`.
+    /// Serialises it as the tool's member `execution`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut execution = serializer.serialize_map(Some(1))?;
         execution.serialize_entry("taskSupport", self.as_str())?;
@@ -49,66 +49,66 @@ impl Serialize for TaskSupport {
     }
 }
 
-/// Whether the answer to a call may be a task.
+/// Whether the outcome of a call may be a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskPreference {
-    /// It must not be.
+    /// It must not.
     #[default]
     Never,
-    /// The server may choose.
+    /// The server decides (SEP-2663, capability negotiation).
     Allowed,
-    /// The client wants one.
+    /// The client requests a task (2025-11-25 schema, `TaskMetadata`).
     Requested {
-        /// To be kept for so many milliseconds.
+        /// The requested lifetime of the task in milliseconds.
         ttl_ms: Option<u64>,
     },
 }
 
-/// A task and how it stands.
+/// A task and its state (2025-11-25 schema, `Task`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// What it is found by; nobody can guess it.
+    /// Its unguessable id.
     pub id: String,
-    /// How it stands.
+    /// Its state.
     pub state: TaskState,
-    /// The same in words, for people.
+    /// A description of the state.
     pub message: Option<String>,
-    /// When it was created, in milliseconds since 1970.
+    /// The time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it last changed, in milliseconds since 1970.
+    /// The time of its last change, in milliseconds since 1970.
     pub updated_ms: u64,
-    /// How long it is kept after its creation.
+    /// Its lifetime in milliseconds, counted from its creation.
     pub ttl_ms: u64,
-    /// How long a client should wait between two looks.
+    /// The recommended polling interval in milliseconds.
     pub poll_ms: u64,
 }
 
-/// How a task stands.
+/// The state of a task (2025-11-25 schema, `TaskStatus`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TaskState {
-    /// It is worked on.
+    /// The call is running.
     Working,
-    /// It waits for answers to these questions.
+    /// The call waits for responses to these input requests.
     InputRequired(Vec<KeyedInputRequest>),
-    /// It is over; this is what its call came to.
+    /// The call ended with this outcome.
     Ended(TaskOutcome),
     /// It was cancelled.
     Cancelled,
 }
 
-/// What a task's call came to.
+/// The outcome of a task's call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TaskOutcome {
-    /// A result, which may tell of a failure.
+    /// A result, which may report a failure.
     Result(ToolResult),
-    /// Another server's result.
+    /// A relayed result.
     Relayed(RelayedResult),
-    /// A fault; the revision says whether it is told as a result or as an error.
+    /// A fault. The revision decides whether it is reported in a result or as an error.
     Fault(Fault),
 }
 
 impl TaskState {
-    /// Whether nothing can happen to it any more.
+    /// Whether the state is final.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Ended(_) | Self::Cancelled)
     }

@@ -1,9 +1,9 @@
-//! Times as the protocol writes them.
+//! Timestamps in the protocol's format.
 
 use alloc::format;
 use alloc::string::String;
 
-/// A time, given in milliseconds since 1970, as RFC 3339 writes it in UTC.
+/// Formats a time, given in milliseconds since 1970, in UTC (RFC 3339, 5.6).
 pub fn format_timestamp(ms: u64) -> String {
     let (days, in_day) = (ms / 86_400_000, ms % 86_400_000);
     let (year, month, day) = date(days);
@@ -12,8 +12,8 @@ pub fn format_timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// The date so many days after the first of January 1970, counted in years that begin in March: there the day
-/// that leap years have more is the last.
+/// The date of a day, counted from 1970-01-01. The computation uses years that begin in March, so that the leap day is
+/// the last day of a year.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, in_era) = (days / 146_097, days % 146_097);

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{Content, TaskSupport};
 use crate::wire::Raw;
 
-/// How a tool is announced.
+/// The definition of a tool (2025-11-25 schema, `Tool`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// The name it is called by.
+    /// The programmatic name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Raw,
@@ -27,45 +27,45 @@ pub struct Tool {
     /// Hints about its behaviour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Whether it runs as a task.
+    /// Its task support.
     #[serde(rename = "execution", skip_serializing_if = "TaskSupport::is_default")]
     pub task_support: TaskSupport,
-    /// Facts for programs.
+    /// `_meta`.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Raw>,
 }
 
-/// Hints about a tool's behaviour; clients do not trust them.
+/// Hints about a tool's behaviour. Clients do not trust them (2025-11-25 schema, `ToolAnnotations`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// The name for people, where the tool's own title is not known.
+    /// The display name, for clients that do not read the tool's title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// It changes nothing.
+    /// It modifies nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// It may perform destructive updates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Calling it twice is the same as once.
+    /// Repeated calls with the same arguments have no additional effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It reaches the outside world.
+    /// It interacts with external systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
-/// What a tool answers.
+/// A tool result (2025-11-25 schema, `CallToolResult`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Blocks for the model.
+    /// Content blocks for the model.
     pub content: Vec<Content>,
-    /// The same as data, any JSON value.
+    /// The structured result, any JSON value.
     pub structured: Option<Raw>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// Facts for programs.
+    /// `_meta`.
     pub meta: Option<Raw>,
 }
 
@@ -75,12 +75,13 @@ impl ToolResult {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
-    /// A failure told in one text block.
+    /// A failure with one text block.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// A result of data, with the same as text for clients that know no data.
+    /// A structured result, repeated as text for clients that read only text (2025-06-18 server/tools, structured
+    /// content).
     pub fn structured(data: Raw) -> Self {
         Self { structured: Some(data.clone()), ..Self::text(data.as_str()) }
     }

@@ -1,4 +1,4 @@
-//! An item that another server announces: its text with what must be changed, and nothing else.
+//! Definitions of upstreams: the upstream's text with only the necessary changes.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -12,12 +12,12 @@ use crate::encode::write_foreign_member;
 use crate::http::{MirroredHeader, MirroredHeaderError};
 use crate::wire::{Object, Raw, quote, unquote};
 
-/// Members of a tool that are written anew for some peers; `None` leaves one out.
+/// Members of a tool that are rewritten for some peers; `None` removes a member.
 type MemberRewrites<'a> = [(&'static str, Option<Cow<'a, str>>)];
 
 impl Definition {
-    /// The definition of an item as another server wrote it, found by another name if one is given. `None` if
-    /// the text is no object, or has nothing to be found by.
+    /// The definition of an upstream's item, renamed if `new_name` is given. Returns `None` if the text is not an
+    /// object or has no identifying member.
     pub fn from_upstream(kind: ListKind, item: &str, new_name: Option<&str>) -> Option<Self> {
         let object = Object::new(item)?;
         let name = object.string(kind.key()).ok().flatten().filter(|name| !name.is_empty())?;
@@ -38,7 +38,7 @@ impl Definition {
         })
     }
 
-    /// The same item under another name, in each of its texts.
+    /// The same item under another name, in each text.
     pub fn with_name(&self, kind: ListKind, name: &str) -> Option<Self> {
         let mut quoted = Vec::new();
         quote(&mut quoted, name);
@@ -49,17 +49,17 @@ impl Definition {
         })
     }
 
-    /// The raw text of a member, as the newest revision has it.
+    /// The raw text of a member, in the newest revision's text.
     pub fn member(&self, name: &str) -> Option<&str> {
         Object::new(&self.texts().newest)?.get(name)
     }
 
-    /// The text of a member, such as a template's `uriTemplate`.
+    /// The string value of a member, such as a template's `uriTemplate`.
     pub fn text_member(&self, name: &str) -> Option<Cow<'_, str>> {
         self.member(name).and_then(unquote)
     }
 
-    /// Whether a tool says that it runs as a task; only servers of one revision do.
+    /// A tool's task support. Only servers of one revision announce it (2025-11-25 schema, `ToolExecution`).
     pub fn task_support(&self) -> TaskSupport {
         let support = || {
             let tool = Object::new(self.texts().with_task_support.as_deref()?)?;
@@ -71,12 +71,12 @@ impl Definition {
         support().unwrap_or_default()
     }
 
-    /// The arguments of a tool that are repeated in headers.
+    /// The mirrored headers of a tool.
     pub fn mirrored_headers(&self) -> Result<Vec<MirroredHeader>, MirroredHeaderError> {
         self.member("inputSchema").map_or(Ok(Vec::new()), MirroredHeader::find_all)
     }
 
-    /// What a tool says about its behaviour; nobody has to believe it.
+    /// A tool's annotations, which are not to be trusted.
     pub fn annotations(&self) -> Option<ToolAnnotations> {
         Raw::from_validated(self.member("annotations")?).decode().ok()
     }
@@ -121,7 +121,7 @@ fn upstream_tool<'a>(
     )
 }
 
-/// The object with these members rewritten; the same text where none is.
+/// The object with these members rewritten; the same text if there are none.
 fn rewrite_members(object: Object<'_>, changes: &MemberRewrites<'_>) -> Box<str> {
     if changes.is_empty() {
         return object.text().into();

@@ -1,7 +1,7 @@
-//! The rows of the bad-input catalogue (security design, section 4.a) that this layer decides.
+//! Tests for the rows of the bad-input catalogue (security design, section 4.a) that this layer decides.
 //!
-//! "-32700" there is a syntax reason here, "-32600" is a limit, a repeated key, or a field that the
-//! envelope refuses; the fields are then what the envelope must see to refuse it.
+//! "-32700" there is a syntax error here. "-32600" is a limit, a repeated key, or a field that the envelope check
+//! rejects; the test then compares the fields that the check reads.
 
 use alloc::format;
 use alloc::string::String;

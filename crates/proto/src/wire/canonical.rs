@@ -1,4 +1,4 @@
-//! One text for each JSON value, so that digests depend on the value and not on its spelling.
+//! Canonical JSON: one text for each value, so that digests do not depend on the spelling.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -10,10 +10,9 @@ use super::text::{quote, unquote};
 
 /// The canonical form of validated JSON, after RFC 8785.
 ///
-/// Keys are sorted by UTF-16 code units, strings carry only the escapes they need, whitespace is
-/// gone, and `1`, `1.0` and `1e0` are one number. Unlike RFC 8785, digits are not rounded to a
-/// double: integers beyond 2^53 keep theirs, from 22 digits on before an exponent. The work is done
-/// in one pass without recursion.
+/// Keys are sorted by UTF-16 code units, strings have only the necessary escapes, whitespace is removed, and `1`, `1.0`
+/// and `1e0` are one number. Unlike RFC 8785, digits are not rounded to a double: integers beyond 2^53 keep theirs,
+/// from 22 digits on before an exponent. The conversion takes one pass without recursion.
 pub fn canonical(text: &str) -> String {
     let mut writer = CanonicalWriter { out: Vec::with_capacity(text.len()), open: Vec::new() };
     let mut at = 0;

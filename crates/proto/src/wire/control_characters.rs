@@ -1,4 +1,4 @@
-//! Characters that no reader sees, or that change how the text around them is read.
+//! Detects and escapes characters that are invisible or that change how the text around them is displayed.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -15,7 +15,7 @@ pub fn is_control(character: char) -> bool {
         )
 }
 
-/// The text with an escape such as `\u{202e}` for each of these characters; the same text if there is none.
+/// Replaces each of these characters by an escape such as `\u{202e}`; the same text if there is none.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     if text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_control()) {
         return Cow::Borrowed(text);
@@ -33,7 +33,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text with a JSON escape for each of these characters that JSON lets stand as it is.
+/// Replaces each of these characters in JSON text by a JSON escape, if JSON allows it unescaped.
 pub fn escape_controls_in_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |character: char| !character.is_ascii() && is_control(character);
     if text.is_ascii() || !text.chars().any(is_escaped) {
@@ -42,7 +42,7 @@ pub fn escape_controls_in_json(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         match is_escaped(character) {
-            // None of them is beyond the first plane.
+            // All of them are in the basic multilingual plane.
             true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
             false => out.push(character),
         }

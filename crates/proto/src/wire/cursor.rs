@@ -1,24 +1,24 @@
-//! A place in JSON text, and the strict lexical rules of RFC 8259 for moving on from it.
+//! A position in JSON text, with the strict lexical rules of RFC 8259.
 
 use alloc::borrow::Cow;
 
 use super::scan::{ScanError, ScanErrorKind};
 use super::text::{Escape, plain_run, unescape};
 
-/// Reads tokens one after the other and refuses what the grammar does not allow.
+/// Reads one token after the other and rejects text that violates the grammar.
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    /// What of `text` lies ahead.
+    /// The unread part of `text`.
     rest: &'a [u8],
     error_kind: Option<ScanErrorKind>,
 }
 
-/// The text was refused, and the cursor knows why.
+/// The text was rejected. The cursor stores the reason.
 ///
-/// The reason stays there because steps that return nothing large are faster.
+/// The error itself is empty because small return values are faster.
 pub(super) struct CursorError;
 
-/// A string token without its quotes, and whether escapes are in it.
+/// A string token without its quotes, and whether it contains escapes.
 #[derive(Clone, Copy)]
 pub(super) struct StringToken<'a> {
     pub(super) body: &'a [u8],
@@ -26,7 +26,7 @@ pub(super) struct StringToken<'a> {
 }
 
 impl<'a> StringToken<'a> {
-    /// The string the token stands for, as bytes.
+    /// The value of the string, as bytes.
     pub(super) fn value(self) -> Cow<'a, [u8]> {
         let unescaped = || unescape(core::str::from_utf8(self.body).ok()?);
         match self.escaped.then(unescaped).flatten() {
@@ -49,24 +49,24 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The text from `start`, an earlier place between two tokens, to here.
+    /// The text from `start`, an earlier position between two tokens, to the current one.
     pub(super) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.offset()]
     }
 
-    /// The byte here, or [`END`].
+    /// The current byte, or [`END`].
     pub(super) fn peek(&self) -> u8 {
         self.rest.first().copied().unwrap_or(END)
     }
 
-    /// Passes `count` bytes that were seen to be there.
+    /// Skips `count` bytes that were already checked.
     pub(super) fn advance(&mut self, count: usize) {
         if let Some(rest) = self.rest.get(count..) {
             self.rest = rest;
         }
     }
 
-    /// Passes whitespace, usually none, and returns the byte after it.
+    /// Skips whitespace, usually none, and returns the byte after it.
     pub(super) fn skip_whitespace_and_peek(&mut self) -> u8 {
         let byte = self.peek();
         if byte > b' ' { byte } else { self.space() }
@@ -91,12 +91,12 @@ impl<'a> Cursor<'a> {
         self.fail(ScanErrorKind::Syntax(what))
     }
 
-    /// Why and where the text was refused.
+    /// The reason and the position of the rejection.
     pub(super) fn error(&self) -> ScanError {
         ScanError { kind: self.error_kind.unwrap_or(ScanErrorKind::Empty), at: self.offset() }
     }
 
-    /// Passes a string, a number, `true`, `false` or `null`.
+    /// Skips a string, a number, `true`, `false` or `null`.
     pub(super) fn scalar(&mut self) -> Result<(), CursorError> {
         match self.peek() {
             b'"' => self.string().map(drop),
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes a string, from its opening quote.
-    // Inlined, because what it returns would otherwise stall on its way through memory.
+    /// Skips a string, starting at its opening quote.
+    // Inlined, because the return value would otherwise stall on its way through memory.
     #[inline(always)]
     pub(super) fn string(&mut self) -> Result<StringToken<'a>, CursorError> {
         self.advance(1);
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
         Ok(StringToken { body: &body[..length], escaped })
     }
 
-    /// Passes the rest of a string, up to its closing quote, from the first byte that is not plain.
+    /// Skips the rest of a string up to its closing quote, starting at the first byte that is not plain.
     #[inline(never)]
     fn escapes(&mut self) -> Result<(), CursorError> {
         while self.peek() != b'"' {
@@ -187,6 +187,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Stands for the end of the text. A NUL in the text looks the same, and no grammar rule allows
-/// one either, so only the check for trailing bytes has to tell them apart.
+/// Represents the end of the text. A NUL in the text looks the same, but no grammar rule allows one, so only the check
+/// for trailing bytes has to distinguish them.
 const END: u8 = 0;

@@ -1,4 +1,4 @@
-//! Bytes as text, two digits each.
+//! Hexadecimal encoding of bytes.
 
 use alloc::string::String;
 

@@ -1,4 +1,4 @@
-//! Request ids.
+//! Request ids (2025-11-25 schema, `RequestId`).
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -13,20 +13,20 @@ use super::text::{quote, unquote};
 
 /// A request id: echoed byte for byte, compared by value.
 ///
-/// `"a\u0062"` equals `"ab"`, and the string `"1"` differs from the integer `1`. Integers may be of
-/// any size and are never turned into a machine number, because the sender wants its own back.
+/// `"a\u0062"` equals `"ab"`, and the string `"1"` differs from the integer `1`. Integers may have any size and are
+/// never converted to a machine number, because the response must repeat the sender's spelling.
 #[derive(Clone)]
 pub struct Id {
     raw: Arc<str>,
-    /// The value of a string that is written with escapes.
+    /// The value of a string with escapes.
     unescaped: Option<Box<str>>,
 }
 
 impl Id {
-    /// The longest id that is accepted, in bytes of its token.
+    /// Maximum length of an id, in bytes of its token.
     pub const MAX_BYTES: usize = 1024;
 
-    /// Reads a string or integer token.
+    /// Parses a string or integer token.
     pub fn parse(raw: &str) -> Result<Self, IdError> {
         if raw == "null" {
             return Err(IdError::Null);
@@ -42,8 +42,8 @@ impl Id {
         Ok(Self { raw: raw.into(), unescaped: (!is_verbatim).then(|| text.into()) })
     }
 
-    /// Reads a string or any number token, for dialects whose ids are not only integers. Numbers with a
-    /// fraction or exponent are compared as they are written.
+    /// Parses a string or any number token, for dialects whose ids are not only integers (JSON-RPC 2.0, section 4).
+    /// Numbers with a fraction or exponent are compared by spelling.
     pub fn parse_number(raw: &str) -> Result<Self, IdError> {
         let is_number = raw.starts_with(|first: char| first == '-' || first.is_ascii_digit());
         match is_number && raw.len() <= Self::MAX_BYTES {
@@ -57,17 +57,17 @@ impl Id {
         &self.raw
     }
 
-    /// The token as JSON that can be part of a message.
+    /// The token as JSON.
     pub fn to_json(&self) -> Raw {
         Raw::from_validated(&self.raw)
     }
 
-    /// An integer id of our own.
+    /// An integer id for a request of this side.
     pub fn from_number(n: u64) -> Self {
         Self { raw: n.to_string().into(), unescaped: None }
     }
 
-    /// A string id of our own; keep it shorter than [`MAX_BYTES`](Self::MAX_BYTES).
+    /// A string id for a request of this side. It must be shorter than [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn from_text(text: &str) -> Self {
         let mut token = Vec::new();
         quote(&mut token, text);
@@ -117,10 +117,10 @@ impl Hash for Id {
     }
 }
 
-/// Why a value cannot be an id.
+/// The reason why a value is not an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdError {
-    /// It is null, which names no request and yet is not an absent id either.
+    /// It is null, which identifies no request but is not an absent id either (2025-11-25 basic, requests).
     Null,
     /// It is neither a string nor an integer.
     NotStringOrInteger,
@@ -140,7 +140,7 @@ impl fmt::Display for IdError {
 
 impl core::error::Error for IdError {}
 
-/// What an id means; the order of variants and fields is the order of ids.
+/// The value of an id. The order of variants and fields is the order of ids.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum IdValue<'a> {
     Negative(core::cmp::Reverse<Digits<'a>>),

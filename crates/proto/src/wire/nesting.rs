@@ -1,13 +1,13 @@
-//! What is open at the place a scan has reached: containers, and the keys their objects have shown.
+//! The open containers at the position of a scan, with the keys of their objects.
 //!
-//! Two readers of one message must never disagree about it because one takes the first of two equal
-//! keys and the other the last. No hash is involved, so no sender can choose keys that collide.
+//! Duplicate keys are detected because one reader may take the first of two equal keys and another the last (RFC 8259,
+//! 4). No hash is involved, so a sender cannot choose colliding keys.
 
 use alloc::vec::Vec;
 
 use super::cursor::StringToken;
 
-/// One stack for everything, so that an ordinary message costs a single allocation.
+/// One stack for containers and keys, so that an ordinary message costs a single allocation.
 pub(super) struct Nesting<'a> {
     entries: Vec<NestingEntry<'a>>,
     depth: usize,
@@ -20,7 +20,7 @@ pub(super) enum ContainerKind {
     Object,
 }
 
-/// The keys of an object lie directly above it, as inner containers are gone when a key comes.
+/// The keys of an object are directly above it, because inner containers are closed when a key follows.
 #[derive(Clone, Copy)]
 enum NestingEntry<'a> {
     Array,
@@ -33,12 +33,12 @@ impl<'a> Nesting<'a> {
         Self { entries: Vec::with_capacity(INITIAL_ENTRIES), depth: 0 }
     }
 
-    /// How many containers are open.
+    /// Number of open containers.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The shape of the container opened last.
+    /// The kind of the innermost container.
     pub(super) fn innermost(&self) -> Option<ContainerKind> {
         self.entries.last().map(|entry| match entry {
             NestingEntry::Array => ContainerKind::Array,
@@ -59,7 +59,7 @@ impl<'a> Nesting<'a> {
         self.entries.push(NestingEntry::Key(key));
     }
 
-    /// Closes the innermost container and tells whether two of its keys were equal.
+    /// Closes the innermost container. Returns whether two of its keys were equal.
     pub(super) fn close(&mut self) -> bool {
         self.depth -= 1;
         let is_key = |entry: &&NestingEntry<'a>| matches!(entry, NestingEntry::Key(_));
@@ -79,7 +79,7 @@ impl<'a> NestingEntry<'a> {
     }
 }
 
-/// Enough for what is open at once in an ordinary call.
+/// Enough for the open containers and keys of an ordinary call.
 const INITIAL_ENTRIES: usize = 24;
 
 /// Up to this many keys, comparing all pairs is faster than sorting.
@@ -102,7 +102,7 @@ fn has_duplicate_key(keys: &[NestingEntry<'_>]) -> bool {
 #[cold]
 fn has_duplicate_key_sorted(keys: &[NestingEntry<'_>]) -> bool {
     let mut keys: Vec<_> = keys.iter().map(|key| key.text().value()).collect();
-    // Length first: most comparisons then need not look at the bytes.
+    // Comparing lengths first avoids most comparisons of bytes.
     keys.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
     keys.windows(2).any(|pair| pair[0] == pair[1])
 }

@@ -1,13 +1,13 @@
-//! One spelling for each decimal number.
+//! Canonical spelling of decimal numbers.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 /// Appends the canonical spelling of a JSON number token.
 ///
-/// The layout is that of ECMAScript, hence of RFC 8785, but the digits are exact: nothing is
-/// rounded to a double, so two integers beyond 2^53 never look the same. An exponent too large for
-/// any use leaves the token as it is.
+/// The layout is that of ECMAScript, hence of RFC 8785, but the digits are exact: nothing is rounded to a double, so
+/// two different integers beyond 2^53 have different spellings. A token with an exponent beyond any practical size is
+/// left unchanged.
 pub(super) fn push_canonical_number(out: &mut Vec<u8>, token: &str) {
     match Decimal::read(token) {
         Some(decimal) => decimal.push(out),
@@ -37,12 +37,12 @@ impl Decimal {
 
         let shift = i64::try_from(whole.len()).ok()?.checked_sub_unsigned(first as u64)?;
         let point = exponent.parse::<i64>().ok()?.checked_add(shift)?;
-        // One less has to be a number too, for the exponent that is printed.
+        // `point - 1` must be representable too, for the printed exponent.
         point.checked_sub(1)?;
         Some(Self { negative: token.len() > magnitude.len(), digits, point })
     }
 
-    /// `Number::toString` of ECMA-262, where `point` is its n and the digits are its k.
+    /// `Number::toString` of ECMA-262; `point` is its n and the digits are its k.
     fn push(&self, out: &mut Vec<u8>) {
         let (digits, count) = (&self.digits, self.digits.len());
         if self.negative {

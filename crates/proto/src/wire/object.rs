@@ -1,7 +1,7 @@
-//! A look into validated object text without copying it and without serde's conveniences.
+//! Access to the members of validated object text, without copies and without serde's leniency.
 //!
-//! Derived decoders read an array as a struct and null as absent. Here an object is an object,
-//! null is a value of the wrong type, and what was not asked for is never touched.
+//! Derived decoders read an array as a struct and null as absent. Here an object is an object, null is a value of the
+//! wrong type, and members that are not requested are not read.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::string::String;
@@ -12,19 +12,19 @@ use super::text::{plain_run, unquote};
 
 /// An object in JSON text that [`scan`](super::scan()) accepted.
 ///
-/// Text that was not validated does no harm, but what is then found in it means nothing.
+/// Text that was not validated is memory-safe to read, but the results are meaningless.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
     text: &'a str,
 }
 
 impl<'a> Object<'a> {
-    /// The object without members, for params that were left out.
+    /// The object without members, for absent params.
     pub const EMPTY: Self = Self { text: "{}" };
 
-    /// The object that `text` is, or `None` if it is something else. `text` must be valid JSON.
+    /// The object in `text`, or `None` if it is another value. `text` must be valid JSON.
     pub fn new(text: &'a str) -> Option<Self> {
-        // Mostly there is nothing around it.
+        // Mostly there is no whitespace around it.
         let text = match text.as_bytes() {
             [b'{', .., b'}'] => return Some(Self { text }),
             _ => text.trim_matches(is_space),
@@ -37,7 +37,7 @@ impl<'a> Object<'a> {
         self.text
     }
 
-    /// Its members in their order: the unescaped key and the raw text of the value.
+    /// Its members in order: the unescaped key and the raw text of the value.
     pub fn members(self) -> Members<'a> {
         Members { items: TokenWalker::new(self.text) }
     }
@@ -47,8 +47,8 @@ impl<'a> Object<'a> {
         self.members().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The members of the object that a member is. Its end is not looked for, so that finding something at its
-    /// beginning costs nothing for the rest.
+    /// The members of a nested object. Its end is not searched, so that finding a member near its start does not cost a
+    /// walk over the rest.
     pub fn enter_member(self, key: &str) -> Option<Members<'a>> {
         let mut items = TokenWalker::new(self.text);
         loop {
@@ -71,27 +71,27 @@ impl<'a> Object<'a> {
         found
     }
 
-    /// A string, or `None` if there is no such member.
+    /// A string member, or `None` if it is absent.
     pub fn string(self, key: &str) -> Result<Option<Cow<'a, str>>, FieldError> {
         self.typed(key, "a string", unquote)
     }
 
-    /// A string that has to be there.
+    /// A required string member.
     pub fn required_string(self, key: &str) -> Result<Cow<'a, str>, FieldError> {
         self.string(key)?.ok_or_else(|| FieldError::new(key, FieldErrorKind::Missing))
     }
 
-    /// An object, or `None` if there is no such member.
+    /// An object member, or `None` if it is absent.
     pub fn object(self, key: &str) -> Result<Option<Self>, FieldError> {
         self.typed(key, "an object", Self::new)
     }
 
-    /// The raw texts of an array's elements, or `None` if there is no such member.
+    /// The raw texts of an array member's elements, or `None` if it is absent.
     pub fn array(self, key: &str) -> Result<Option<Vec<&'a str>>, FieldError> {
         self.typed(key, "an array", elements)
     }
 
-    /// A boolean, or `None` if there is no such member.
+    /// A boolean member, or `None` if it is absent.
     pub fn bool(self, key: &str) -> Result<Option<bool>, FieldError> {
         self.typed(key, "a boolean", |raw| match raw {
             "true" => Some(true),
@@ -110,17 +110,17 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A member that was picked, as the string it must be.
+/// Reads a member's raw value as a string.
 pub fn as_string<'a>(key: &str, raw: Option<&'a str>) -> Result<Option<Cow<'a, str>>, FieldError> {
     typed(key, raw, "a string", unquote)
 }
 
-/// A member that was picked, as the object it must be.
+/// Reads a member's raw value as an object.
 pub fn as_object<'a>(key: &str, raw: Option<&'a str>) -> Result<Option<Object<'a>>, FieldError> {
     typed(key, raw, "an object", Object::new)
 }
 
-/// A member that was picked and must be there, as the string it must be.
+/// Reads a required member's raw value as a string.
 pub fn as_required_string<'a>(key: &str, raw: Option<&'a str>) -> Result<Cow<'a, str>, FieldError> {
     as_string(key, raw)?.ok_or_else(|| FieldError::new(key, FieldErrorKind::Missing))
 }
@@ -152,12 +152,12 @@ impl<'a> Iterator for Members<'a> {
 
 impl core::iter::FusedIterator for Members<'_> {}
 
-/// A member that is not what the method needs.
+/// A member that is missing or has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The key that was looked up.
     pub key: String,
-    /// What is wrong with it.
+    /// The violated requirement.
     pub kind: FieldErrorKind,
 }
 
@@ -178,16 +178,16 @@ impl fmt::Display for FieldError {
 
 impl core::error::Error for FieldError {}
 
-/// What is wrong with a member.
+/// The violated requirement of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
-    /// It is required and absent.
+    /// It is required but absent.
     Missing,
-    /// It has another type than this one, named with its article.
+    /// It must have this type, named with its article.
     MustBe(&'static str),
 }
 
-/// Where the token or container that starts at `start` ends in validated text.
+/// The end of the token or container that starts at `start` in validated text.
 pub(super) fn value_end(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     match bytes.get(start)? {
@@ -200,7 +200,7 @@ pub(super) fn value_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// The raw texts of an array's elements; `None` if `text` is no array. `text` must be valid JSON.
+/// The raw texts of an array's elements; `None` if `text` is not an array. `text` must be valid JSON.
 pub fn elements(text: &str) -> Option<Vec<&str>> {
     if !text.starts_with('[') {
         return None;
@@ -209,7 +209,7 @@ pub fn elements(text: &str) -> Option<Vec<&str>> {
     Some(core::iter::from_fn(|| items.next_token(b',')).collect())
 }
 
-/// Walks over the tokens directly inside one container.
+/// Iterates over the tokens directly inside one container.
 #[derive(Clone, Debug)]
 struct TokenWalker<'a> {
     text: &'a str,
@@ -222,7 +222,7 @@ impl<'a> TokenWalker<'a> {
         Self { text, at: 1 }
     }
 
-    /// The next token, after a separator unless it is the first; at any surprise, none ever again.
+    /// The next token, after a separator unless it is the first. After unexpected text it always returns `None`.
     fn next_token(&mut self, separator: u8) -> Option<&'a str> {
         let start = self.next_start(separator)?;
         match value_end(self.text, start).and_then(|end| self.text.get(start..end)) {
@@ -234,7 +234,7 @@ impl<'a> TokenWalker<'a> {
         }
     }
 
-    /// What the next key says. One without escapes ends at its first quote.
+    /// The value of the next key. A key without escapes ends at its first quote.
     fn next_key(&mut self) -> Option<Cow<'a, str>> {
         let before = self.clone();
         let bytes = self.text.as_bytes();
@@ -251,7 +251,7 @@ impl<'a> TokenWalker<'a> {
         self.next_token(b',').and_then(unquote)
     }
 
-    /// Where the next token starts.
+    /// The start of the next token.
     fn next_start(&mut self, separator: u8) -> Option<usize> {
         let first = self.at == 1;
         self.space();
@@ -279,7 +279,7 @@ impl<'a> TokenWalker<'a> {
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
-        // Keys and most values are short: words of eight bytes beat a call into a vectorised search.
+        // Keys and most values are short: words of eight bytes are faster than a call to a vectorised search.
         at += plain_run(bytes.get(at..)?);
         match bytes.get(at)? {
             b'"' => return Some(at + 1),
@@ -299,7 +299,7 @@ fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
                 continue;
             }
             b'{' | b'[' => depth += 1,
-            // Validated text closes each bracket with its own kind, so one count serves both.
+            // Validated text closes each bracket with its own kind, so one count is enough for both.
             b'}' | b']' => depth -= 1,
             _ => {}
         }

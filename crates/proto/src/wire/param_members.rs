@@ -1,10 +1,10 @@
-//! The members of `params` and of its `_meta` that most methods look at.
+//! The members of `params` and of its `_meta` that most methods read.
 //!
-//! The scan passes them anyway; noting where they are saves every request a second and third walk.
+//! The scan visits them anyway. Recording their positions saves every request a second and a third walk.
 
 use crate::meta;
 
-/// Raw JSON texts; `None` is absent.
+/// Raw JSON texts; `None` means absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParamMembers<'a> {
     /// `_meta`.
@@ -13,29 +13,29 @@ pub struct ParamMembers<'a> {
     pub name: Option<&'a str>,
     /// `arguments`.
     pub arguments: Option<&'a str>,
-    /// `inputResponses`: answers of the client when it calls again.
+    /// `inputResponses`: the client's input responses on a retry (2026-07-28 schema, `InputResponseRequestParams`).
     pub input_responses: Option<&'a str>,
-    /// `requestState`: what it hands back then.
+    /// `requestState`: the request state on a retry.
     pub request_state: Option<&'a str>,
-    /// `task`: the wish that the call becomes one.
+    /// `task`: the request to run the call as a task (2025-11-25 schema, `TaskAugmentedRequestParams`).
     pub task: Option<&'a str>,
     /// `_meta`: the protocol version.
     pub protocol_version: Option<&'a str>,
-    /// `_meta`: what the client can be asked for.
+    /// `_meta`: the client's capabilities.
     pub capabilities: Option<&'a str>,
-    /// `_meta`: who the client says it is.
+    /// `_meta`: the client's `Implementation`.
     pub client_info: Option<&'a str>,
-    /// `_meta`: the least serious log messages that are wanted.
+    /// `_meta`: the minimum level of log messages.
     pub log_level: Option<&'a str>,
-    /// `_meta`: the token that progress is reported under.
+    /// `_meta`: the progress token.
     pub progress_token: Option<&'a str>,
-    /// Whether `params`, and its `_meta`, have members that are none of these.
+    /// Whether `params`, and its `_meta`, have other members than these.
     pub has_extra: [bool; 2],
 }
 
-/// Keeps what the scan shows it of an object and its `_meta`.
+/// Records the members of an object and of its `_meta` during a scan.
 pub(super) trait MemberVisitor<'a> {
-    /// Takes a member; the raw text is that of its value.
+    /// Visits a member with the raw text of its value.
     fn visit_member(&mut self, name: &[u8], value: &'a str, is_meta: bool);
 }
 
@@ -49,12 +49,12 @@ impl<'a> MemberVisitor<'a> for ParamMembers<'a> {
 }
 
 impl<'a> ParamMembers<'a> {
-    /// Whether this is the name of one of the members of `params` that are noted.
+    /// Whether this is the name of one of the recorded members of `params`.
     pub(crate) fn is_known_member(name: &str) -> bool {
         Self::default().slot(name.as_bytes(), false).is_some()
     }
 
-    /// The place of a member of `params`, or of its `_meta`.
+    /// The field for a member of `params`, or of its `_meta`.
     fn slot(&mut self, key: &[u8], is_meta: bool) -> Option<&mut Option<&'a str>> {
         let is = |name: &str| key == name.as_bytes();
         match is_meta {

@@ -1,4 +1,4 @@
-//! JSON text that is kept and passed on without being understood.
+//! JSON text that is stored and forwarded without being interpreted.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,13 +16,13 @@ use super::object::Object;
 use super::scan::{ScanError, ScanLimits, scan_value};
 use super::text::compact;
 
-/// JSON text known to be valid; clones share it. Two are equal if their texts are; see [`canonical`] for values.
+/// Valid JSON text; clones share it. Two are equal if their texts are equal; see [`canonical`] for comparing values.
 ///
 /// [`canonical`]: super::canonical()
 #[derive(Clone)]
 pub struct Raw(RawText);
 
-/// Where the text is.
+/// The storage of the text.
 #[derive(Clone)]
 enum RawText {
     Owned(Arc<str>),
@@ -30,22 +30,22 @@ enum RawText {
     MessagePart(Box<MessagePart>),
 }
 
-/// A part of a message that was too large to be copied.
+/// A part of a message that is too large to be copied.
 #[derive(Clone)]
 struct MessagePart {
     message: Arc<String>,
     range: Range<usize>,
 }
 
-/// What may be moved so that a large text need not be copied.
+/// Maximum number of bytes that are moved to avoid copying a large text.
 const MAX_MOVED_PREFIX: usize = 4096;
 
 impl Raw {
-    /// Checks that `text` is one JSON value in which no object repeats a key, and keeps it without
-    /// the whitespace around it.
+    /// Checks that `text` is one JSON value in which no object repeats a key, and stores it without the surrounding
+    /// whitespace.
     ///
-    /// The depth is bounded as for messages; the number of values is not, since whoever holds
-    /// `text` already paid for it.
+    /// The depth is bounded as for messages. The number of values is not, since the owner of `text` already paid for
+    /// it.
     pub fn parse(text: &str) -> Result<Self, RawError> {
         let limits = ScanLimits { max_nodes: usize::MAX, ..ScanLimits::default() };
         match scan_value(text, &limits) {
@@ -55,31 +55,31 @@ impl Raw {
         }
     }
 
-    /// JSON that is written in a program, which is neither copied nor checked each time the program starts.
+    /// A JSON constant of the program, which is neither copied nor checked at each start.
     ///
     /// # Panics
-    /// In builds with debug assertions, if it is not what [`parse`](Self::parse) takes.
+    /// In builds with debug assertions, if [`parse`](Self::parse) does not accept it.
     pub fn from_static(text: &'static str) -> Self {
         debug_assert!(Self::parse(text).is_ok(), "what is written in a program is JSON: {text}");
         Self(RawText::Static(text))
     }
 
-    /// The text of `value`. Serialising plain data cannot fail; a `Serialize` that does gives `null`.
+    /// The JSON text of `value`. Serialising plain data cannot fail; a failing `Serialize` gives `null`.
     pub fn from_value<T: Serialize>(value: &T) -> Self {
         let text = serde_json::to_string(value).unwrap_or_else(|_| String::from("null"));
         Self(RawText::Owned(text.into()))
     }
 
-    /// Keeps text that was validated before, such as a slice of a scanned message.
+    /// Stores text that was already validated, such as a slice of a scanned message.
     pub(crate) fn from_validated(text: &str) -> Self {
         match text {
-            // Many arguments and capabilities are none.
+            // Many arguments and capabilities are empty.
             "{}" => Self(RawText::Static("{}")),
             text => Self(RawText::Owned(text.into())),
         }
     }
 
-    /// Keeps `part` of a message that was validated before, together with the message.
+    /// Stores `part` of an already validated message, sharing the message.
     pub(crate) fn from_message_part(message: &Arc<String>, part: &str) -> Self {
         let start = (part.as_ptr() as usize).wrapping_sub(message.as_ptr() as usize);
         let range = start..start.wrapping_add(part.len());
@@ -92,7 +92,7 @@ impl Raw {
         }
     }
 
-    /// Appends the text. A large one that nobody else holds is not copied: what little there is in `out` moves before
+    /// Appends the text. A large text without other owners is not copied; the few bytes in `out` are moved in front of
     /// it.
     pub(crate) fn append_to(self, out: &mut Vec<u8>) {
         let part = match self.0 {
@@ -119,17 +119,17 @@ impl Raw {
         }
     }
 
-    /// The same value without whitespace between its parts.
+    /// The same value without whitespace between its tokens.
     pub fn compact(&self) -> Self {
         Self::from_validated(&compact(self.as_str()))
     }
 
-    /// A look into it, if it is an object.
+    /// The value as an object, if it is one.
     pub fn as_object(&self) -> Option<Object<'_>> {
         Object::new(self.as_str())
     }
 
-    /// Reads it as `T`, which may borrow from it.
+    /// Decodes it as `T`, which may borrow from it.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(self.as_str())
     }
@@ -150,7 +150,7 @@ impl fmt::Debug for Raw {
 }
 
 impl Serialize for Raw {
-    /// Embeds the text verbatim, for which the serializer has to be that of `serde_json`.
+    /// Embeds the text verbatim. The serializer must be that of `serde_json`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let verbatim: &RawValue = serde_json::from_str(self.as_str()).map_err(S::Error::custom)?;
         verbatim.serialize(serializer)
@@ -158,18 +158,18 @@ impl Serialize for Raw {
 }
 
 impl<'de> Deserialize<'de> for Raw {
-    /// Takes the text verbatim and checks it as [`Raw::parse`] does, where `serde_json` alone would
-    /// let lone surrogates, repeated keys and any depth pass.
+    /// Takes the text verbatim and checks it like [`Raw::parse`]. `serde_json` alone would accept lone surrogates,
+    /// repeated keys and any depth.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Self::parse(text.get()).map_err(D::Error::custom)
     }
 }
 
-/// Why text cannot be kept as [`Raw`].
+/// The reason why text cannot be stored as [`Raw`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawError {
-    /// It is not one JSON value, or one that is nested too deeply.
+    /// It is not one JSON value, or is nested too deeply.
     Invalid(ScanError),
     /// An object in it repeats a key.
     RepeatedKey,
@@ -230,7 +230,7 @@ mod tests {
         let place = message.as_ptr();
         let part = Raw::from_message_part(&message, &message[17..24]);
         assert_eq!((part.as_str(), &part), (r#"{"a":1}"#, &Raw::from_validated(r#"{"a":1}"#)));
-        // Somebody else holds the message: then it is.
+        // The message has another owner, so it is copied.
         let mut out = Vec::from(b"<");
         part.clone().append_to(&mut out);
         assert_eq!(out, br#"<{"a":1}"#);
@@ -238,7 +238,7 @@ mod tests {
         let mut out = Vec::from(b"<>");
         part.append_to(&mut out);
         assert_eq!((&out[..], out.as_ptr()), (&br#"<>{"a":1}"#[..], place));
-        // What lies elsewhere is copied.
+        // A part in another position is copied.
         let message = Arc::new(String::from("{}"));
         assert_eq!(Raw::from_message_part(&message, "[1]").as_str(), "[1]");
     }

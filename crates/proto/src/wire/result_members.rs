@@ -1,11 +1,10 @@
-//! Which members a `result` and its `_meta` have, of those by which one is changed for another reader.
-//!
-//! The scan passes them anyway; noting them saves most results that are passed on a second walk.
+//! Records which result members the scan has seen, so that a relayed result that needs no rewriting is not parsed a
+//! second time.
 
 use super::param_members::MemberVisitor;
 use crate::meta;
 
-/// What was seen in a `result`.
+/// The members seen in a `result` and its `_meta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResultMembers {
     /// `resultType`.
@@ -14,17 +13,17 @@ pub struct ResultMembers {
     pub content: bool,
     /// `structuredContent`.
     pub structured_content: bool,
-    /// `structuredContent` that is no object.
+    /// `structuredContent` that is not an object.
     pub non_object_structured_content: bool,
     /// `ttlMs`.
     pub ttl_ms: bool,
     /// `cacheScope`.
     pub cache_scope: bool,
-    /// A `_meta` that is no object.
+    /// A `_meta` that is not an object.
     pub non_object_meta: bool,
-    /// `_meta`: who the server is.
+    /// `_meta`: the server's `Implementation`.
     pub server_info: bool,
-    /// `_meta`: the task that it belongs to.
+    /// `_meta`: the related task.
     pub related_task: bool,
 }
 

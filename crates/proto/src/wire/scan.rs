@@ -1,7 +1,7 @@
-//! The border: bytes become a message whose every rule of form was checked, or are refused.
+//! The scanner: validates the bytes of a message, or rejects them.
 //!
-//! One pass, no recursion and no tree. What this scan accepts is strict RFC 8259 in UTF-8 with
-//! bounded depth and size, so code behind it may cut, splice and forward the text as it stands.
+//! It takes one pass, without recursion and without a tree. Accepted text is strict RFC 8259 in UTF-8 with bounded
+//! depth and size, so other code may slice, splice and forward it unchanged.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,23 +11,23 @@ use super::nesting::{ContainerKind, Nesting};
 use super::param_members::{MemberVisitor, ParamMembers};
 use super::result_members::ResultMembers;
 
-/// Checks `bytes` and finds the members JSON-RPC knows.
+/// Validates `bytes` and finds the JSON-RPC members.
 ///
-/// An array is a batch, possibly empty. Anything else is one message, if only to be refused by the
-/// caller as no object, with a repeated key, or with members of the wrong type.
+/// An array is a batch, possibly empty. Any other value is one message. The caller rejects it if it is not an object,
+/// repeats a key, or has members of the wrong type.
 pub fn scan<'a>(bytes: &'a [u8], limits: &ScanLimits) -> Result<Frame<'a>, ScanError> {
     let mut scanner = Scanner::new(decode_utf8(bytes)?, limits);
     scanner.frame(limits.max_batch).map_err(|CursorError| scanner.cursor.error())
 }
 
-/// How much one message may ask of us.
+/// Limits for one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanLimits {
-    /// Objects and arrays open at once.
+    /// Maximum number of objects and arrays open at once.
     pub max_depth: usize,
-    /// Values of any kind, scalars and containers alike; keys are not counted.
+    /// Maximum number of values, scalars and containers alike. Keys are not counted.
     pub max_nodes: usize,
-    /// Elements of a batch.
+    /// Maximum number of elements in a batch.
     pub max_batch: usize,
 }
 
@@ -37,26 +37,26 @@ impl Default for ScanLimits {
     }
 }
 
-/// What one line or one body holds.
+/// The content of one line or one body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "the usual variant is the large one: no box for it")]
 pub enum Frame<'a> {
-    /// One message, or a value that is no message at all.
+    /// One message, or a value that is not a message.
     One(Fields<'a>),
     /// The elements of an array, in order.
     Batch(Vec<Fields<'a>>),
 }
 
-/// The raw JSON texts of the members JSON-RPC knows: `None` is absent, `Some("null")` is null.
+/// The raw JSON texts of the JSON-RPC members: `None` is absent, `Some("null")` is null.
 ///
-/// Keys match exactly, case included, after unescaping. Other members are checked and ignored.
+/// Keys match exactly, including case, after unescaping. Other members are validated and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
-    /// The protocol marker.
+    /// The protocol marker, `"2.0"` in a valid message (2025-11-25 schema, `JSONRPCRequest`).
     pub jsonrpc: Option<&'a str>,
-    /// The id as it stands; `None` also when the message gives several.
+    /// The raw id; `None` also when the message has several.
     pub id: Option<&'a str>,
-    /// The method, still quoted.
+    /// The method, with its quotes.
     pub method: Option<&'a str>,
     /// The parameters of a request or notification.
     pub params: Option<&'a str>,
@@ -64,23 +64,23 @@ pub struct Fields<'a> {
     pub result: Option<&'a str>,
     /// The error of a response.
     pub error: Option<&'a str>,
-    /// Whether the value is an object at all.
+    /// Whether the value is an object.
     pub is_object: bool,
-    /// Whether an object anywhere in this message repeats a key. Such a message must be refused:
-    /// of the equal members only the first is shown here, and another reader may take the last.
+    /// Whether an object anywhere in this message repeats a key. Such a message must be rejected: only the first of the
+    /// equal members is available here, and another reader may take the last.
     pub repeated: bool,
-    /// What most methods look at inside of `params`, found on the way.
+    /// The members of `params` that most methods read.
     pub param_members: ParamMembers<'a>,
-    /// Which members `result` has, found on the way.
+    /// The members that `result` has.
     pub result_members: ResultMembers,
 }
 
-/// Why bytes were refused, and where.
+/// The reason and the position of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
-    /// The rule that was broken.
+    /// The violated rule.
     pub kind: ScanErrorKind,
-    /// The offset of the byte at which that became known.
+    /// The offset of the byte at which the violation was detected.
     pub at: usize,
 }
 
@@ -92,18 +92,18 @@ impl fmt::Display for ScanError {
 
 impl core::error::Error for ScanError {}
 
-/// The rule that refused bytes.
+/// A rule of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanErrorKind {
-    /// There is nothing but whitespace.
+    /// There is only whitespace.
     Empty,
-    /// A byte order mark stands before the value.
+    /// A byte order mark precedes the value (RFC 8259, 8.1).
     ByteOrderMark,
-    /// The bytes are not UTF-8.
+    /// The bytes are not UTF-8 (RFC 8259, 8.1).
     NotUtf8,
-    /// The grammar asks for something else here.
+    /// The grammar requires something else here.
     Syntax(&'static str),
-    /// An escape names one half of a surrogate pair, which is no character.
+    /// An escape is one half of a surrogate pair, which is not a character.
     LoneSurrogate,
     /// More text follows the value.
     Trailing,
@@ -116,7 +116,8 @@ pub enum ScanErrorKind {
 }
 
 impl ScanErrorKind {
-    /// Whether the bytes are not JSON (-32700); otherwise they are JSON we decline (-32600).
+    /// Whether the bytes are not JSON (-32700); otherwise they are JSON that exceeds a limit (-32600; JSON-RPC 2.0,
+    /// section 5.1).
     pub fn is_syntax(self) -> bool {
         !matches!(self, Self::TooDeep | Self::TooManyNodes | Self::BatchTooLong)
     }
@@ -138,15 +139,15 @@ impl fmt::Display for ScanErrorKind {
     }
 }
 
-/// Checks that `text` is one JSON value, and tells whether an object in it repeats a key.
+/// Checks that `text` is one JSON value. Returns whether an object in it repeats a key.
 pub(super) fn scan_value(text: &str, limits: &ScanLimits) -> Result<bool, ScanError> {
     let mut scanner = Scanner::new(text, limits);
     scanner.scan_single_value().map_err(|CursorError| scanner.cursor.error())
 }
 
-/// Whether a value in valid text has more containers open at once than this.
+/// Whether a value in valid text is nested deeper than `depth`.
 pub(crate) fn is_nested_deeper_than(text: &str, depth: usize) -> bool {
-    // Most values have not even so many brackets.
+    // Most values have fewer brackets than that.
     if text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).take(depth + 1).count() <= depth {
         return false;
     }
@@ -193,7 +194,7 @@ impl<'a> Scanner<'a> {
         Ok(frame)
     }
 
-    /// Passes a value that stands alone and tells whether an object in it repeats a key.
+    /// Scans a single value. Returns whether an object in it repeats a key.
     fn scan_single_value(&mut self) -> Result<bool, CursorError> {
         self.scan_start()?;
         self.value()?;
@@ -258,13 +259,13 @@ impl<'a> Scanner<'a> {
             more = self.next_or_leave(ContainerKind::Object)?;
         }
         if ids > 1 {
-            // Answering one of two ids could settle somebody else's call.
+            // A response to one of two ids could complete an unrelated call.
             fields.id = None;
         }
         Ok(())
     }
 
-    /// Passes `params`, `result` or its `_meta`, has the members noted, and returns the text.
+    /// Scans `params`, `result` or its `_meta`, reports the members to the visitor, and returns the text.
     fn visit_members(
         &mut self,
         notes: &mut impl MemberVisitor<'a>,
@@ -284,7 +285,7 @@ impl<'a> Scanner<'a> {
         Ok(self.cursor.since(start))
     }
 
-    /// Passes one value of any shape and returns its text.
+    /// Scans one value of any kind and returns its text.
     fn value(&mut self) -> Result<&'a str, CursorError> {
         let start = self.cursor.offset();
         let floor = self.nesting.depth();
@@ -308,14 +309,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes a scalar; there is nothing more in it.
+    /// Scans a scalar, which contains no further values.
     fn scalar(&mut self) -> Result<bool, CursorError> {
         self.count_node()?;
         self.cursor.scalar()?;
         Ok(false)
     }
 
-    /// Passes a key and its colon.
+    /// Scans a key and its colon.
     fn key(&mut self) -> Result<StringToken<'a>, CursorError> {
         if self.cursor.peek() != b'"' {
             return self.cursor.expected("expected a key");
@@ -330,7 +331,7 @@ impl<'a> Scanner<'a> {
         Ok(key)
     }
 
-    /// Passes an opening bracket and tells whether anything is inside; if not, the end too.
+    /// Scans an opening bracket. Returns whether the container has content; if not, its end is scanned too.
     fn enter(&mut self, shape: ContainerKind) -> Result<bool, CursorError> {
         self.count_node()?;
         if self.nesting.depth() >= self.depth_limit {
@@ -345,7 +346,7 @@ impl<'a> Scanner<'a> {
         Ok(!is_empty)
     }
 
-    /// Passes what follows a value in a container: a comma (`true`) or the end (`false`).
+    /// Scans the token after a value in a container: a comma (`true`) or the end (`false`).
     fn next_or_leave(&mut self, shape: ContainerKind) -> Result<bool, CursorError> {
         let byte = self.cursor.skip_whitespace_and_peek();
         if byte == b',' {

@@ -1,4 +1,4 @@
-//! JSON strings, between the token on the wire and the value it stands for.
+//! Conversion between JSON string tokens and their values.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use memchr::memchr2;
 
 use super::scan::ScanErrorKind;
 
-/// The value of a JSON string token, quotes included; `None` if `raw` is not one such token.
+/// The value of a JSON string token, quotes included; `None` if `raw` is not a single string token.
 ///
 /// Only a token with escapes is copied.
 pub fn unquote(raw: &str) -> Option<Cow<'_, str>> {
@@ -18,7 +18,7 @@ pub fn unquote(raw: &str) -> Option<Cow<'_, str>> {
     if is_plain { Some(Cow::Borrowed(body)) } else { unescape(body).map(Cow::Owned) }
 }
 
-/// Appends `text` as a JSON string token, with only the escapes that JSON demands.
+/// Appends `text` as a JSON string token, with only the escapes that JSON requires (RFC 8259, 7).
 pub fn quote(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
@@ -43,7 +43,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace(['\n', '\r'], " "))
 }
 
-/// Validated JSON without the whitespace between its parts.
+/// Validated JSON without whitespace between its tokens.
 pub(super) fn compact(text: &str) -> String {
     let mut compact = String::with_capacity(text.len());
     let mut quoted = false;
@@ -59,16 +59,16 @@ pub(super) fn compact(text: &str) -> String {
     compact
 }
 
-/// Whether the quote at the end of a part of a string is its end: no odd number of backslashes before it.
+/// Whether the quote at the end of a part of a string closes it: the number of backslashes before it is even.
 fn ends_string(part: &str) -> bool {
     let inner = part.strip_suffix('"').unwrap_or(part);
     (inner.len() - inner.trim_end_matches('\\').len()).is_multiple_of(2)
 }
 
-/// How many leading bytes may stand in a JSON string as they are.
+/// Number of leading bytes that need no escape in a JSON string.
 ///
-/// The run ends at a quote, a backslash, a control character or the end of `bytes`. Eight bytes
-/// are tested at a time: short keys cost one step, and long texts pass at several bytes per cycle.
+/// The run ends at a quote, a backslash, a control character or the end of `bytes`. Eight bytes are tested at a time:
+/// short keys cost one step, and long texts pass at several bytes per cycle.
 #[inline]
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
     let mut rest = bytes;
@@ -82,24 +82,24 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + last_plain_run(rest)
 }
 
-/// The same for less than eight bytes; apart, since in a message these are only its very end.
+/// The same for less than eight bytes. It is a separate function, since only the very end of a message needs it.
 #[inline(never)]
 fn last_plain_run(bytes: &[u8]) -> usize {
     let word = match (bytes.first_chunk(), bytes.last_chunk()) {
-        // Where the two halves overlap they say the same.
+        // The overlapping bytes of the two halves give the same result.
         (Some(first), Some(last)) => {
             let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
             first | last << (8 * (bytes.len() - 4))
         }
         _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
-    // What is missing is zero, and so stops.
+    // Missing bytes are zero, which ends the run.
     mark_special_bytes(word).trailing_zeros() as usize / 8
 }
 
 /// One backslash sequence of a JSON string.
 pub(super) struct Escape {
-    /// The character it stands for.
+    /// Its character.
     pub(super) value: char,
     /// Its length in bytes; a surrogate pair is one sequence of twelve.
     pub(super) length: usize,
@@ -142,7 +142,7 @@ impl Escape {
 
 const BAD_ESCAPE: ScanErrorKind = ScanErrorKind::Syntax("expected a valid escape");
 
-/// The value of a string token's body, or `None` if that is not valid.
+/// The value of a string token's body, or `None` if it is invalid.
 pub(super) fn unescape(body: &str) -> Option<String> {
     let mut value = String::with_capacity(body.len());
     let mut rest = body;
@@ -250,7 +250,7 @@ mod tests {
             for place in 0..40 {
                 let mut bytes = format!("{:é<30}", "").into_bytes();
                 bytes[place] = stop;
-                // A second stop just before it in the word order must not move the answer.
+                // A second special byte right after it must not change the result.
                 bytes[place + 1] = b'!';
                 assert_eq!(plain_run(&bytes), place, "{stop:#x} at {place}");
             }
