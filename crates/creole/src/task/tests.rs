@@ -1,5 +1,7 @@
 //! Tasks under races, limits and strangers, in memory and in a file.
 
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,136 +29,10 @@ use crate::random::failure;
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::tool::ToolError;
-
-const PATIENCE: Duration = Duration::from_secs(3600);
-
-struct SilentChannel;
-
-impl ClientChannel for SilentChannel {
-    fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
-        Box::pin(std::future::pending())
-    }
-}
-
-fn tasks_in(state: State, limits: TaskLimits) -> Tasks {
-    Tasks::new(state, limits, Sealer::from_key(&[7; 32]), 2, broadcast::channel(64).0)
-}
-
-fn tasks(limits: TaskLimits) -> Tasks {
-    tasks_in(State::default(), limits)
-}
-
-fn context(principal: &str, era: Era, tasking: TaskPreference) -> Context {
-    let capabilities =
-        ClientCapabilities { elicitation_form: true, tasks: true, ..ClientCapabilities::default() };
-    let caller = Caller {
-        rules: Revision::newest(era).rules(),
-        capabilities: Arc::new(capabilities),
-        client: None,
-        log: None,
-        progress: false,
-        input_responses: None,
-        extra: None,
-        task_preference: tasking,
-    };
-    Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(SilentChannel), false)
-}
-
-fn modern(principal: &str) -> Context {
-    context(principal, Era::Stateless, TaskPreference::Allowed)
-}
-
-fn older(principal: &str) -> Context {
-    context(principal, Era::Handshake, TaskPreference::Requested { ttl_ms: None })
-}
-
-async fn make(tasks: &Tasks, context: Context, run: RunCall) -> Result<Task, Fault> {
-    let operation = Operation::CallTool { name: "t".into(), arguments: None };
-    match tasks.create(Call { operation, context }, run).await {
-        Outcome::Complete(Payload::TaskCreated(task)) => Ok((*task).clone()),
-        Outcome::Fail(fault) => Err(fault),
-        other => panic!("no task: {other:?}"),
-    }
-}
-
-async fn ask(tasks: &Tasks, operation: Operation, context: &Context) -> Result<Payload, Fault> {
-    match timeout(PATIENCE, tasks.handle_request(&operation, context))
-        .await
-        .expect("an answer in time")?
-    {
-        Outcome::Complete(payload) => Ok(payload),
-        other => panic!("no payload: {other:?}"),
-    }
-}
-
-async fn get(tasks: &Tasks, id: &str, context: &Context) -> Result<TaskState, Fault> {
-    match ask(tasks, Operation::GetTask { id: id.into() }, context).await? {
-        Payload::Task(task) => Ok(task.state.clone()),
-        other => panic!("no task: {other:?}"),
-    }
-}
-
-/// Looks until the state is one that is wanted.
-async fn until(tasks: &Tasks, id: &str, wanted: fn(&TaskState) -> bool) -> TaskState {
-    let looked = async {
-        loop {
-            let state = get(tasks, id, &modern("ada")).await.expect("a task");
-            if wanted(&state) {
-                return state;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(PATIENCE, looked).await.expect("the state in time")
-}
-
-fn never() -> RunCall {
-    Arc::new(|_| Box::pin(std::future::pending()))
-}
-
-fn at_once(text: &'static str) -> RunCall {
-    Arc::new(move |_| Box::pin(std::future::ready(done(text))))
-}
-
-fn done(text: &str) -> Outcome {
-    Outcome::Complete(Payload::Tool(creole_proto::model::ToolResult::text(text)))
-}
-
-/// Asks one question, then tells the answer.
-fn asking() -> RunCall {
-    Arc::new(|call| {
-        let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
-        Box::pin(std::future::ready(match answered {
-            Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
-            Err(ToolError::InputRequired(asks)) => {
-                Outcome::InputRequired { requests: asks, request_state: None }
-            }
-            Err(other) => panic!("{other:?}"),
-        }))
-    })
-}
-
-fn update(id: &str, answer: &Value) -> Operation {
-    let answers = Raw::from_value(&json!({"q": {"action": "accept", "content": answer}}));
-    Operation::UpdateTask { id: id.into(), responses: answers }
-}
-
-fn text(state: &TaskState) -> String {
-    match state {
-        TaskState::Ended(TaskOutcome::Result(result)) => {
-            Raw::from_value(&result.content).as_str().to_owned()
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Fault>) -> FaultKind {
-    result.expect_err("a fault").kind
-}
+use support::{
+    SilentChannel, ask, asking, at_once, get, kind, make, modern, never, older, tasks, tasks_in,
+    text, until, update,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_strangers_task_is_an_unknown_one_for_every_method() {
