@@ -88,7 +88,7 @@ impl LineDecoder {
                 found => break found,
             }
         };
-        self.to_line(found)
+        self.framed_line(found)
     }
 
     /// Takes ownership of the last returned line, unless it was a slice of its chunk.
@@ -126,7 +126,7 @@ impl LineDecoder {
         self.clear_returned();
         self.is_dropping = false;
         let found = self.classify_pending();
-        self.to_line(found)
+        self.framed_line(found)
     }
 
     /// Handles a newline, with `line` before it.
@@ -220,7 +220,7 @@ impl LineDecoder {
         self.pending.extend_from_slice(part);
     }
 
-    fn to_line<'a, 'c: 'a>(&'a mut self, found: LineLocation<'c>) -> Option<FramedLine<'a>> {
+    fn framed_line<'a, 'c: 'a>(&'a mut self, found: LineLocation<'c>) -> Option<FramedLine<'a>> {
         match found {
             LineLocation::Nothing => None,
             LineLocation::TooLong => Some(FramedLine::TooLong(&self.start)),

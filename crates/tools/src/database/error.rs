@@ -56,7 +56,7 @@ impl DatabaseError {
     }
 
     /// What whoever runs the server is told of it.
-    pub(crate) fn to_detail(self) -> String {
+    pub(crate) fn into_detail(self) -> String {
         match self {
             Self::Unavailable(why) => format!("it is not available: {why}"),
             Self::QueryRejected(why) => format!("it refused the query: {why}"),
@@ -66,7 +66,7 @@ impl DatabaseError {
     }
 
     /// What callers are told of the database of this name; the log is told the rest.
-    pub(crate) fn to_tool_error(self, database: &str) -> ToolError {
+    pub(crate) fn into_tool_error(self, database: &str) -> ToolError {
         match self {
             Self::Unavailable(why) => {
                 tracing::warn!("the database `{database}` is not available: {why}");

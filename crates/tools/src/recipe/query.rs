@@ -41,7 +41,7 @@ impl QueryRecipe {
         let value = |name: &String| values.get(name).cloned().unwrap_or_default();
         let bound = self.query.names().iter().map(value).collect();
         let asked = self.database.query(&self.query, bound, longest).await;
-        let rows = asked.map_err(|trouble| trouble.to_tool_error(self.database.name()))?;
+        let rows = asked.map_err(|trouble| trouble.into_tool_error(self.database.name()))?;
         let Some(data) = rows.to_json() else {
             let what = "the result is no data: two of its columns have the same name, or a value is too deep; \
                         name columns by `AS`";

@@ -65,7 +65,7 @@ impl TablesRecipe {
             let why = match self.database.table(table, 1).await {
                 Ok(Some(_)) => continue,
                 Ok(None) => "there is none".to_owned(),
-                Err(trouble) => trouble.to_detail(),
+                Err(trouble) => trouble.into_detail(),
             };
             problems.push(format!("database `{}`: table `{table}`: {why}", self.database.name()));
         }
@@ -82,7 +82,7 @@ impl TablesRecipe {
             true => self.database.table(table, page).await,
             false => Ok(None),
         };
-        let found = found.map_err(|trouble| trouble.to_tool_error(self.database.name()))?;
+        let found = found.map_err(|trouble| trouble.into_tool_error(self.database.name()))?;
         let Some(found) = found else {
             let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
             return Err(ToolError::Fault(Box::new(

@@ -104,7 +104,7 @@ impl ToolRecipe {
         let tried = recipe.database.check_query(&recipe.query).await;
         let (tool, database) = (&self.name, recipe.database.name());
         let wrong = |trouble: DatabaseError| {
-            format!("tool `{tool}`: database `{database}`: {}", trouble.to_detail())
+            format!("tool `{tool}`: database `{database}`: {}", trouble.into_detail())
         };
         tried.err().map(wrong).into_iter().collect()
     }

@@ -43,7 +43,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         ),
     ])
     .with_fixed_values(&[("context", FixedValue::Text("edit"))])
-    .as_destructive()
+    .destructive()
     .with_custom_run(set_role),
     tool(
         Verb::Get,

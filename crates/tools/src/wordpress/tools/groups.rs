@@ -144,7 +144,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
             "Role to promote or demote to",
         ),
     ])
-    .as_destructive()
+    .destructive()
     .with_custom_run(change_member),
     tool(
         Verb::Delete,

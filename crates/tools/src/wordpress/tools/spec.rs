@@ -171,7 +171,7 @@ impl ToolSpec {
     }
 
     /// Although its verb does not say so.
-    pub(super) const fn as_destructive(mut self) -> Self {
+    pub(super) const fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }

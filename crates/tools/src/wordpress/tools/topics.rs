@@ -66,7 +66,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
             "ID of the topic that it becomes a part of",
         ),
     ])
-    .as_destructive()
+    .destructive()
     .with_custom_run(merge),
     tool(
         Verb::Post,
@@ -86,7 +86,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         )
         .not_sent(),
     ])
-    .as_destructive()
+    .destructive()
     .with_custom_run(split),
     tool(
         Verb::Put,
