@@ -1,4 +1,4 @@
-//! One verb per file.
+//! The verbs of the command line, one per file.
 
 mod add;
 mod approve;
@@ -21,7 +21,7 @@ mod status;
 use crate::args::Command;
 use crate::failure::Failure;
 
-/// How many names are told of a list that is longer.
+/// The maximum number of names in an error message.
 const MAX_LISTED_NAMES: usize = 12;
 
 /// Runs the verb.
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// The one word that is left beside the server.
+/// The only positional argument besides the server.
 fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
     match rest {
         [word] => Ok(word),
@@ -63,7 +63,7 @@ fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, 
     }
 }
 
-/// That a server does not have what was named, and what it has.
+/// The error for an unknown name, with the known ones.
 fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String {
     let hint = match known {
         [] => format!("it has no {what} at all"),
@@ -72,7 +72,7 @@ fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String 
     crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
 }
 
-/// The name that may be meant, or those that there are.
+/// The most similar name, or the known names.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     match creole_gateway::nearest(name, known.iter().copied()) {
         Some(likely) => format!("did you mean `{likely}`?"),

@@ -1,4 +1,4 @@
-//! What happens while a call goes on, told to the person at stderr.
+//! Prints the events of a call to stderr.
 
 use creole::proto::operation::Event;
 use creole_tools::ordered_value::OrderedValue;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{output, progress};
 
-/// Tells of progress, at a terminal, and of log messages.
+/// Prints log messages, and progress at a terminal.
 pub(crate) fn show_event(event: Event) {
     match event {
         Event::Progress { progress, total, message } => {
@@ -16,7 +16,7 @@ pub(crate) fn show_event(event: Event) {
             let data = data.decode().unwrap_or(OrderedValue::Leaf(Value::Null));
             output::write_message(&log_line(level.name(), logger.as_deref(), &data));
         }
-        // Whoever visited a page here knows.
+        // The user who completed the URL elicitation here knows it already.
         Event::ElicitationCompleted(_) => {}
     }
 }

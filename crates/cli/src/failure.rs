@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked to do.
+//! The failure of a command, and its exit code.
 
 use std::process::ExitCode;
 use std::{fmt, io};
@@ -10,28 +10,28 @@ use creole_tools::skills::FileError;
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     Config(ConfigError),
-    /// What is on the command line or typed cannot be used.
+    /// The command line or the input of the user is invalid.
     Usage(String),
-    /// A file of users or keys is wrong.
+    /// A file of users or keys is invalid.
     Credentials(AuthError),
     /// A file of users or keys could not be changed.
     Passwd(String),
-    /// Files that are served are wrong.
+    /// Served files are invalid.
     Files(Vec<FileError>),
-    /// The answer could not be written.
+    /// The output could not be written.
     Output(io::Error),
-    /// What was asked for is not done, for a reason that the person can change.
+    /// The command refused its work for a reason that the user can change.
     Refused(String),
-    /// The server could not be started, or broke down.
+    /// The server could not be started, or failed.
     Serve(String),
-    /// Another server could not be reached, or did not do what it was asked to do.
+    /// Another server is unreachable or returned an error.
     Call(String),
 }
 
 impl Failure {
-    /// What the process ends with.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_)

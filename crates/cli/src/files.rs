@@ -1,4 +1,4 @@
-//! Files of people that are written with care: never over one that is there, and never half.
+//! Writes user files safely: never over an existing file by accident, and never partially.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -7,13 +7,13 @@ use std::{fs, io};
 
 use crate::failure::Failure;
 
-/// The largest file that is changed.
+/// The maximum size of a file to change.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// The most copies that are kept of a file.
+/// The maximum number of copies of a file.
 const MAX_COPIES: u32 = 1000;
 
-/// Writes a file that there is not yet.
+/// Writes a new file. Fails if it exists.
 pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
     let shown = file.display();
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
@@ -26,7 +26,7 @@ pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// The text of a file; nothing if it is not there.
+/// The text of a file. `None` if it does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
     let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
     let opened = match File::open(file) {
@@ -43,7 +43,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
     String::from_utf8(bytes).map(Some).map_err(|_| refused("is not UTF-8 text"))
 }
 
-/// Puts a text into the place of a file's: whoever reads it sees the old one or the new one. A link stays one.
+/// Replaces the text of a file atomically: a reader sees the old one or the new one. A link stays a link.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -57,7 +57,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
         let written =
             write_beside(&beside, &target, text).and_then(|()| fs::rename(&beside, &target));
         if written.is_err() {
-            // What is half written helps nobody.
+            // Removes the partial file.
             let _ = fs::remove_file(&beside);
         }
         written
@@ -74,7 +74,7 @@ fn write_beside(beside: &Path, target: &Path, text: &str) -> io::Result<()> {
     written.sync_all()
 }
 
-/// Keeps a copy of a file beside it, under a name that no other has; tells where.
+/// Copies a file to an unused name beside it. Returns that name.
 pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names = std::iter::once(format!("{name}.backup"))

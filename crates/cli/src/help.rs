@@ -1,15 +1,14 @@
-//! Help at a terminal: broken between words, with further lines where the description begins.
+//! Wraps help text at the width of the terminal, with a hanging indent at the description.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The least room for descriptions; with less, further lines begin a little behind the first one.
+/// The minimum width for descriptions. With less, further lines are indented slightly below the first one.
 const MIN_TEXT_WIDTH: usize = 24;
 
-/// How far further lines are indented where there is no room beside the label.
+/// The indent of further lines if there is no room beside the label.
 const BELOW_INDENT: usize = 6;
 
-/// The text in lines that are not wider than this many columns. It may have colours. Command lines stay whole, so that
-/// they can be copied.
+/// Wraps the text at this width. It may contain colours. Command lines are not wrapped, so that they can be copied.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     text.split_inclusive('\n').map(|line| wrapped_line(line, width)).collect()
 }
@@ -40,7 +39,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     shown
 }
 
-/// Where a line begins, and where the description beside its label does, if there is one.
+/// The indent of a line, and the column of the description beside its label, if there is one.
 fn hanging_indent(plain: &str) -> (usize, Option<usize>) {
     let label = plain.trim_start_matches(' ');
     let start = plain.len() - label.len();

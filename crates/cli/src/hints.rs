@@ -1,9 +1,9 @@
-//! What a person can do about a server that cannot be spoken to.
+//! Hints for the user about a server that does not respond as expected.
 
 use creole::proto::fault::Fault;
 use serde_json::Value;
 
-/// The URL that a person gave, and whether credentials were given with it.
+/// The URL that the user gave, and whether credentials were given with it.
 #[derive(Clone, Debug)]
 pub(crate) struct GivenUrl {
     pub(crate) url: String,
@@ -11,7 +11,7 @@ pub(crate) struct GivenUrl {
 }
 
 impl GivenUrl {
-    /// The fault in words for whoever typed the URL.
+    /// Adds a hint for the user to the fault.
     pub(crate) fn explain(&self, mut fault: Fault) -> Fault {
         let data: Value = match &fault.data {
             Some(data) => data.decode().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Questions of servers, answered by the person at the terminal; where there is none, the answer is no.
+//! Answers input requests of servers by asking the user at the terminal. Without a terminal they are declined.
 
 mod field;
 mod form;
@@ -16,34 +16,34 @@ use tokio::task;
 
 use crate::{output, progress};
 
-/// The longest line that is read.
+/// The maximum length of an input line.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// Says no to the whole question.
+/// Declines the whole input request.
 const DECLINE: &str = "!no";
 
-/// Gives up.
+/// Cancels the input request.
 const CANCEL: &str = "!cancel";
 
-/// The person at the terminal, who is asked one question at a time.
+/// The user at the terminal, who gets one input request at a time.
 #[derive(Clone, Default)]
 pub(crate) struct TerminalUser {
     prompt_lock: Arc<Mutex<()>>,
 }
 
-/// What a person comes to.
+/// The answer of the user.
 #[derive(Debug, PartialEq)]
 enum FormAnswer {
-    /// This is what was asked for.
+    /// The requested values.
     Accept(Map<String, Value>),
-    /// No.
+    /// Declined.
     Decline,
-    /// Neither yes nor no.
+    /// Cancelled: neither accepted nor declined.
     Cancel,
 }
 
 impl TerminalUser {
-    /// Asks; nothing declines.
+    /// Asks the user. `None` declines.
     pub(crate) async fn respond(self, question: InputRequest) -> Option<Raw> {
         let asked = match &question {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => message,
@@ -72,7 +72,7 @@ fn answer_to_raw(answer: FormAnswer) -> Raw {
     })
 }
 
-/// Asks a question on stderr; what is typed comes from `input`.
+/// Asks on stderr. `input` supplies the typed lines.
 fn ask(question: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
     match question {
         InputRequest::Form { message, schema } => {
@@ -100,7 +100,7 @@ fn ask_url(input: &mut impl BufRead) -> FormAnswer {
     }
 }
 
-/// What was typed.
+/// A typed line.
 #[derive(Debug, PartialEq)]
 enum TypedLine {
     Line(String),
@@ -108,7 +108,7 @@ enum TypedLine {
     Cancel,
 }
 
-/// Reads one line; the end of the input, or what cannot be read, gives up.
+/// Reads one line. The end of the input or a read error cancels.
 fn read_typed(input: &mut impl BufRead) -> TypedLine {
     let mut line = String::new();
     let mut input = io::Read::take(input, MAX_LINE);

@@ -1,16 +1,16 @@
-//! JSON with comments and trailing commas, as clients write it into their configurations.
+//! JSON with comments and trailing commas, as in the configurations of clients.
 
 use jsonc_parser::ParseOptions;
 
-/// The deepest nesting: the parser calls itself for each level.
+/// The maximum nesting depth, since the parser is recursive.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// What is read: comments and trailing commas, but no missing ones.
+/// The accepted syntax: comments and trailing commas, but no missing commas.
 pub(crate) fn options() -> ParseOptions {
     ParseOptions { allow_missing_commas: false, ..ParseOptions::default() }
 }
 
-/// Whether a text is nested too deep to be read. Brackets within texts count as well.
+/// Whether a text is nested too deep. Brackets within strings count as well.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     let (mut depth, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {

@@ -1,38 +1,38 @@
-//! How output looks: wrapped at the width of a terminal and with colours there, and plain in a pipe.
+//! The layout of output: wrapped and coloured at a terminal, plain in a pipe.
 
 use std::io::IsTerminal;
 use std::{env, io};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How wide a terminal is that does not say.
+/// The width of a terminal that does not report one.
 const DEFAULT_WIDTH: usize = 80;
 
-/// The least room for text beside its label; with less it stands below the label.
+/// The minimum width for text beside its label. With less, it is placed below the label.
 const MIN_TEXT_WIDTH: usize = 24;
 
-/// How far text is indented that stands below its label.
+/// The indent of text below its label.
 const BELOW_INDENT: usize = 6;
 
-/// Where output goes, and what may be done there.
+/// The properties of an output stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// The columns of the terminal; nothing is wrapped elsewhere.
+    /// The columns of the terminal. `None` if it is not a terminal, and nothing is wrapped.
     width: Option<usize>,
     has_colours: bool,
 }
 
 impl Layout {
-    /// Nothing is wrapped and nothing is coloured.
+    /// Without wrapping and colours.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { width: None, has_colours: false };
 
-    /// How stdout looks.
+    /// The layout of stdout.
     pub(crate) fn of_stdout() -> Self {
         Self::of(&io::stdout())
     }
 
-    /// How stderr looks.
+    /// The layout of stderr.
     pub(crate) fn of_stderr() -> Self {
         Self::of(&io::stderr())
     }
@@ -61,22 +61,22 @@ impl Layout {
         self.paint("1", text)
     }
 
-    /// What something is asked for by.
+    /// The name or URI of an item.
     pub(crate) fn name(self, text: &str) -> String {
         self.paint("36", text)
     }
 
-    /// What is less important.
+    /// Less important text.
     pub(crate) fn faint(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// What is right, or was added.
+    /// Text about a success or an addition.
     pub(crate) fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    /// What is wrong, or was taken out.
+    /// Text about an error or a removal.
     pub(crate) fn bad(self, text: &str) -> String {
         self.paint("31", text)
     }
@@ -88,8 +88,8 @@ impl Layout {
         }
     }
 
-    /// A label and a text beside it, whose further lines begin where the text does. `before` is all that stands before
-    /// the text, with its spaces; the two functions colour what is shown.
+    /// A label and a text beside it, with a hanging indent. `before` is everything before the text, with its spaces.
+    /// The two functions colour the parts.
     pub(crate) fn entry(
         self,
         before: &str,
@@ -124,7 +124,7 @@ impl Layout {
     }
 }
 
-/// The text in lines that are not wider than the room, broken between words where that is possible.
+/// The text in lines of at most this width, wrapped between words if possible.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -146,7 +146,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// The beginning of a text that is not wider than so many columns.
+/// The beginning of a text, at most this many columns wide.
 pub(crate) fn truncated(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     for (place, letter) in text.char_indices() {
@@ -158,17 +158,17 @@ pub(crate) fn truncated(text: &str, columns: usize) -> &str {
     text
 }
 
-/// A text with spaces behind it, so many columns wide.
+/// A text padded with spaces to this many columns.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
-/// Whether the terminal understands colours and how to erase a line.
+/// Whether the terminal supports colours and erasing a line.
 pub(crate) fn has_ansi() -> bool {
     env::var_os("TERM").map_or(cfg!(windows), |kind| kind != "dumb" && !kind.is_empty())
 }
 
-/// A stream that knows its terminal's size.
+/// A stream that knows the size of its terminal.
 trait Terminal {
     fn columns(&self) -> Option<usize>;
 }

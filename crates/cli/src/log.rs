@@ -1,8 +1,7 @@
-//! The log: one event is one line on stderr, and a log that nobody reads never holds up the server.
+//! The log: writes one line per event to stderr, and never blocks the server.
 //!
-//! A client may start a server, keep its stderr in a pipe and never read it. A blocking write would
-//! then stop the server after some hundred lines, so a line that the pipe does not take is counted
-//! and left out.
+//! A client may start a server, keep its stderr in a pipe and never read it. A blocking write would then stop the
+//! server after some hundred lines. A line that the pipe does not accept is therefore counted and dropped.
 
 mod lazy;
 
@@ -23,10 +22,10 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::output;
 
-/// What a pipe that can be written to takes without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
+/// The number of bytes that a writable pipe accepts without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
 const MAX_ATOMIC_WRITE: usize = 512;
 
-/// Starts the log. Where nothing is to be logged, nothing is started.
+/// Starts the log. With logging off, nothing is started.
 pub(crate) fn start(plan: LogPlan) {
     if plan.format == LogFormat::Json {
         output::use_json_messages();
@@ -37,11 +36,11 @@ pub(crate) fn start(plan: LogPlan) {
         LogFormat::Json => json,
     };
     set_level(plan.level);
-    // It fails only where it is set already, and then events already have a place to go.
+    // It fails only if a subscriber is set already, which then receives the events.
     let _ = set_global_default(LazySubscriber::new(make));
 }
 
-/// Changes which events are written from now on, if any are.
+/// Changes the log level from now on, if logging is on.
 pub(crate) fn set_level(wanted: LogLevel) {
     lazy::set_level(level(wanted));
 }
@@ -70,7 +69,7 @@ fn level(level: LogLevel) -> LevelFilter {
     }
 }
 
-/// Somewhere to write that can say whether it would block.
+/// A sink that can report whether a write would block.
 trait LogSink: Write {
     /// Whether a short piece can be written now.
     fn takes_more(&self) -> bool;
@@ -82,7 +81,7 @@ fn takes_more(outlet: &impl std::os::fd::AsFd) -> bool {
 
     let mut asked = [PollFd::new(outlet, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // A closed pipe also answers: the write then fails at once, which is as good.
+    // A closed pipe is also reported as writable: the write then fails immediately, which is fine.
     !matches!(poll(&mut asked, Some(&now)), Ok(0))
 }
 
@@ -101,15 +100,15 @@ impl LogSink for Stderr {
 /// Writes events as lines.
 struct LogLines<W> {
     state: Mutex<LogState<W>>,
-    /// The line that tells how many lines were left out.
+    /// The text of the line that reports dropped lines.
     lost_notice: fn(u64) -> String,
 }
 
 struct LogState<W> {
     sink: W,
-    /// How many lines were left out since the last one that was written.
+    /// The number of lines dropped since the last written one.
     lost_lines: u64,
-    /// Whether the last line broke off in the middle.
+    /// Whether the last line is incomplete.
     is_torn: bool,
 }
 
@@ -134,7 +133,7 @@ impl<W: LogSink> LogLines<W> {
 
     fn write_event(&self, event: &[u8]) {
         let line = one_line(&String::from_utf8_lossy(event));
-        // A line of progress would stand before it.
+        // A progress line would be in front of it.
         output::erase_status();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let notice = (self.lost_notice)(state.lost_lines);
@@ -148,7 +147,7 @@ impl<W: LogSink> LogLines<W> {
 }
 
 impl<W: LogSink> LogState<W> {
-    /// Writes a line as far as it goes without blocking; tells whether it was written to its end.
+    /// Writes as much of a line as possible without blocking. Returns whether it is complete.
     fn write_line(&mut self, line: &str) -> bool {
         if self.is_torn {
             if !self.sink.takes_more() || self.sink.write_all(b"\n").is_err() {
@@ -183,7 +182,7 @@ fn one_line(event: &str) -> String {
     line
 }
 
-/// As JSON writes it, so that a line of JSON stays one.
+/// Escapes as in JSON, so that a line of JSON stays valid.
 fn push_escape(line: &mut String, letter: char) {
     let _ = write!(line, "\\u{:04x}", u32::from(letter));
 }
@@ -196,7 +195,7 @@ impl<'a, W: LogSink + 'a> MakeWriter<'a> for LogLines<W> {
     }
 }
 
-/// Takes one event; the subscriber hands it over in one piece.
+/// Receives one event. The subscriber writes it in one piece.
 struct EventWriter<'a, W>(&'a LogLines<W>);
 
 impl<W: LogSink> Write for EventWriter<'_, W> {

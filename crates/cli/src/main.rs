@@ -1,6 +1,6 @@
-//! The `creole` command: reads the command line, runs one verb, and ends with its exit code.
+//! The `creole` command: parses the command line, runs one verb, and ends with its exit code.
 //!
-//! 0: done. 1: the call failed. 2: the command line or the configuration is wrong.
+//! 0: success. 1: the call failed. 2: the command line or the configuration is invalid.
 
 mod args;
 mod commands;

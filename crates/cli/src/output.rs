@@ -1,6 +1,6 @@
-//! The only place that writes to the terminal: data to stdout, talk to stderr.
+//! The only module that writes to the terminal: data to stdout, messages to stderr.
 //!
-//! Nothing is buffered and nothing panics: a reader that went away has all it wanted.
+//! Nothing is buffered and nothing panics: a reader that closed the pipe needs no more output.
 
 use std::io;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -15,21 +15,21 @@ use crate::failure::Failure;
 use crate::help;
 use crate::layout::{Layout, has_ansi, truncated};
 
-/// How wide a line of progress is where the terminal does not say how wide it is.
+/// The width of a progress line if the terminal does not report its width.
 const DEFAULT_STATUS_WIDTH: usize = 78;
 
-/// Goes back to the beginning of the line and empties it.
+/// Moves to the beginning of the line and erases it.
 const ERASE: &str = "\r\x1b[2K";
 
-/// Whether a line of progress stands there, to be erased.
+/// Whether a progress line is shown and must be erased.
 static HAS_STATUS: AtomicBool = AtomicBool::new(false);
 
-/// Writes the answer of a command to stdout.
+/// Writes the output of a command to stdout.
 pub(crate) fn write_data(text: &str) -> Result<(), Failure> {
     write_bytes(text.as_bytes())
 }
 
-/// Writes the answer of a command to stdout, whatever its bytes are.
+/// Writes the output of a command to stdout, as arbitrary bytes.
 pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     erase_status();
     let mut stdout = io::stdout().lock();
@@ -42,23 +42,23 @@ pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
 /// Whether each line on stderr is a JSON object.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Has each line on stderr be a JSON object from now on, as those of the log are.
+/// Writes each line on stderr as a JSON object from now on, like the log.
 pub(crate) fn use_json_messages() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Says a line to the person at stderr.
+/// Writes a message to stderr.
 pub(crate) fn write_message(text: &str) {
     erase_status();
     let line = match AS_JSON.load(Ordering::Relaxed) {
         true => json_line(text),
         false => format!("{text}\n"),
     };
-    // Where nobody listens there is nobody to tell.
+    // A failure cannot be reported anywhere.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// A line as the log in JSON has it.
+/// A message in the format of the JSON log.
 fn json_line(text: &str) -> String {
     let (level, message) = match text.split_once(": ") {
         Some(("error", message)) => ("ERROR", message),
@@ -67,7 +67,7 @@ fn json_line(text: &str) -> String {
         _ => ("INFO", text),
     };
     let mut timestamp = String::new();
-    // A clock that cannot be read is an empty text.
+    // If the clock cannot be read, the timestamp is empty.
     let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
     let line = serde_json::json!({
         "timestamp": timestamp,
@@ -77,12 +77,12 @@ fn json_line(text: &str) -> String {
     format!("{line}\n")
 }
 
-/// Says lines to the person at stderr, each with the name of this program.
+/// Writes messages to stderr, each with the name of this program.
 pub(crate) fn write_messages(lines: &[String]) {
     lines.iter().for_each(|line| write_message(&format!("creole: {line}")));
 }
 
-/// Says why a command failed.
+/// Writes the failure of a command.
 pub(crate) fn write_failure(failure: &Failure) {
     let text = failure.to_string();
     match text.strip_prefix("error:") {
@@ -94,12 +94,12 @@ pub(crate) fn write_failure(failure: &Failure) {
     }
 }
 
-/// Whether there is a terminal that shows how far something has come.
+/// Whether there is a terminal that can show progress.
 pub(crate) fn can_show_status() -> bool {
     io::stderr().is_terminal() && has_ansi()
 }
 
-/// Shows how far something has come, in a line that the next one replaces; only at a terminal.
+/// Shows progress in a line that the next one replaces. Only at a terminal.
 pub(crate) fn show_status(text: &str) {
     if can_show_status() {
         let text = printable(text).replace(['\n', '\t'], " ");
@@ -111,26 +111,26 @@ pub(crate) fn show_status(text: &str) {
     }
 }
 
-/// Empties the line that shows how far something has come.
+/// Erases the progress line.
 pub(crate) fn erase_status() {
     if HAS_STATUS.swap(false, Ordering::Relaxed) {
         let _ = io::stderr().write_all(ERASE.as_bytes());
     }
 }
 
-/// Asks the person at stderr, who answers in the same line.
+/// Writes a prompt to stderr. The user answers in the same line.
 pub(crate) fn prompt(text: &str) {
     erase_status();
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The text of others without anything that a terminal would act on.
+/// Foreign text without terminal control sequences.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => shown.push(letter),
-            // Marks that turn the direction of writing make a text look like another one.
+            // Bidirectional control characters make a text look like another one.
             _ if is_control(letter) => shown.extend(letter.escape_default()),
             _ => shown.push(letter),
         }
@@ -138,10 +138,10 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// Shows help, a version or what is wrong with the command line.
+/// Prints help, the version or an error of the command line.
 pub(crate) fn write_usage(notice: &clap::Error) -> ExitCode {
     let layout = if notice.use_stderr() { Layout::of_stderr() } else { Layout::of_stdout() };
-    // There is nobody left to tell if this fails.
+    // A failure cannot be reported anywhere.
     let _ = match layout.width() {
         None => notice.print(),
         Some(width) => {

@@ -1,5 +1,5 @@
-//! What is shown while a call goes on: a bar where the whole is known, and otherwise that it goes on, and for how long.
-//! Only at a terminal, and erased at the end.
+//! Shows the progress of a call: a bar if the total is known, otherwise a spinner and the elapsed time. Only at a
+//! terminal, and erased at the end.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,22 +12,22 @@ use tokio::time::sleep;
 use crate::layout::Layout;
 use crate::output;
 
-/// How often the line is drawn again.
+/// How often the line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// What is done sooner shows nothing of itself.
+/// Calls that end sooner show no progress.
 const SHOW_DELAY: Duration = Duration::from_millis(400);
 
-/// How many columns the bar has, if there is room.
+/// The width of the bar in columns, if there is room.
 const BAR: usize = 24;
 
-/// What something turns through that has no end in sight.
+/// The frames of the spinner.
 const SPINNER: [char; 4] = ['|', '/', '-', '\\'];
 
-/// What is waited for; nothing between two waits.
+/// The current wait. `None` between two waits.
 static CURRENT_WAIT: Mutex<Option<WaitState>> = Mutex::new(None);
 
-/// How many questions are being asked, during which the line is theirs.
+/// The number of open prompts, during which no progress is shown.
 static OPEN_PROMPTS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct WaitState {
     step: Option<ProgressStep>,
 }
 
-/// How far something has come.
+/// A progress report.
 #[derive(Debug)]
 struct ProgressStep {
     progress: f64,
@@ -45,7 +45,7 @@ struct ProgressStep {
     message: Option<String>,
 }
 
-/// Does the work and shows meanwhile that it goes on.
+/// Runs the work and shows progress meanwhile.
 pub(crate) async fn with_progress<T>(work: impl Future<Output = T>) -> T {
     if !output::can_show_status() {
         return work.await;
@@ -63,7 +63,7 @@ pub(crate) async fn with_progress<T>(work: impl Future<Output = T>) -> T {
     done
 }
 
-/// Takes a report of how far something has come.
+/// Records a progress report.
 pub(crate) fn report(progress: f64, total: Option<f64>, message: Option<String>) {
     if let Some(wait) = wait().as_mut() {
         wait.step = Some(ProgressStep { progress, total, message });
@@ -71,7 +71,7 @@ pub(crate) fn report(progress: f64, total: Option<f64>, message: Option<String>)
     }
 }
 
-/// Leaves the line to a question until this is dropped.
+/// Hides progress during a prompt, until this is dropped.
 pub(crate) struct PromptGuard;
 
 impl PromptGuard {
@@ -108,7 +108,7 @@ fn draw(wait: &WaitState, now: Instant) {
     }
 }
 
-/// The line that is shown at a terminal of this width.
+/// The progress line for a terminal of this width.
 fn line(wait: &WaitState, elapsed: Duration, width: usize) -> String {
     let turn = SPINNER[wait.spinner_index % SPINNER.len()];
     let mut parts = match &wait.step {
@@ -139,7 +139,7 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.1}") }
 }
 
-/// How long it has been, from the first second on.
+/// The elapsed time, from the first second on.
 fn time(elapsed: Duration) -> Option<String> {
     match elapsed.as_secs() {
         0 => None,

@@ -1,4 +1,4 @@
-//! The process that ends the programs behind a gateway which was killed and could not do it itself.
+//! The reaper process: ends the programs of a gateway that was killed and could not do it itself.
 
 use std::io;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use creole::process::{Reaper, run_reaper};
 /// How long programs have to end by themselves.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// The guardian's own work.
+/// Runs the reaper.
 pub(crate) fn run() {
     run_reaper(io::stdin().lock(), GRACE_PERIOD);
 }
 
-/// Has the programs among these ways guarded, all by one guardian: this one, or one that is started for them. Where
-/// none can be started, they are left to notice that their input ends. Returns the guardian, for those that follow.
+/// Attaches all programs among these addresses to one reaper: this one, or a new one. If none can be started, the
+/// programs must notice the end of their input. Returns the reaper for later calls.
 pub(crate) fn attach_reaper<'a>(
     ways: impl Iterator<Item = &'a mut Address>,
     mut guardian: Option<Reaper>,
@@ -29,7 +29,7 @@ pub(crate) fn attach_reaper<'a>(
     guardian
 }
 
-/// Starts a guardian, if that can be done.
+/// Starts a reaper, if possible.
 pub(crate) fn start() -> Option<Reaper> {
     let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["guard"]));
     started.inspect_err(|error| tracing::warn!("no guardian for child processes: {error}")).ok()

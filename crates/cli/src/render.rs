@@ -1,4 +1,4 @@
-//! What servers answer, as text for people.
+//! Renders results of servers as text.
 
 use std::io;
 use std::io::IsTerminal;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::output;
 
-/// The blocks of a result, one below the other.
+/// The content blocks of a result, one below the other.
 pub(crate) fn blocks(content: &Value) -> String {
     let blocks: Vec<String> = content.as_array().into_iter().flatten().map(block).collect();
     blocks.join("\n")
@@ -46,20 +46,20 @@ pub(crate) fn contents(part: &Value) -> String {
     }
 }
 
-/// Bytes, which no terminal should show.
+/// A description of binary data, which no terminal should show.
 fn data(what: &str, kind: &str, encoded: &str) -> String {
     let size = decoded(encoded).map_or(0, |bytes| bytes.len());
     let kind = if kind.is_empty() { "bytes".to_owned() } else { format!("bytes of {kind}") };
     format!("[{what}: {size} {kind}; --json prints them]")
 }
 
-/// Bytes out of base64.
+/// Decodes base64.
 pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let text: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
     STANDARD.decode(text).ok()
 }
 
-/// Text of a server for stdout: as it is for programs, harmless for terminals, and with a line end.
+/// Text of a server for stdout: unchanged for pipes, escaped for terminals, and with a line end.
 pub(crate) fn for_stdout(text: &str) -> String {
     let mut text = match io::stdout().is_terminal() {
         true => output::printable(text),

@@ -1,18 +1,18 @@
-//! What a tool's schema says of its properties: their order, their types, their values and their defaults.
+//! The properties of a tool's schema: their order, types, values and defaults.
 
 use creole::proto::wire::Object;
 use serde_json::Value;
 
-/// How far references of a schema are followed.
+/// The maximum depth to which references are followed.
 const MAX_DEPTH: usize = 16;
 
-/// The most values of an enumeration that are shown.
+/// The maximum number of enumeration values that are shown.
 const MAX_VALUES: usize = 12;
 
-/// The longest value that is shown, in characters.
+/// The maximum length of a shown value in characters.
 const MAX_VALUE_LENGTH: usize = 40;
 
-/// The names of the properties in the order of the schema's text: a parsed object does not keep it.
+/// The names of the properties in the order of the schema's text, which a parsed object does not keep.
 pub(crate) fn names(schema: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in Object::new(schema)
@@ -27,14 +27,14 @@ pub(crate) fn names(schema: &str) -> Vec<String> {
     names
 }
 
-/// The types that a property may have, in the order in which its schema names them. `root` holds its definitions.
+/// The types of a property, in the order of its schema. `root` holds its definitions.
 pub(crate) fn types(property: &Value, root: &Value) -> Vec<String> {
     let mut kinds = Vec::new();
     collect_types(property, root, MAX_DEPTH, &mut kinds);
     kinds
 }
 
-/// How a list shows what a property takes: its values, or else its types, and its default.
+/// A summary of a property for a list: its values or else its types, and its default.
 pub(crate) fn summary(property: &Value, root: &Value) -> String {
     let mut values = Vec::new();
     collect_values(property, root, MAX_DEPTH, &mut values);
@@ -56,7 +56,7 @@ pub(crate) fn summary(property: &Value, root: &Value) -> String {
     }
 }
 
-/// A value on one line, not longer than a few words.
+/// A value on one line, shortened to a few words.
 fn value_text(value: &Value) -> String {
     let text = value.as_str().filter(|text| !text.is_empty());
     let text = text.map_or_else(|| value.to_string(), str::to_owned);
@@ -88,7 +88,7 @@ fn collect_types(schema: &Value, root: &Value, depth: usize, kinds: &mut Vec<Str
     }
 }
 
-/// The values of an enumeration; null stands for leaving a property out.
+/// Collects the values of an enumeration. Null stands for omitting a property.
 fn collect_values(schema: &Value, root: &Value, depth: usize, values: &mut Vec<Value>) {
     let Some(deeper) = depth.checked_sub(1) else { return };
     for value in schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")) {
@@ -96,7 +96,7 @@ fn collect_values(schema: &Value, root: &Value, depth: usize, values: &mut Vec<V
             values.push(value.clone());
         }
     }
-    // Beside a type that takes more than the values, they are not all that there is.
+    // If the type allows more than the values, the enumeration is not complete.
     let takes_more = |part: &Value| {
         let mut own = Vec::new();
         collect_values(part, root, deeper, &mut own);
@@ -109,7 +109,7 @@ fn collect_values(schema: &Value, root: &Value, depth: usize, values: &mut Vec<V
     }
 }
 
-/// The schemas that a schema is made of: its alternatives, and what it refers to.
+/// The parts of a schema: its alternatives and its references.
 fn parts<'a>(schema: &'a Value, root: &'a Value) -> impl Iterator<Item = &'a Value> {
     let alternatives =
         ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();

@@ -1,4 +1,4 @@
-//! A conversation with another server for the length of one command.
+//! A client session with a server for the duration of one command.
 
 mod in_process;
 
@@ -32,13 +32,13 @@ use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
 use crate::{events, log, output, progress};
 
-/// How long a call may take, whatever the server reports.
+/// The maximum duration of a call, whatever progress the server reports.
 const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a server within this process may take to end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connects, does the work and closes. A server that speaks both eras is spoken to in the preferred one.
+/// Connects, does the work and closes. If a server supports both eras, the preferred one is used.
 pub(crate) fn with_client<T>(
     place: ServerTarget<'_>,
     peer: &SessionArgs,
@@ -64,12 +64,12 @@ pub(crate) fn with_client<T>(
         }
         session.client.close().await;
         if let Some(serving) = serving {
-            // A server that does not end by itself ends with the process.
+            // A server that does not end ends with the process.
             let _ = timeout(CLOSE_TIMEOUT, serving).await;
         }
         done
     });
-    // A thread that still reads the terminal would keep the runtime from ending.
+    // A thread that still reads the terminal would block the end of the runtime.
     runtime.shutdown_background();
     done
 }
@@ -78,11 +78,11 @@ fn interrupted_failure() -> Failure {
     Failure::Call("interrupted: what was on its way is cancelled".to_owned())
 }
 
-/// A server that can be connected to.
+/// A server that is ready to be connected to.
 enum ReadyTarget {
-    /// It is elsewhere.
+    /// A remote server or a program.
     Remote(Box<Address>),
-    /// It is a configuration that was read.
+    /// A loaded configuration.
     InProcess(Box<LoadedConfig>),
 }
 
@@ -94,7 +94,7 @@ impl ReadyTarget {
         })
     }
 
-    /// The URL that was given, if one was.
+    /// The URL that the user gave, if any.
     fn given_url(&self, peer: &SessionArgs) -> Option<GivenUrl> {
         let Self::Remote(way) = self else { return None };
         let Address::Http(target) = &**way else { return None };
@@ -102,7 +102,7 @@ impl ReadyTarget {
         Some(GivenUrl { url: target.url().to_string(), has_credentials })
     }
 
-    /// The log of the configuration file, or the usual one.
+    /// The log settings of the configuration file, or the default.
     fn log(&self) -> LogPlan {
         let own = match self {
             Self::Remote(_) => None,
@@ -130,7 +130,7 @@ async fn connect(
     match (connected, upstreams) {
         (Ok(client), upstreams) => Ok((ServerSession { client, upstreams }, serving)),
         (Err(fault), Some(upstreams)) => {
-            // The only upstream of a configuration speaks for it.
+            // The only upstream of a configuration reports its own failure.
             upstreams.report_missing();
             upstreams.check_answered().and_then(|()| Err(call_failure(name, &fault)))
         }
@@ -144,7 +144,7 @@ async fn connect(
     }
 }
 
-/// A connection to a server, and the upstreams of a configuration that is served within this process.
+/// A connection to a server, and the upstreams of a configuration that this process serves.
 pub(crate) struct ServerSession {
     client: Client,
     upstreams: Option<ConfigUpstreams>,
@@ -159,7 +159,7 @@ impl Deref for ServerSession {
 }
 
 impl ServerSession {
-    /// Waits until each upstream was reached or failed: whoever looks once wants to see all of them.
+    /// Waits until each upstream is ready or has failed, so that one command sees all of them.
     pub(crate) async fn wait_until_settled(&self) {
         if let Some(upstreams) = &self.upstreams {
             upstreams.wait_until_settled().await;
@@ -171,25 +171,25 @@ impl ServerSession {
         self.upstreams.as_ref().map(ConfigUpstreams::rows).unwrap_or_default()
     }
 
-    /// Says on stderr which upstreams are missing, and why; once.
+    /// Reports missing upstreams with the reasons on stderr, once.
     pub(crate) fn report_missing(&self) {
         self.upstreams.iter().for_each(ConfigUpstreams::report_missing);
     }
 
-    /// Fails if no upstream answered and the configuration has nothing else.
+    /// Fails if no upstream is ready and the configuration has no other items.
     pub(crate) fn check_answered(&self) -> Result<(), Failure> {
         self.upstreams.as_ref().map_or(Ok(()), ConfigUpstreams::check_answered)
     }
 }
 
-/// Connects to a server by the specification, or by the dialect that it turns out to speak.
+/// Connects to a server by the specification, or in the detected dialect.
 async fn connect_to(
     mut way: Address,
     peer: &SessionArgs,
     prefers: Era,
 ) -> Result<Result<Client, Fault>, Failure> {
     if let Address::Child(program) = &mut way {
-        // A program that ends is the failure of this command, which quotes its last words.
+        // The end of a program is the failure of this command, which prints the program's last output.
         program.log_stderr = false;
     }
     let told = peer.target.dialect.as_deref().and_then(builtin);
@@ -205,7 +205,7 @@ async fn connect_to(
     Ok(builder(peer, Some(dialect), prefers)?.connect(way).await)
 }
 
-/// Who we are to the server, and who answers what it asks.
+/// The client with its information and its handler of input requests.
 fn builder(
     peer: &SessionArgs,
     dialect: Option<Dialect>,
@@ -261,10 +261,10 @@ fn file_uri(path: &str) -> String {
     uri
 }
 
-/// The most lines of a program's last words that a person is shown.
+/// The maximum number of lines of a program's standard error output that are shown.
 const MAX_STDERR_LINES: usize = 50;
 
-/// What a person is told of a fault, with the last words of a program that ended.
+/// The failure for a fault, with the last output of a program that ended.
 pub(crate) fn call_failure(name: &str, fault: &Fault) -> Failure {
     let detail = output::printable(&fault.detail);
     let code = fault.foreign_code.map(|code| format!(" (code {code})")).unwrap_or_default();

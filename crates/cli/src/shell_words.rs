@@ -1,10 +1,10 @@
-//! A command line in words, as shells read it.
+//! Splits a command line into words like a shell.
 
-/// The words of a command line: quotes keep a word together, a backslash keeps the next letter. Nothing else is
-/// special.
+/// The words of a command line. Quotes keep a word together, and a backslash escapes the next character. Nothing else
+/// is special.
 ///
 /// # Errors
-/// When a quote has no end.
+/// When a quote is not closed.
 pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -25,7 +25,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads up to the end of a quote. Between single quotes a backslash is a letter.
+/// Reads up to the closing quote. Between single quotes a backslash is an ordinary character.
 fn read_quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match letters.next()? {

@@ -1,4 +1,4 @@
-//! Another server, as the command line names it.
+//! The target server of a command, as the command line names it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,13 +12,13 @@ use creole_gateway::plan::upstream::CaCertificates;
 use crate::args::{EnvironmentArgs, SessionArgs, TargetArgs};
 use crate::failure::Failure;
 
-/// The configuration file that is looked at where none is named.
+/// The default configuration file.
 const DEFAULT_FILE: &str = "creole.toml";
 
-/// A server that something is wanted of.
+/// The target server of a command.
 #[derive(Debug)]
 pub(crate) enum ServerTarget<'a> {
-    /// A server elsewhere.
+    /// A remote server or a program.
     Address(Box<Address>),
     /// A configuration, served within this process.
     Config(ConfigTarget<'a>),
@@ -27,16 +27,16 @@ pub(crate) enum ServerTarget<'a> {
 /// A configuration that is served within this process.
 #[derive(Debug)]
 pub(crate) struct ConfigTarget<'a> {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: String,
     /// The file or the preset.
     pub(crate) source: ConfigSource<'a>,
-    /// Which of its servers is meant, if it has several.
+    /// The selected server, if the configuration has several.
     pub(crate) server: Option<&'a str>,
 }
 
 impl<'a> ConfigTarget<'a> {
-    /// A configuration that ships inside.
+    /// A preset.
     pub(crate) fn preset(name: &'a str) -> Self {
         Self { name: name.to_owned(), source: ConfigSource::Preset(name), server: None }
     }
@@ -49,7 +49,7 @@ impl<'a> ConfigTarget<'a> {
 }
 
 impl ServerTarget<'_> {
-    /// What the server is called in messages.
+    /// The name of the server in messages.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Address(way) => way.name(),
@@ -58,7 +58,7 @@ impl ServerTarget<'_> {
     }
 }
 
-/// The server that a verb uses, and the words that do not name it.
+/// The target of a verb, and the remaining words.
 pub(crate) fn target_and_words<'a>(
     words: &'a [String],
     peer: &'a SessionArgs,
@@ -71,8 +71,7 @@ pub(crate) fn target_and_words<'a>(
     }
 }
 
-/// What the state is asked of: a configuration file may stand where a URL does, and is `creole.toml` where nothing is
-/// named.
+/// The target of `creole status`: a configuration file may take the place of a URL, and `creole.toml` is the default.
 pub(crate) fn status_target<'a>(
     words: &'a [String],
     peer: &'a SessionArgs,
@@ -92,7 +91,7 @@ pub(crate) fn status_target<'a>(
     }
 }
 
-/// The server that is meant, and the words that do not name it. `others` is how else it could have been named.
+/// The target, and the remaining words. `others` lists the other ways to name it.
 pub(crate) fn parse_target<'a>(
     words: &'a [String],
     target: &'a TargetArgs,
@@ -128,7 +127,7 @@ fn missing_target(word: Option<&str>, others: &str) -> Failure {
     ))
 }
 
-/// Whether a word is a host with a port or a path, and only lacks the scheme.
+/// Whether a word is a host with a port or a path, without a scheme.
 fn is_address(word: &str) -> bool {
     let (host, _) = word.split_once('/').unwrap_or((word, ""));
     let port = host.rsplit_once(':').map(|(_, port)| port);
@@ -137,13 +136,13 @@ fn is_address(word: &str) -> bool {
     has_port || has_path || host == "localhost"
 }
 
-/// How most servers at an address are reached: those of this machine without TLS.
+/// The default scheme: servers on this machine are reached without TLS.
 fn default_scheme(word: &str) -> &'static str {
     let is_here = ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|it| word.starts_with(it));
     if is_here { "http" } else { "https" }
 }
 
-/// An entry of the environment: `NAME=VALUE`, or `NAME` for the one that is set here.
+/// An environment variable: `NAME=VALUE`, or `NAME` to pass on the current value.
 fn environment_entry(given: &str) -> Result<(OsString, OsString), Failure> {
     if let Some((name, value)) = given.split_once('=') {
         return Ok((name.into(), value.into()));
@@ -156,7 +155,7 @@ fn environment_entry(given: &str) -> Result<(OsString, OsString), Failure> {
     Ok((given.into(), value))
 }
 
-/// A program, its arguments and what it finds in its environment.
+/// The address of a program with its arguments and its environment.
 pub(crate) fn program_address(
     command: &[OsString],
     environment: &EnvironmentArgs,
@@ -172,7 +171,7 @@ pub(crate) fn program_address(
     Ok(Address::Child(program))
 }
 
-/// A server at a URL, by what the command line says of it.
+/// The address of a server at a URL, with the options of the command line.
 fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
     let TargetArgs { headers, cacert, .. } = args;
     let authorities = cacert.as_ref().map(|file| ca_certificates(url, file)).transpose()?;
@@ -199,13 +198,13 @@ fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
         .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))
 }
 
-/// What a server is called in messages: its host, since the rest of a URL may be a secret.
+/// The name of a server in messages: its host, since the rest of a URL may be a secret.
 fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or(rest).to_owned()
 }
 
-/// The text with `${NAME}` replaced by entries of the environment: secrets do not belong on command lines.
+/// The text with `${NAME}` replaced by environment variables: secrets do not belong on command lines.
 fn expand_variables(text: &str) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut rest = text;

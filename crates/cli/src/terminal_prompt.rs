@@ -1,4 +1,4 @@
-//! Questions of Creole itself to the person at the terminal.
+//! Prompts of Creole itself to the user at the terminal.
 
 use std::io;
 use std::io::{BufRead, IsTerminal, Read};
@@ -6,15 +6,15 @@ use std::io::{BufRead, IsTerminal, Read};
 use crate::failure::Failure;
 use crate::output;
 
-/// The longest line that is read.
+/// The maximum length of an input line.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// Whether there is a person to ask.
+/// Whether a user can be asked.
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for a line. The end of the input stops the command.
+/// Asks for a line. The end of the input ends the command.
 pub(crate) fn ask_line(question: &str) -> Result<String, Failure> {
     output::prompt(question);
     let mut line = String::new();
@@ -27,7 +27,7 @@ pub(crate) fn ask_line(question: &str) -> Result<String, Failure> {
     }
 }
 
-/// Asks until the answer can be used.
+/// Asks until the answer is valid.
 pub(crate) fn ask_until_valid<T>(
     question: &str,
     read: impl Fn(&str) -> Result<T, String>,

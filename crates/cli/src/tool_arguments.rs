@@ -1,4 +1,4 @@
-//! Arguments of a tool, written as `name=value` and read as the tool's schema says.
+//! Parses tool arguments of the form `name=value` according to the tool's schema.
 
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
@@ -20,8 +20,7 @@ const OPEN_SCHEMA_KEYS: [&str; 8] = [
     "unevaluatedProperties",
 ];
 
-/// The object of the arguments, checked for names that the tool does not have and for those that it needs.
-/// `text` is the schema as the server wrote it.
+/// The object of the arguments. Checks for unknown and for missing names. `text` is the schema as the server wrote it.
 pub(crate) fn typed_arguments(
     tool: &str,
     text: &str,
@@ -63,8 +62,8 @@ pub(crate) fn split_argument(entry: &str) -> Result<(&str, &str), Failure> {
     parts.ok_or_else(|| Failure::Usage(format!("`{entry}` is no argument; write `name=value`")))
 }
 
-/// Whether the schema names every argument that there is. One that names none, or says that others are welcome, does
-/// not.
+/// Whether the schema names every allowed argument. A schema without properties, or one that allows additional ones,
+/// does not.
 fn is_closed(schema: &Value) -> bool {
     match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => true,
@@ -93,12 +92,12 @@ fn parse_typed(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Val
     })
 }
 
-/// What was typed where the schema does not say what it is: JSON if it is that, and text otherwise.
+/// Parses a value without a type in the schema: as JSON if it is valid, otherwise as text.
 fn parse_untyped(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// That a tool does not have an argument, which one may be meant, and how to send it all the same.
+/// The error for an unknown argument, with a similar name and the way to send it anyway.
 fn unknown_argument(tool: &str, known: &[String], name: &str) -> String {
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     if names.is_empty() {
@@ -110,7 +109,7 @@ fn unknown_argument(tool: &str, known: &[String], name: &str) -> String {
     )
 }
 
-/// The text as a value of this type, if it is one.
+/// The text as a value of this type, if it is valid.
 fn parse_value(kind: &str, text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok()?;
     let fits = match kind {
@@ -134,7 +133,7 @@ fn type_phrase(kind: &str) -> &str {
     }
 }
 
-/// What could stand for a value that is missing.
+/// A placeholder for a missing value.
 fn placeholder(schema: &Value, name: &str) -> String {
     let kinds = schema_property::types(&schema["properties"][name], schema);
     kinds.first().map_or("VALUE", String::as_str).to_uppercase()

@@ -1,4 +1,4 @@
-//! The upstreams of a configuration as people and programs are told of them.
+//! The state of the upstreams of a configuration, as text and as JSON.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::output;
 use crate::output::printable;
 use crate::render::first_line;
 
-/// The most lines of a program's standard error stream that a person is shown.
+/// The maximum number of lines of a program's standard error output that are shown.
 const MAX_STDERR_LINES: usize = 20;
 
 /// The state of one upstream or of one OpenAPI document.
@@ -23,11 +23,11 @@ pub(crate) struct UpstreamRow {
     pub(crate) state: &'static str,
     pub(crate) revision: Option<String>,
     pub(crate) transport: &'static str,
-    /// How many items each list has.
+    /// The number of items in each list.
     pub(crate) lists: Vec<(ListKind, usize)>,
     pub(crate) latency: Option<Duration>,
     pub(crate) error: Option<String>,
-    /// The last lines that its program wrote to its standard error stream.
+    /// The last lines that its program wrote to standard error.
     pub(crate) stderr: Option<String>,
     /// The lists whose last fetch failed, and why.
     pub(crate) failed_lists: Vec<(ListKind, String)>,
@@ -36,7 +36,7 @@ pub(crate) struct UpstreamRow {
 }
 
 impl UpstreamRow {
-    /// Whether it can be used.
+    /// Whether it is ready.
     pub(crate) fn is_ready(&self) -> bool {
         self.state == "ready"
     }
@@ -82,14 +82,14 @@ pub(crate) fn documents(plan: &Plan) -> Vec<UpstreamRow> {
     plan.offered_recipes().filter_map(row).collect()
 }
 
-/// Says on stderr which upstreams cannot be used, and why.
+/// Reports unusable upstreams with the reasons on stderr.
 pub(crate) fn report_missing(rows: &[UpstreamRow]) {
     for row in rows {
         output::write_messages(&problem_lines(row));
     }
 }
 
-/// What is wrong with an upstream, in sentences.
+/// The problems of an upstream, in sentences.
 pub(crate) fn problem_lines(row: &UpstreamRow) -> Vec<String> {
     let name = &row.name;
     let mut lines = Vec::new();
@@ -111,7 +111,7 @@ fn last_lines(text: &str) -> Vec<String> {
     last.iter().map(|line| format!("  {line}")).collect()
 }
 
-/// A line for each upstream, and below each what is wrong with its lists.
+/// A line for each upstream, followed by the problems of its lists.
 pub(crate) fn table(rows: &[UpstreamRow]) -> String {
     let head = ["UPSTREAM", "STATE", "REVISION", "TRANSPORT", "TOOLS", "LATENCY", "LAST ERROR"]
         .map(String::from);
@@ -154,7 +154,7 @@ fn cells(row: &UpstreamRow) -> [String; 7] {
     ]
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub(crate) fn document(rows: &[UpstreamRow]) -> Value {
     let row = |row: &UpstreamRow| {
         let lists: Map<String, Value> = row

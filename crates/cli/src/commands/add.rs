@@ -1,4 +1,4 @@
-//! `creole add`: one more server behind, in a configuration that keeps its order and its comments.
+//! `creole add`: adds an upstream to a configuration and keeps its order and comments.
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -9,11 +9,11 @@ use crate::args::AddArgs;
 use crate::failure::Failure;
 use crate::{files, output};
 
-/// What a file begins with that is made for the first server.
+/// The beginning of a new configuration file.
 const NEW_FILE: &str =
     "# `creole config reference` lists every key.\n\n[server]\nname = \"creole\"\n";
 
-/// The table that holds the servers behind.
+/// The name of the table of upstreams.
 const UPSTREAMS: &str = "upstreams";
 
 /// Runs the verb.
@@ -38,7 +38,7 @@ fn folder(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-/// The table of the server.
+/// The table of the upstream.
 fn table(args: &AddArgs) -> Result<Table, Failure> {
     let mut table = Table::new();
     match &args.url {
@@ -82,7 +82,7 @@ fn headers(given: &[String]) -> Result<Option<Item>, Failure> {
     Ok((!headers.is_empty()).then(|| value(headers)))
 }
 
-/// A path that is seen from the current folder, as it is seen from the folder of the configuration.
+/// Converts a path relative to the current folder to one relative to the configuration's folder.
 fn relative_to(folder: &Path, path: &str) -> Result<String, Failure> {
     if folder.as_os_str().is_empty() {
         return Ok(path.to_owned());
@@ -104,14 +104,14 @@ fn check(name: &str, table: &Table, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A table that has no heading of its own.
+/// A table without its own heading.
 fn implicit_table() -> Table {
     let mut parent = Table::new();
     parent.set_implicit(true);
     parent
 }
 
-/// The text of the configuration with the table in it.
+/// The text of the configuration with the table added.
 fn with_upstream(file: &Path, text: &str, name: &str, mut table: Table) -> Result<String, Failure> {
     let shown = file.display();
     let mut document: DocumentMut = text
@@ -141,8 +141,8 @@ fn with_upstream(file: &Path, text: &str, name: &str, mut table: Table) -> Resul
     })
 }
 
-/// The text with the table at its end: a comment below another table would else become one of this table. Nothing if
-/// it cannot stand there, because the other servers are written within a line.
+/// The text with the table appended: otherwise a comment below another table would become one of this table. `None` if
+/// it cannot be appended, because the other upstreams are in an inline table.
 fn appended(text: &str, name: &str, table: &Table) -> Option<String> {
     let mut document = DocumentMut::new();
     document[UPSTREAMS] = Item::Table(implicit_table());

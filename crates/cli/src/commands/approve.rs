@@ -1,4 +1,4 @@
-//! `creole approve`: tools that changed, shown and approved.
+//! `creole approve`: shows and approves changed tools.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
     }
 }
 
-/// The files that remember tools.
+/// The files with pinned tools.
 fn files(plan: &Plan) -> BTreeSet<PathBuf> {
     let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
     let layers = plan.server.chain.iter().chain(behind);
@@ -50,7 +50,7 @@ fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
     output::write_data(&format!("{}\n", lines.join("\n")))
 }
 
-/// What changed, each value as JSON: its escapes keep it from steering the terminal.
+/// The differences, with each value as JSON: its escapes prevent terminal control sequences.
 fn change_lines(changed: &ChangedTool) -> Vec<String> {
     let mut lines = vec![format!("{:?} {:?}", changed.server, changed.tool)];
     for (place, before, after) in changed.differences() {
@@ -61,7 +61,7 @@ fn change_lines(changed: &ChangedTool) -> Vec<String> {
     lines
 }
 
-/// Text whose characters that are not seen are escaped.
+/// The text with invisible characters escaped.
 fn escape_invisible(text: &str) -> String {
     let shown =
         |letter: char| match letter.is_ascii_graphic() || letter == ' ' || letter.is_alphanumeric()

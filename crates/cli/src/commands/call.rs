@@ -1,4 +1,4 @@
-//! `creole call`: one call of a tool.
+//! `creole call`: calls one tool.
 
 use std::io;
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::render::{blocks, for_stdout};
 use crate::session::{call_failure, with_client};
 use crate::{output, target, tool_arguments};
 
-/// The most bytes of stdin that are read for arguments.
+/// The maximum number of bytes read from stdin for arguments.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 /// Runs the verb.
@@ -60,7 +60,7 @@ fn object(text: &str) -> Result<OrderedValue, Failure> {
     }
 }
 
-/// The schema of the tool's arguments, as the server wrote it. Listing also tells which of them are repeated in headers.
+/// The schema of the tool's arguments, as the server wrote it. The list also determines the mirrored headers.
 async fn schema(client: &Client, name: &str, tool: &str) -> Result<String, Failure> {
     let tools = client.list(ListKind::Tools).await.map_err(|fault| call_failure(name, &fault))?;
     let Some(found) = tools.iter().find(|item| item.name() == tool) else {
@@ -72,7 +72,7 @@ async fn schema(client: &Client, name: &str, tool: &str) -> Result<String, Failu
     Ok(schema.unwrap_or_default().to_owned())
 }
 
-/// Shows what the tool answered. One that failed has no data to show, but a reason.
+/// Prints the result of the tool. An error result has no data to print, but a reason.
 fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     let read: Value = result.decode().unwrap_or(json!({}));
     let is_error = read["isError"] == true;
@@ -90,7 +90,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The content, or where there is none, the structured content in the order in which it was written.
+/// The content, or else the structured content in its original order.
 fn text(result: &Value, written: &Raw) -> String {
     let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
     let structured = written.as_object().and_then(|result| result.get("structuredContent"));

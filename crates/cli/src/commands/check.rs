@@ -1,4 +1,4 @@
-//! `creole check`: how a server speaks, what other clients get of it, and what is wrong with what it lists.
+//! `creole check`: reports the protocol of a server, its support for each client revision, and problems of its lists.
 
 mod feature_support;
 mod lint;
@@ -20,15 +20,15 @@ use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
 use crate::{output, target, upstreams};
 
-/// What a server lists.
+/// The lists of a server.
 #[derive(Default)]
 struct ServerLists {
     listed: Vec<ListTexts>,
-    /// The tools whose schemas had to be put right to be read at all.
+    /// The tools whose schemas had to be repaired before they could be read.
     repaired_tools: Vec<String>,
-    /// The items that break the rules of their kind and are not among those that are listed.
+    /// The items that are excluded because they break the rules of their kind.
     excluded: Vec<(ListKind, ExcludedItem)>,
-    /// The lists that the server says it has and does not know.
+    /// The lists that the server declares but does not implement.
     unknown: Vec<&'static str>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     fail_if_strict(args, report.problems() + missing)
 }
 
-/// With `--strict`, what was found to be wrong is a failure.
+/// With `--strict`, returns problems as a failure.
 fn fail_if_strict(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
     match (args.strict, problems) {
         (false, _) | (_, 0) => Ok(()),
@@ -72,7 +72,7 @@ fn fail_if_strict(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
     }
 }
 
-/// The report, and below it the state of each upstream of a configuration.
+/// The report, followed by the state of each upstream of a configuration.
 fn with_upstreams(report: String, behind: &[UpstreamRow]) -> String {
     match behind {
         [] => report,
@@ -80,8 +80,8 @@ fn with_upstreams(report: String, behind: &[UpstreamRow]) -> String {
     }
 }
 
-/// Every list that the server says it has, with the tools that are not to be used. One that the server does not
-/// know after all is told of.
+/// Fetches every list that the server declares, and notes unusable tools. A declared list that the server does not
+/// implement is reported.
 async fn lists(client: &Client, name: &str) -> Result<ServerLists, Failure> {
     let mut lists = ServerLists::default();
     for kind in declared_lists(client) {

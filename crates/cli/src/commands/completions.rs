@@ -1,4 +1,4 @@
-//! `creole completions`: what a shell needs to complete command lines.
+//! `creole completions`: prints the completion script of a shell.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! `creole config`: configurations shown, checked and described.
+//! `creole config`: shows, checks and documents configurations.
 
 mod dry_run;
 
@@ -82,7 +82,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     output::write_data(&lines.join("\n"))
 }
 
-/// Whom the server lets in; the files are read, because a server would not start with wrong ones.
+/// Describes the authentication. Reads the files, since a server does not start with invalid ones.
 fn auth(plan: &AuthPlan) -> Result<String, Failure> {
     let counted = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
@@ -94,13 +94,13 @@ fn auth(plan: &AuthPlan) -> Result<String, Failure> {
     Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))
 }
 
-/// Looks at the files that are served. The server leaves out a wrong one and serves the others; here it is an error.
+/// Checks the served files. A server skips an invalid file; here it is an error.
 fn check_files(plan: &Plan) -> Result<(), Failure> {
     let problems: Vec<_> = plan.recipes.iter().flat_map(Recipe::file_errors).collect();
     if problems.is_empty() { Ok(()) } else { Err(Failure::Files(problems)) }
 }
 
-/// The names of what is made of files, by kinds.
+/// The names of the items that are made from files, by kind.
 fn files(plan: &Plan) -> Vec<String> {
     let mut kinds =
         ["folders ", "prompts ", "files   ", "tables  "].map(|label| (label, Vec::new()));
@@ -123,7 +123,7 @@ fn files(plan: &Plan) -> Vec<String> {
     named.map(|(label, names)| format!("  {label} {}", list(names))).collect()
 }
 
-/// The skills of a folder. The server leaves out a wrong one and serves the others; here it is an error.
+/// The skills of a folder. A server skips an invalid one; here it is an error.
 fn skills(folder: &Path) -> Result<String, Failure> {
     let loaded = load(folder).map_err(|problem| Failure::Files(vec![problem]))?;
     if !loaded.errors.is_empty() {
@@ -139,7 +139,7 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
     (!kinds.is_empty()).then(|| format!("  {label} {}", kinds.join(" > ")))
 }
 
-/// A tool that was described, and what it does; never with what may be a secret.
+/// A configured tool and its action, without values that may be secrets.
 fn tool_line(tool: &ToolRecipe) -> String {
     let what = match &tool.action {
         ToolAction::Command(command) => format!("runs {}", command.program.display()),
@@ -153,7 +153,7 @@ fn tool_line(tool: &ToolRecipe) -> String {
     format!("  tool     {}: {what}", tool.name)
 }
 
-/// A WordPress site: who is let in to it, and what becomes tools.
+/// A WordPress site: its users, and the source of its tools.
 fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
         "" => "for whom it knows".to_owned(),
@@ -176,7 +176,7 @@ fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What became of the operations of a document: a summary, or every one of them.
+/// The operations of a document: a summary, or each of them.
 fn service(api: &Api, operations: bool) -> Vec<String> {
     let report = &api.report;
     if let Some(why) = &api.failure {

@@ -1,4 +1,4 @@
-//! `creole connect`: another server, spoken to on stdin and stdout.
+//! `creole connect`: serves one upstream on stdin and stdout.
 
 use std::io;
 use std::io::IsTerminal;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::target::ServerTarget;
 use crate::{log, output, reaper, target};
 
-/// Speaks until the client is gone.
+/// Serves until the client disconnects.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
     reaper::attach_reaper(std::iter::once(&mut settings.address), None);
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     })
 }
 
-/// The server that is meant, and how it is treated.
+/// The settings of the upstream.
 fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
     let (place, _) = target::parse_target(args.url.as_slice(), &args.target, "`--preset NAME`")?;
     let (way, dialect) = match place {
@@ -77,7 +77,7 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
     })
 }
 
-/// The log that the command line asks for.
+/// The log settings of the command line.
 fn log_plan(args: &ConnectArgs) -> LogPlan {
     let format = args.log.map_or(LogFormat::Text, Into::into);
     let level = if args.debug { LogLevel::Debug } else { LogLevel::Warn };

@@ -1,4 +1,4 @@
-//! `creole import`: a configuration of the servers that another client has configured.
+//! `creole import`: converts the server configuration of another client.
 
 mod entry;
 mod secrets;
@@ -17,10 +17,10 @@ use crate::failure::Failure;
 use crate::jsonc::MAX_DEPTH;
 use crate::{files, jsonc, output};
 
-/// The largest file that is read.
+/// The maximum size of the file.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// The members that hold servers: of Claude Desktop and Cursor, of VS Code, and of its settings.
+/// The paths to the servers: in Claude Desktop and Cursor, in VS Code, and in its settings.
 const SERVER_PATHS: [&[&str]; 4] =
     [&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp", "mcpServers"]];
 
@@ -120,7 +120,7 @@ fn configuration(
     text
 }
 
-/// A name that a table may have: letters, digits, `-` and single `_`; and no other table has.
+/// A valid and unused table name: letters, digits, `-` and single `_`.
 fn table_name(given: &str, used: &[String]) -> String {
     let mut name = String::new();
     for letter in given.chars().take(48) {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(servers(Path::new("mcp.json"), &document).unwrap().len(), 1);
     }
 
-    /// What becomes of a file of another client.
+    /// The result of importing a client's file.
     fn imported(text: &str) -> (String, Vec<String>) {
         let file = Path::new("mcp.json");
         let document = parse(file, text).unwrap();

@@ -1,4 +1,4 @@
-//! `creole init`: a first configuration, of what a person has.
+//! `creole init`: writes a first configuration.
 
 mod answers;
 mod text;
@@ -12,7 +12,7 @@ use crate::args::InitArgs;
 use crate::failure::Failure;
 use crate::{files, output, terminal_prompt};
 
-/// The file of the schema, beside the configuration: editors complete and check by it.
+/// The schema file beside the configuration. Editors use it for completion and checks.
 const SCHEMA: &str = "creole.schema.json";
 
 /// Runs the verb.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the schema beside the configuration, unless there is one.
+/// Writes the schema beside the configuration, unless it exists.
 fn write_schema(file: &Path) -> Result<(), Failure> {
     let place = file.with_file_name(SCHEMA);
     if place.exists() {

@@ -1,4 +1,4 @@
-//! `creole install`: an entry for Creole in the configuration of a client, after the change was shown.
+//! `creole install`: adds Creole to the configuration of a client, after it has shown the change.
 
 mod client;
 mod edit;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::{files, output, terminal_prompt};
 
-/// What a client is to start.
+/// The command that a client starts.
 #[derive(Debug)]
 struct ClientEntry {
     command: String,
@@ -62,7 +62,7 @@ fn may_write(args: &InstallArgs) -> Result<bool, Failure> {
     terminal_prompt::confirm("Write this?")
 }
 
-/// The file of the client that is changed.
+/// The file of the client to change.
 fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failure> {
     match (&args.file, args.project) {
         (Some(file), _) => Ok(file.clone()),
@@ -80,7 +80,7 @@ fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failur
     }
 }
 
-/// This program, with whole paths: clients start it in folders and with search paths of their own.
+/// The command of this program with absolute paths: clients start it with their own working directory and search path.
 fn entry(config: Option<&Path>) -> Result<ClientEntry, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Call(format!("this program cannot find itself: {error}")))?;
@@ -101,7 +101,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::Usage(format!("the path {path:?} is not UTF-8 text")))
 }
 
-/// The lines that differ. What is around them may be a secret of another server and is not shown.
+/// The lines that differ. The lines around them may contain secrets of other servers and are not shown.
 fn diff(file: &Path, before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

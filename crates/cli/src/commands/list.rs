@@ -1,4 +1,4 @@
-//! `creole list`: what a server has.
+//! `creole list`: prints the lists of a server.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::render::first_line;
 use crate::session::{call_failure, with_client};
 use crate::{output, schema_property, target};
 
-/// The widest column of names.
+/// The maximum width of the name column.
 const MAX_NAME_COLUMN: usize = 32;
 
 /// Runs the verb.
@@ -53,7 +53,7 @@ fn kind(word: &str) -> Result<ListKind, Failure> {
     })
 }
 
-/// A list of a server, each item as it wrote it.
+/// A list of a server, with the original text of each item.
 pub(crate) type ListTexts = (ListKind, Vec<String>);
 
 async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>, Failure> {
@@ -62,20 +62,20 @@ async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>
     Ok(texts(client, &items))
 }
 
-/// Says which items of a list are left out, and why.
+/// Reports the excluded items of a list with the reasons.
 fn report_excluded(client: &Client, name: &str, kind: ListKind) {
     for item in client.excluded_items(kind) {
         output::write_message(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
     }
 }
 
-/// The items as the server wrote them.
+/// The original texts of the items.
 pub(crate) fn texts(client: &Client, items: &[Arc<Definition>]) -> Vec<String> {
     let rules = client.connection().greeting().rules;
     items.iter().map(|item| item.text(rules).to_owned()).collect()
 }
 
-/// Every list that the server says it has. One that it then does not know is empty.
+/// Fetches every list that the server declares. One that it does not implement is empty.
 async fn all_lists(client: &Client, name: &str) -> Result<Vec<ListTexts>, Failure> {
     let mut lists = Vec::new();
     for kind in declared_lists(client) {
@@ -91,7 +91,7 @@ async fn all_lists(client: &Client, name: &str) -> Result<Vec<ListTexts>, Failur
     Ok(lists)
 }
 
-/// The kinds of lists that the server says it has.
+/// The kinds of lists that the server declares.
 pub(crate) fn declared_lists(client: &Client) -> impl Iterator<Item = ListKind> {
     let can = client.connection().greeting().server_info.capabilities;
     LIST_KINDS.iter().map(|(_, kind)| *kind).filter(move |kind| match kind {
@@ -137,12 +137,12 @@ fn text(lists: &[ListTexts], layout: Layout) -> String {
     lines.join("\n")
 }
 
-/// What was made harmless piece by piece, with a line end.
+/// Escaped text with a line end.
 fn printable_text(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}\n") }
 }
 
-/// What an item is asked for by.
+/// The name or URI of an item.
 fn label(kind: ListKind, item: &Value) -> String {
     let key = if kind == ListKind::Templates { "uriTemplate" } else { kind.key() };
     first_line(item[key].as_str().unwrap_or_default())
@@ -161,7 +161,7 @@ fn description(kind: ListKind, item: &Value) -> String {
     }
 }
 
-/// The arguments of a tool or a prompt, in the order of the definition's text; what may be left out has a question mark.
+/// The arguments of a tool or a prompt, in the order of the definition's text. Optional ones have a question mark.
 fn parameters(kind: ListKind, written: &str, item: &Value) -> Option<String> {
     let parameters: Vec<String> = match kind {
         ListKind::Tools => {

@@ -1,4 +1,4 @@
-//! `creole man`: the manual, a page for each verb.
+//! `creole man`: writes the manual, with one page per verb.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
     }
 }
 
-/// Writes the page of a command and those of the commands below it; tells how many.
+/// Writes the pages of a command and its subcommands. Returns their number.
 fn write(command: &Command, folder: &Path) -> Result<usize, Failure> {
     let unwritable = |path: &Path, error| {
         Failure::Call(format!("`{}` cannot be written: {error}", path.display()))
@@ -45,7 +45,7 @@ fn write(command: &Command, folder: &Path) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// What a page is called: `creole-config-check`.
+/// The name of a page: `creole-config-check`.
 fn name(command: &Command) -> String {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     name.replace(' ', "-")

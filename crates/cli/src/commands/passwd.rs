@@ -1,4 +1,4 @@
-//! `creole passwd`: users and keys, added, changed and taken out.
+//! `creole passwd`: adds, changes and removes users and keys.
 
 mod store;
 #[cfg(unix)]
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 use store::LockedFile;
 
-/// The most bytes of stdin that are read for a password.
+/// The maximum number of bytes read from stdin for a password.
 const MAX_STDIN: u64 = 4096;
 
 /// Runs the verb.
@@ -25,13 +25,13 @@ pub(crate) fn run(args: &PasswdArgs) -> Result<(), Failure> {
         (Some(user), ..) => put_user(&args.file, user, roles),
         (_, Some(name), _) => put_key(&args.file, name, roles, args.expires),
         (_, _, Some(name)) => remove(&args.file, name),
-        // The command line asks for one of the three.
+        // The command line requires one of the three.
         (None, None, None) => Ok(()),
     }
 }
 
 fn put_user(file: &Path, user: &str, roles: Option<&[String]>) -> Result<(), Failure> {
-    // Mistakes are told before anybody types a password.
+    // Errors are reported before the user types a password.
     read(file, CredentialKind::Users)?.check(user, roles).map_err(usage)?;
     let password = password()?;
     password::check_strength(&password, user).map_err(Failure::Usage)?;
@@ -89,7 +89,7 @@ fn report_change(text: &CredentialText, name: &str, done: &str, file: &Path) {
     output::write_message(&format!("creole: `{name}` {done} {}, with {roles}", file.display()));
 }
 
-/// What the file says; a file that there is not yet is empty.
+/// The content of the file. Empty if the file does not exist.
 fn read(file: &Path, kind: CredentialKind) -> Result<CredentialText, Failure> {
     match file.try_exists() {
         Ok(false) => Ok(CredentialText::new(kind)),
@@ -97,12 +97,12 @@ fn read(file: &Path, kind: CredentialKind) -> Result<CredentialText, Failure> {
     }
 }
 
-/// A name or a role on the command line that cannot be used.
+/// The error for an invalid name or role on the command line.
 fn usage(error: AuthError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-/// Asks for the password: twice at a terminal, without showing it; otherwise the first line of stdin.
+/// Reads the password: twice at a terminal, hidden; otherwise from the first line of stdin.
 fn password() -> Result<Secret, Failure> {
     if !io::stdin().is_terminal() {
         return first_line(io::stdin().lock());
@@ -115,7 +115,7 @@ fn password() -> Result<Secret, Failure> {
     Ok(password)
 }
 
-/// Elsewhere there is no way to keep a terminal from showing what is typed.
+/// Other systems have no way to hide the input of a terminal.
 #[cfg(not(unix))]
 mod terminal {
     use super::{Failure, Secret};

@@ -1,4 +1,4 @@
-//! `creole prompt`: one prompt, rendered.
+//! `creole prompt`: renders one prompt.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
     output::write_data(&for_stdout(&text(&result.decode().unwrap_or(json!({})))))
 }
 
-/// Whether the prompt is there and has what it needs.
+/// Checks that the prompt exists and has its required arguments.
 async fn check(
     client: &Client,
     name: &str,
@@ -57,7 +57,7 @@ async fn check(
     }
 }
 
-/// That the prompt does not have an argument that is given.
+/// The error for an argument that the prompt does not have.
 fn unknown_argument(
     prompt: &str,
     definition: &Value,
@@ -84,7 +84,7 @@ fn missing_arguments(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<St
         .collect()
 }
 
-/// The messages, each under who says it.
+/// The messages, each below its role.
 fn text(result: &Value) -> String {
     let messages = result["messages"].as_array().into_iter().flatten();
     let said = messages.map(|message| {

@@ -1,4 +1,4 @@
-//! `creole read`: one resource.
+//! `creole read`: reads one resource.
 
 use std::io;
 use std::io::IsTerminal;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     }
 }
 
-/// Bytes go to files and programs as they are, and to terminals not at all.
+/// Writes bytes unchanged to files and pipes, and not to terminals.
 fn show(part: &Value) -> Result<(), Failure> {
     let blob = part["blob"].as_str().filter(|_| !io::stdout().is_terminal());
     if let Some(bytes) = blob.and_then(decoded) {

@@ -1,4 +1,4 @@
-//! `creole status`: the state of each upstream of a configuration, or of one server.
+//! `creole status`: prints the state of each upstream of a configuration, or of one server.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
     let plan = LoadedConfig::load(wanted)?.into_plan();
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let rows = runtime.block_on(async {
-        // Nobody calls, so no upstream waits for its only caller.
+        // There is no client, so no upstream waits for its only caller.
         let served = ServerInstance::new(&plan, &ServeArgs::default(), Affinity::Principal).await?;
         progress::with_progress(served.federation.wait_until_settled()).await;
         let rows: Vec<UpstreamRow> =
@@ -52,7 +52,7 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
     Ok([rows?, upstreams::documents(&plan)].concat())
 }
 
-/// What a server tells of itself by the protocol: it may be a gateway, whose upstreams only its own operator sees.
+/// The state of a server as the protocol shows it. The server may be a gateway, whose upstreams only its operator sees.
 fn server_status(place: ServerTarget<'_>, args: &StatusArgs) -> Result<UpstreamRow, Failure> {
     let name = place.name().to_owned();
     let transport = match &place {

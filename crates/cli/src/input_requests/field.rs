@@ -1,4 +1,4 @@
-//! One field of a form: how it is asked, and what is typed is read as.
+//! One field of a form: its prompt, and the parsing of its input.
 
 use serde_json::{Value, json};
 
@@ -16,14 +16,14 @@ pub(super) struct FormField<'a> {
 #[derive(Debug, PartialEq)]
 enum FieldKind {
     Text,
-    /// Text of a certain form.
+    /// Text of a certain format.
     Formatted(TextFormat),
     Integer,
     Number,
     Boolean,
-    /// One of these: each value with what it is called.
+    /// One of these values, each with its title.
     Choice(Vec<(Value, String)>),
-    /// Any number of these.
+    /// Any number of these values.
     Choices(Vec<(Value, String)>),
 }
 
@@ -45,7 +45,7 @@ impl<'a> FormField<'a> {
         Self { name, schema, is_required, kind }
     }
 
-    /// The lines that ask for it; the answer stands behind the last one.
+    /// The lines of the prompt. The user types after the last one.
     pub(super) fn prompt(&self) -> String {
         let text = |key: &str| self.schema[key].as_str();
         let mut lines = format!("  {}", text("title").unwrap_or(self.name));
@@ -65,7 +65,7 @@ impl<'a> FormField<'a> {
         format!("{lines}\n    {}, {need}: ", self.expected())
     }
 
-    /// A value as the form calls it.
+    /// The title of a value in the form.
     fn title_of(&self, value: &Value) -> String {
         let choices = match &self.kind {
             FieldKind::Choice(choices) | FieldKind::Choices(choices) => choices.as_slice(),
@@ -95,7 +95,7 @@ impl<'a> FormField<'a> {
         }
     }
 
-    /// What the line says; nothing if the field stays empty.
+    /// Parses the line. `None` if the field stays empty.
     pub(super) fn read(&self, line: &str) -> Result<Option<Value>, String> {
         if line.is_empty() {
             return match (self.schema.get("default"), self.is_required) {
@@ -129,7 +129,7 @@ impl<'a> FormField<'a> {
     }
 }
 
-/// The choice of this number, value or title.
+/// The choice with this number, value or title.
 fn pick_choice(choices: &[(Value, String)], word: &str) -> Option<Value> {
     let by_number =
         word.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
@@ -138,7 +138,7 @@ fn pick_choice(choices: &[(Value, String)], word: &str) -> Option<Value> {
     by_number.or_else(by_name).map(|(value, _)| value.clone())
 }
 
-/// The values of an enumeration, in any of the ways that forms have to write one.
+/// The values of an enumeration, in any of the notations of forms.
 fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
     let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     if let Some(titled) = titled {
@@ -157,7 +157,7 @@ fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
     Some(values.iter().enumerate().map(with_title).collect())
 }
 
-/// A value as a person would write it.
+/// A value as plain text.
 fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! A form, asked field by field.
+//! Asks for the fields of a form one by one.
 
 use std::io::BufRead;
 
@@ -10,10 +10,10 @@ use super::field::FormField;
 use super::{CANCEL, DECLINE, FormAnswer, TypedLine, read_typed};
 use crate::{output, schema_property};
 
-/// How often one field is asked.
+/// The maximum number of attempts per field.
 const MAX_TRIES: usize = 10;
 
-/// The most fields that are asked.
+/// The maximum number of fields.
 const MAX_FIELDS: usize = 100;
 
 /// Asks for every field of a form.
@@ -46,7 +46,7 @@ pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
     FormAnswer::Accept(content)
 }
 
-/// A form without fields only wants to be agreed to.
+/// A form without fields only needs a confirmation.
 fn confirm(input: &mut impl BufRead) -> FormAnswer {
     output::prompt("  Enter agrees: ");
     match read_typed(input) {
@@ -56,7 +56,7 @@ fn confirm(input: &mut impl BufRead) -> FormAnswer {
     }
 }
 
-/// Asks until the value fits.
+/// Asks until the value is valid.
 fn ask_field(
     field: &FormField<'_>,
     schema: &Value,

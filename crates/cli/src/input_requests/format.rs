@@ -1,20 +1,20 @@
-//! The forms of text that a form may ask for: dates, times, addresses of mail and of pages.
+//! The text formats of form fields: dates, times, e-mail addresses and URIs.
 
-/// A form of text (2025-06-18 elicitation, `format`).
+/// A text format (2025-06-18 elicitation, `format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextFormat {
     /// RFC 3339 `full-date`.
     Date,
     /// RFC 3339 `date-time`.
     DateTime,
-    /// An address of mail.
+    /// An e-mail address.
     Email,
     /// RFC 3986, with its scheme.
     Uri,
 }
 
 impl TextFormat {
-    /// The form of this name; nothing if it is not known here.
+    /// The format of this name. `None` if it is unknown.
     pub(super) fn by_name(name: &str) -> Option<Self> {
         match name {
             "date" => Some(Self::Date),
@@ -25,7 +25,7 @@ impl TextFormat {
         }
     }
 
-    /// What a person is asked to write.
+    /// A description of the expected text.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Date => "a date such as 2027-01-31",
@@ -35,7 +35,7 @@ impl TextFormat {
         }
     }
 
-    /// Whether a text has the form.
+    /// Whether a text has the format.
     pub(super) fn matches(self, text: &str) -> bool {
         match self {
             Self::Date => is_date(text),
@@ -54,7 +54,7 @@ fn is_date(text: &str) -> bool {
     (1..=days_in(year, month)).contains(&day)
 }
 
-/// The days of a month; none if there is no such month.
+/// The number of days of a month. 0 if there is no such month.
 fn days_in(year: u32, month: u32) -> u32 {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
@@ -102,14 +102,14 @@ fn is_offset(text: &str) -> bool {
     matches!((number(Some(hour), 2), number(Some(minute), 2)), (Some(0..24), Some(0..60)))
 }
 
-/// A number of exactly so many digits.
+/// A number with exactly this many digits.
 fn number(text: Option<&str>, digits: usize) -> Option<u32> {
     let text =
         text.filter(|text| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()))?;
     text.parse().ok()
 }
 
-/// A name, an at sign and a host. What mail servers take beyond that is theirs to say.
+/// A local part, an at sign and a host. Further checks are left to mail servers.
 fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.rsplit_once('@') else { return false };
     let is_word = |text: &str| {
@@ -126,7 +126,7 @@ fn is_email(text: &str) -> bool {
     is_word(name) && !name.starts_with('.') && !name.ends_with('.') && host.split('.').all(is_label)
 }
 
-/// A scheme, a colon and something behind it, in characters that URIs have.
+/// A scheme, a colon and a rest, in the characters of URIs.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_scheme = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
@@ -138,7 +138,7 @@ fn is_uri(text: &str) -> bool {
         && has_whole_escapes(rest)
 }
 
-/// Whether two hexadecimal digits are behind each percent sign.
+/// Whether two hexadecimal digits follow each percent sign.
 fn has_whole_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(|part| {
         part.get(..2).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -1,7 +1,7 @@
-//! A subscriber that is made when the first event is to be written.
+//! A subscriber that is created when the first event is written.
 //!
-//! Most servers never write one, and what keeps the spans of the usual subscriber takes eight pages of memory as
-//! soon as it is made: a twentieth of a start.
+//! Most servers never write one, and the span storage of the default subscriber takes eight pages of memory when it is
+//! created: a twentieth of a start.
 
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -11,14 +11,14 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-/// What writes events. It is not a dispatcher of its own: these are asked what they want of every event there is, and
-/// this one wants all that it is given.
+/// The subscriber that writes events. It is not a separate dispatcher: those are asked for their interest in every
+/// callsite, and this one accepts every event that it receives.
 pub(super) type EventSubscriber = Box<dyn Subscriber + Send + Sync>;
 
-/// The least important events that are written.
+/// The level of the least important events that are written.
 static LEVEL: RwLock<LevelFilter> = RwLock::new(LevelFilter::OFF);
 
-/// Changes which events are written from now on.
+/// Changes the log level from now on.
 pub(super) fn set_level(level: LevelFilter) {
     *LEVEL.write().unwrap_or_else(PoisonError::into_inner) = level;
     rebuild_interest_cache();
@@ -28,8 +28,8 @@ fn level() -> LevelFilter {
     *LEVEL.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands events to a subscriber that it makes for the first of them. Spans are not kept: nothing here opens any, and
-/// those of libraries would only make lines longer.
+/// Forwards events to a subscriber that it creates for the first of them. Spans are not recorded: this program opens
+/// none, and those of libraries would only make lines longer.
 pub(super) struct LazySubscriber {
     make: fn() -> EventSubscriber,
     made: OnceLock<EventSubscriber>,
@@ -85,7 +85,7 @@ mod tests {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Counts what it is given.
+    /// Counts the events that it receives.
     struct Counter;
 
     impl Subscriber for Counter {

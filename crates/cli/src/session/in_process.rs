@@ -1,4 +1,4 @@
-//! A configuration that is served within this process, to this process alone.
+//! Serves a configuration within this process, to this process alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::target;
 use crate::upstreams::{UpstreamRow, documents, report_missing};
 
-/// A configuration that was read and can be served.
+/// A configuration that was loaded and can be served.
 pub(crate) struct LoadedConfig {
     name: String,
     plan: Plan,
@@ -33,7 +33,7 @@ pub(super) struct InProcessServer {
 }
 
 impl LoadedConfig {
-    /// Reads the configuration. Documents may have to be fetched, so this is not done within a runtime.
+    /// Loads the configuration. It may have to fetch documents, so this must not run within a runtime.
     pub(crate) fn load(wanted: &target::ConfigTarget<'_>) -> Result<Self, Failure> {
         let plan = Plan::load(wanted.source, &creole_cli::packs())?;
         let plan = match wanted.server {
@@ -49,17 +49,17 @@ impl LoadedConfig {
         Ok(Self { name: wanted.name.clone(), plan, is_file })
     }
 
-    /// What the configuration means.
+    /// The plan of the configuration.
     pub(crate) fn into_plan(self) -> Plan {
         self.plan
     }
 
-    /// The log that a configuration file asks for; what ships inside is nobody's own.
+    /// The log settings of a configuration file. Presets have none.
     pub(super) fn log(&self) -> Option<LogPlan> {
         self.is_file.then_some(self.plan.log)
     }
 
-    /// Serves the configuration until its client is gone.
+    /// Serves the configuration until its client disconnects.
     pub(super) async fn start(self) -> Result<InProcessServer, Failure> {
         let served =
             ServerInstance::new(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
@@ -73,7 +73,7 @@ impl LoadedConfig {
         let (input, output) = near.split();
         let serving = tokio::spawn(async move {
             let (input, output) = far.split();
-            // How it ended is told by the other end.
+            // The other end reports how it ended.
             let _ = served.service.serve(input, output).await;
             served.close().await;
         });
@@ -82,11 +82,11 @@ impl LoadedConfig {
     }
 }
 
-/// The upstreams and the documents of a configuration that is served.
+/// The upstreams and the documents of a served configuration.
 pub(super) struct ConfigUpstreams {
     federation: Federation,
     documents: Vec<UpstreamRow>,
-    /// Whether the server has something besides what its upstreams have.
+    /// Whether the server has items besides those of its upstreams.
     has_own_items: bool,
     is_reported: AtomicBool,
 }
@@ -102,14 +102,14 @@ impl ConfigUpstreams {
         [upstreams, self.documents.clone()].concat()
     }
 
-    /// Says on stderr which upstreams are missing, and why; once.
+    /// Reports missing upstreams with the reasons on stderr, once.
     pub(super) fn report_missing(&self) {
         if !self.is_reported.swap(true, Ordering::Relaxed) {
             report_missing(&self.rows());
         }
     }
 
-    /// Fails if no upstream answered and the server has nothing else.
+    /// Fails if no upstream is ready and the server has no other items.
     pub(super) fn check_answered(&self) -> Result<(), Failure> {
         let rows = self.rows();
         match self.has_own_items || rows.is_empty() || rows.iter().any(UpstreamRow::is_ready) {

@@ -1,26 +1,26 @@
-//! What a client of each revision gets of a server, when this gateway stands between: asked of the rules of the
-//! two, and never of their versions.
+//! Determines which features of a server a client of each revision gets through the gateway, from the rules of both
+//! revisions and never from their versions.
 
 use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::{ElicitationSupport, Revision, Rules, StructuredContent, TaskModel};
 
-/// What becomes of something on its way to a client.
+/// How a feature reaches a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Support {
-    /// The server has no such thing.
+    /// The server does not have the feature.
     Absent,
-    /// It arrives as it is.
+    /// The feature is unchanged.
     Same,
-    /// It arrives whole, in another form.
+    /// The feature is complete, in another form.
     Translated,
-    /// Less of it arrives.
+    /// A part of the feature is lost.
     Degraded,
-    /// The client cannot have it, and whoever asks is told so.
+    /// The client cannot use the feature, and a request gets an error.
     Refused,
 }
 
 impl Support {
-    /// The word for tables.
+    /// The label in tables.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Absent => "-",
@@ -32,21 +32,21 @@ impl Support {
     }
 }
 
-/// What becomes of something, and how.
+/// The level of support, and an explanation.
 pub(super) type SupportVerdict = (Support, &'static str);
 
 const ABSENT: SupportVerdict = (Support::Absent, "");
 const SAME: SupportVerdict = (Support::Same, "");
 
-/// One thing that revisions differ in.
+/// A feature in which revisions differ.
 pub(super) struct Feature {
-    /// What it is called.
+    /// The name of the feature.
     pub(super) name: &'static str,
     assess: fn(&Rules, &Rules, &ServerCapabilities) -> SupportVerdict,
 }
 
 impl Feature {
-    /// What a client with these rules gets of it.
+    /// The support for a client with these rules.
     pub(super) fn verdict(
         &self,
         server: &Rules,
@@ -57,7 +57,7 @@ impl Feature {
     }
 }
 
-/// The things that are looked at.
+/// The features that are checked.
 pub(super) const FEATURES: [Feature; 9] = [
     Feature { name: "elicitation", assess: elicitation },
     Feature { name: "sampling", assess: sampling },
@@ -70,12 +70,12 @@ pub(super) const FEATURES: [Feature; 9] = [
     Feature { name: "subscriptions", assess: subscriptions },
 ];
 
-/// The rules of every revision that a client may speak.
+/// The rules of every revision that a client may use.
 pub(super) fn clients() -> impl Iterator<Item = &'static Rules> {
     Revision::ALL.into_iter().map(Revision::rules)
 }
 
-/// How questions of the server reach the client.
+/// How input requests of the server reach the client.
 fn input_support(server: &Rules, client: &Rules) -> SupportVerdict {
     match server.input_request_style == client.input_request_style {
         true => SAME,
@@ -112,7 +112,7 @@ fn sampling(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVe
     }
 }
 
-/// Every revision has them, and differs only in how the client is asked.
+/// Every revision has roots. Only the form of the request differs.
 fn roots(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdict {
     input_support(server, client)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with the names and schemas that a server lists.
+//! Finds problems in the names and schemas that a server lists.
 
 mod names;
 mod schemas;
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::ServerLists;
 
-/// The most findings that are told.
+/// The maximum number of reported findings.
 const MAX_FINDINGS: usize = 200;
 
-/// Something that is wrong.
+/// A problem of an item.
 #[derive(Debug, PartialEq)]
 pub(super) struct LintFinding {
-    /// What it is about.
+    /// The item.
     pub(super) item: String,
-    /// What is wrong, and what to do.
+    /// The problem, and how to fix it.
     pub(super) problem: String,
 }
 
-/// All that is wrong, in the order of the lists.
+/// All problems, in the order of the lists.
 pub(super) fn lint(lists: &ServerLists) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     for (kind, excluded) in &lists.excluded {

@@ -1,4 +1,4 @@
-//! What was found out about a server, for people and for programs.
+//! The report of `creole check`, as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::output;
 use crate::render::first_line;
 use crate::target::ServerTarget;
 
-/// How everybody speaks who is not known to speak otherwise.
+/// The dialect of servers that follow the specification.
 const SPEC: &str = "spec";
 
-/// How a server is reached.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TargetKind {
     Child,
@@ -28,7 +28,7 @@ pub(super) enum TargetKind {
     InProcess,
 }
 
-/// How a place is reached.
+/// The kind of this target.
 pub(super) fn target_kind(place: &ServerTarget<'_>) -> TargetKind {
     match place {
         ServerTarget::Address(way) => match **way {
@@ -39,7 +39,7 @@ pub(super) fn target_kind(place: &ServerTarget<'_>) -> TargetKind {
     }
 }
 
-/// What was found out.
+/// The findings about a server.
 pub(super) struct ServerReport {
     identity: Value,
     era: Era,
@@ -48,25 +48,25 @@ pub(super) struct ServerReport {
     versions: Vec<String>,
     transport: &'static str,
     dialect: String,
-    /// Whether the dialect is known because somebody said so.
+    /// Whether the user named the dialect.
     is_dialect_given: bool,
     offers: Vec<&'static str>,
     counts: Vec<(&'static str, usize)>,
     violations: u64,
     fidelity: Vec<FeatureRow>,
     findings: Vec<LintFinding>,
-    /// How many lists the server says it has and does not know.
+    /// The number of lists that the server declares but does not implement.
     unknown: usize,
 }
 
-/// What the clients of each revision get of one thing.
+/// The support of one feature for the clients of each revision.
 struct FeatureRow {
     feature: &'static str,
     verdicts: Vec<(&'static str, Support, &'static str)>,
 }
 
 impl ServerReport {
-    /// What was found out about a server, whose dialect was told or had to be seen.
+    /// The report on a server whose dialect was given or detected.
     pub(super) fn new(
         client: &Client,
         reach: TargetKind,
@@ -114,7 +114,7 @@ impl ServerReport {
         }
     }
 
-    /// How much is wrong with the server.
+    /// The number of problems.
     pub(super) fn problems(&self) -> usize {
         self.findings.len() + self.unknown + usize::from(self.violations > 0)
     }
@@ -180,8 +180,8 @@ impl ServerReport {
         lines.join("\n")
     }
 
-    /// How sure it is: a dialect shows in the handshake only if it has a version of its own, and its codes of errors
-    /// show where something fails.
+    /// How certain the dialect is: the handshake shows a dialect only if it has its own version, and its error codes
+    /// show only in failures.
     fn certainty(&self) -> &'static str {
         match self.is_dialect_given || self.dialect != SPEC {
             true => "",
@@ -198,7 +198,7 @@ impl ServerReport {
         }
     }
 
-    /// The version that was spoken, how, and the others that the server names.
+    /// The negotiated version, how it was negotiated, and the other versions that the server supports.
     fn protocol_line(&self) -> String {
         let others: Vec<&str> = self.versions.iter().map(String::as_str).collect();
         let others: Vec<&str> =
@@ -210,7 +210,7 @@ impl ServerReport {
         format!("{} by {}{also}", first_line(&self.version), era_in_words(self.era))
     }
 
-    /// What clients get, and below how.
+    /// A table of the support, followed by the explanations.
     fn table(&self, layout: Layout) -> Vec<String> {
         let heads: String = clients().map(|client| format!("  {:10}", client.name)).collect();
         let mut lines = vec![
@@ -291,7 +291,7 @@ fn transport(reach: TargetKind, found: DetectedEra) -> &'static str {
     }
 }
 
-/// The dialect that the server speaks, or whether something about it is not as the specification says.
+/// The dialect of the server, or whether it deviates from the specification.
 fn dialect(taken: &str, greeting: &NegotiationResult) -> String {
     let capabilities: Value = greeting.capabilities.decode().unwrap_or(Value::Null);
     let is_boolean =

@@ -1,4 +1,4 @@
-//! `creole check --wordpress`: what state a site is in.
+//! `creole check --wordpress`: reports the state of a site.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::output;
 
-/// Looks at a site, as whom the environment names.
+/// Checks a site, with the account of the environment.
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let address = SiteAddress::parse(url);
     let address = address.map_err(|wrong| Failure::Usage(format!("`{url}` {wrong}")))?;
@@ -41,7 +41,7 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     super::fail_if_strict(args, wrong)
 }
 
-/// The name and the Application Password of the environment.
+/// The user name and the Application Password of the environment.
 fn account() -> Result<Option<(String, SecretSource)>, Failure> {
     const NAMES: [&str; 2] = ["CREOLE_WORDPRESS_USER", "CREOLE_WORDPRESS_PASSWORD"];
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

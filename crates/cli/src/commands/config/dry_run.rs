@@ -1,4 +1,4 @@
-//! A configuration that is tried: what it starts, what it opens, and whether its patterns match something.
+//! Dry run of a configuration: which programs it starts, which files it opens, and whether its patterns match.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::upstreams::{UpstreamRow, documents, problem_lines};
 
-/// Tries what needs nobody else: the programs that are started, and the server itself.
+/// Checks everything that needs no network: the programs, and the server itself.
 pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
     let missing = plan.upstreams.iter().filter_map(|upstream| {
         let program = upstream.missing_program()?;
@@ -48,17 +48,17 @@ pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
     fail_if_any(unmatched)
 }
 
-/// Builds the layers of a chain and drops them, except an audit log: that would make its file, and [`Premises`] has
-/// looked at its folder. A layer that pins reads its file, and writes nothing before it has seen a tool.
+/// Builds the layers of a chain and drops them, except an audit log: that would create its file, and [`Prerequisites`] has
+/// checked its folder. A pin layer reads its file and writes nothing before it has seen a tool.
 ///
-/// [`Premises`]: super::super::serve::Premises
+/// [`Prerequisites`]: super::super::serve::Prerequisites
 fn layers(chain: &[LayerPlan], server: &str) -> Result<(), Failure> {
     let is_read = |layer: &&LayerPlan| !matches!(layer, LayerPlan::Audit(_));
     let chain: Vec<LayerPlan> = chain.iter().filter(is_read).cloned().collect();
     build(&chain, server).map(drop).map_err(|error| Failure::Serve(error.to_string()))
 }
 
-/// Whether a layer writes files as soon as something is listed or called.
+/// Whether a layer writes files as soon as an item is listed or called.
 fn writes(layer: &LayerPlan) -> bool {
     matches!(layer, LayerPlan::Audit(_) | LayerPlan::Pin(_))
 }
@@ -67,7 +67,7 @@ fn matches_nothing(pattern: String) -> String {
     format!("{pattern} matches nothing that is listed")
 }
 
-/// Reaches every upstream, database and document; tells the state of each upstream and document.
+/// Connects to every upstream, database and document. Returns the state of each upstream and document.
 pub(super) fn check_connected(plan: &Plan) -> Result<Vec<UpstreamRow>, Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let mut wrong = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn check_connected(plan: &Plan) -> Result<Vec<UpstreamRow>, Failure> 
     }
 }
 
-/// Each problem as an error of its own; lines that belong to the one before are indented.
+/// Each problem as a separate error. Continuation lines are indented.
 fn each_an_error(lines: &[String]) -> String {
     let mut text = String::new();
     for (place, line) in lines.iter().enumerate() {
@@ -103,7 +103,7 @@ fn each_an_error(lines: &[String]) -> String {
     text
 }
 
-/// Serves the server of a plan to nobody, until all that it needs was reached or failed.
+/// Serves a plan without a client, until all its upstreams are ready or have failed.
 async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
     let served = ServerInstance::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
     progress::with_progress(served.federation.wait_until_settled()).await;

@@ -1,4 +1,4 @@
-//! One server of another client's configuration as a table.
+//! Converts one server of a client's configuration to a table.
 
 mod bridge;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::secrets::ExtractedSecrets;
 
-/// Members that mean something here, or nothing that would have to be told.
+/// Members that are converted, or that can be ignored without a note.
 const KNOWN_MEMBERS: [&str; 13] = [
     "command",
     "args",
@@ -24,7 +24,7 @@ const KNOWN_MEMBERS: [&str; 13] = [
     "name",
 ];
 
-/// The table of one server; nothing if it cannot be reached by what it says.
+/// The table of one server. `None` if the entry does not say how to reach it.
 pub(super) fn table(
     name: &str,
     server: &OrderedValue,
@@ -82,7 +82,7 @@ fn program(
     lines
 }
 
-/// An inline table of texts; nothing if there are none.
+/// An inline table of strings. `None` if it is empty.
 fn entries(
     key: &str,
     table: &OrderedValue,
@@ -97,7 +97,7 @@ fn entries(
     (!entries.is_empty()).then(|| format!("{key} = {{ {} }}", entries.join(", ")))
 }
 
-/// A text, or a number or boolean as text: environments know nothing else.
+/// A string, or a number or boolean as a string, since environment variables are strings.
 fn scalar_text(value: &OrderedValue) -> Option<String> {
     match value {
         OrderedValue::Leaf(Value::String(text)) => Some(text.clone()),
@@ -106,7 +106,7 @@ fn scalar_text(value: &OrderedValue) -> Option<String> {
     }
 }
 
-/// A basic string of TOML: what JSON escapes, TOML reads, and one letter more has to be escaped.
+/// A basic string of TOML. TOML reads the escapes of JSON, and one more character needs an escape.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

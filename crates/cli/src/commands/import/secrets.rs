@@ -1,5 +1,5 @@
-//! Values that are not written down: what looks like a secret becomes an entry of the environment, and so do the
-//! references of other clients.
+//! Moves secrets to environment variables. Values that look like secrets, and the references of other clients, become
+//! references to variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ const SECRET_NAMES: [&str; 9] = [
     "AUTHORIZATION",
 ];
 
-/// What well-known secrets begin with.
+/// The prefixes of well-known secrets.
 const SECRET_PREFIXES: [&str; 10] =
     ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
 
-/// The shortest text that may be a secret by its looks alone.
+/// The minimum length of a text that is taken for a secret by its form alone.
 const MIN_SECRET_LENGTH: usize = 32;
 
-/// What is taken out, and what there is to tell of it.
+/// The extracted secrets, and the notes about them.
 #[derive(Debug, Default)]
 pub(super) struct ExtractedSecrets {
-    /// The entries of the environment that stand for secrets, with them.
+    /// The secrets by the environment variable that replaces them.
     by_variable: BTreeMap<String, String>,
-    /// The entries that other clients would have known.
+    /// The variables that other clients would have provided.
     expected_variables: BTreeSet<String>,
     notes: Vec<String>,
 }
@@ -38,7 +38,7 @@ impl ExtractedSecrets {
         self.notes.push(note);
     }
 
-    /// All there is to tell.
+    /// The notes for the user.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         if !self.by_variable.is_empty() {
@@ -55,7 +55,7 @@ impl ExtractedSecrets {
         notes
     }
 
-    /// A text with the references of other clients turned into ours.
+    /// A text with the references of other clients converted to ours.
     pub(super) fn text(&mut self, server: &str, text: &str) -> String {
         let mut mapped = String::new();
         let mut rest = text;
@@ -94,7 +94,7 @@ impl ExtractedSecrets {
         format!("${{{name}}}")
     }
 
-    /// A variable of a program.
+    /// An environment variable of a program.
     pub(super) fn variable(&mut self, server: &str, key: &str, value: &str) -> String {
         match is_plain(value) && (is_secret_name(key) || is_secret(value)) {
             true => self.extract(
@@ -105,7 +105,7 @@ impl ExtractedSecrets {
         }
     }
 
-    /// A text that may be an address.
+    /// A text that may be a URL.
     fn text_or_url(&mut self, server: &str, text: &str) -> String {
         match text.contains("://") {
             true => self.url(server, text),
@@ -113,7 +113,7 @@ impl ExtractedSecrets {
         }
     }
 
-    /// A header. What says how to read the rest is no secret.
+    /// A header. Its authentication scheme is not a secret.
     pub(super) fn header(&mut self, server: &str, key: &str, value: &str) -> String {
         let (scheme, rest) = match value.split_once(' ') {
             Some((scheme @ ("Bearer" | "Basic" | "Token" | "bearer"), rest)) => (scheme, rest),
@@ -127,7 +127,7 @@ impl ExtractedSecrets {
         format!("{scheme} {kept}").trim_start().to_owned()
     }
 
-    /// The arguments of a program. One is a secret by its looks, by what stands before its `=`, or by the option
+    /// The arguments of a program. An argument is a secret by its form, by the name before its `=`, or by the option
     /// before it.
     pub(super) fn arguments(&mut self, server: &str, arguments: &[String]) -> Vec<String> {
         let mut option = "";
@@ -148,7 +148,7 @@ impl ExtractedSecrets {
         written
     }
 
-    /// A header as it stands on a command line.
+    /// A header in a command line.
     fn header_argument(&mut self, server: &str, header: &str) -> String {
         let (key, value) = header.split_once(':').unwrap_or((header, ""));
         let trimmed = value.trim_start();
@@ -156,7 +156,7 @@ impl ExtractedSecrets {
         format!("{key}:{space}{}", self.header(server, key.trim(), trimmed))
     }
 
-    /// An argument by itself: an option, or what a program is to find in its environment, may have a value.
+    /// A single argument. An option or a variable assignment may have a value.
     fn argument(&mut self, server: &str, argument: &str) -> String {
         let (option, value) = match argument.split_once('=') {
             Some((option, value)) if option.starts_with('-') || is_name(option) => (option, value),
@@ -171,7 +171,7 @@ impl ExtractedSecrets {
         if option.is_empty() { kept } else { format!("{option}={kept}") }
     }
 
-    /// An address: its password is a secret, and values of its query are by their names or looks.
+    /// A URL. Its password is a secret, and so are query values with a secret's name or form.
     pub(super) fn url(&mut self, server: &str, url: &str) -> String {
         if let Some((before, password, after)) = password(url).filter(|(_, it, _)| is_plain(it)) {
             let kept = self.extract(candidate_names(server, "PASSWORD"), password);
@@ -196,7 +196,7 @@ impl ExtractedSecrets {
         format!("{}?{}", self.text(server, place), parts.join("&"))
     }
 
-    /// Keeps a secret under the first of these names that does not stand for another one; the reference to it.
+    /// Stores a secret under the first of these names that is free. Returns the reference to it.
     fn extract(&mut self, names: impl IntoIterator<Item = String>, secret: &str) -> String {
         let is_free = |name: &String| self.by_variable.get(name).is_none_or(|kept| kept == secret);
         let name = names.into_iter().find(is_free).unwrap_or_default();
@@ -205,7 +205,7 @@ impl ExtractedSecrets {
     }
 }
 
-/// Names for a secret of a server, without end.
+/// An infinite sequence of names for a secret of a server.
 fn candidate_names(server: &str, key: &str) -> impl Iterator<Item = String> {
     let first = entry_name(&[server, key]);
     let others = (2..).map({
@@ -215,8 +215,8 @@ fn candidate_names(server: &str, key: &str) -> impl Iterator<Item = String> {
     std::iter::once(first).chain(others)
 }
 
-/// An address around the password in it: what is before, the password, and what is after. Without a user the whole of
-/// what stands before the host may be a token.
+/// Splits a URL around its password: the text before, the password, and the text after. Without a user, the whole user
+/// information may be a token.
 fn password(url: &str) -> Option<(&str, &str, &str)> {
     let start = url.find("://")? + 3;
     let rest = &url[start..];
@@ -224,7 +224,7 @@ fn password(url: &str) -> Option<(&str, &str, &str)> {
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let end = match authority.rfind('@') {
         Some(end) => end,
-        // What is neither a port nor the end of an address in brackets is a password with a slash in it.
+        // Text that is neither a port nor the end of a bracketed address is a password with a slash in it.
         None if !port.ends_with(']') && port.bytes().any(|byte| !byte.is_ascii_digit()) => {
             rest.rfind('@')?
         }
@@ -249,7 +249,7 @@ fn is_secret_name(name: &str) -> bool {
     ends || name == "KEY" || SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Whether a text looks like a secret: by how it begins, or long, of one piece and of letters and digits.
+/// Whether a text looks like a secret: by its prefix, or because it is long, without spaces, and of letters and digits.
 fn is_secret(value: &str) -> bool {
     if SECRET_PREFIXES.iter().any(|begin| value.starts_with(begin))
         && value.len() >= MIN_SECRET_LENGTH / 2
@@ -263,7 +263,7 @@ fn is_secret(value: &str) -> bool {
         && value.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// A name for an entry of the environment.
+/// A name for an environment variable.
 fn entry_name(parts: &[&str]) -> String {
     let joined = parts.join("_");
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };

@@ -1,4 +1,4 @@
-//! What a person has: as the command line says it, or as they answer at the terminal.
+//! The content of a new configuration, from the command line or from answers at the terminal.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,15 +10,15 @@ use crate::failure::Failure;
 use crate::shell_words::split_words;
 use crate::{output, terminal_prompt};
 
-/// The longest name of a server behind.
+/// The maximum length of an upstream's name.
 const MAX_NAME: usize = 64;
 
-/// What a person has.
+/// The content of a new configuration.
 #[derive(Debug, Default)]
 pub(super) struct InitAnswers {
     pub(super) name: Option<String>,
     pub(super) upstreams: Vec<(String, UpstreamTarget)>,
-    /// Documents of OpenAPI, each a file or a URL.
+    /// OpenAPI documents, each a file or a URL.
     pub(super) documents: Vec<(String, String)>,
     pub(super) folders: Vec<(String, String)>,
     pub(super) databases: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub(super) struct InitAnswers {
     pub(super) http: Option<SocketAddr>,
 }
 
-/// How a server behind is reached.
+/// The target of an upstream.
 #[derive(Debug, PartialEq)]
 pub(super) enum UpstreamTarget {
     Url(String),
@@ -34,7 +34,7 @@ pub(super) enum UpstreamTarget {
 }
 
 impl InitAnswers {
-    /// What the command line says.
+    /// The content from the command line.
     pub(super) fn from_args(args: &InitArgs) -> Result<Self, Failure> {
         let usage = |problem: String| Failure::Usage(problem);
         let pairs =
@@ -58,7 +58,7 @@ impl InitAnswers {
         })
     }
 
-    /// Whether nothing was said that a configuration could be made of.
+    /// Whether there is no content.
     pub(super) fn is_empty(&self) -> bool {
         self.upstreams.is_empty()
             && self.documents.is_empty()
@@ -67,7 +67,7 @@ impl InitAnswers {
             && self.wordpress.is_none()
     }
 
-    /// Asks the person at the terminal.
+    /// Asks the user at the terminal.
     pub(super) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
         output::write_message(&format!("This writes {}. What do you have?", file.display()));
         for (number, what) in (1..).zip(KINDS) {
@@ -93,7 +93,7 @@ impl InitAnswers {
         Ok(())
     }
 
-    /// Asks for one thing of the list.
+    /// Asks for one kind of content.
     fn ask_for(&mut self, number: usize) -> Result<(), Failure> {
         output::write_message(&format!("{}:", KINDS[number - 1]));
         if number == KINDS.len() {
@@ -137,7 +137,7 @@ impl InitAnswers {
     }
 }
 
-/// What a configuration can begin with.
+/// The kinds of content.
 const KINDS: [&str; 6] = [
     "an MCP server that is a program",
     "an MCP server at a URL",
@@ -158,7 +158,7 @@ fn numbers(answer: &str) -> Result<Vec<usize>, String> {
     }
 }
 
-/// A name and what it is for, written as `NAME=VALUE`.
+/// A name and a value, written as `NAME=VALUE`.
 fn pair(entry: &str) -> Result<(String, String), String> {
     let (given, value) = entry
         .split_once('=')
@@ -166,7 +166,7 @@ fn pair(entry: &str) -> Result<(String, String), String> {
     Ok((name(given)?, non_empty(value)?))
 }
 
-/// A name that a table may have.
+/// A valid table name.
 fn name(given: &str) -> Result<String, String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_name = !given.is_empty()

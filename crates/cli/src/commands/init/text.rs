@@ -1,11 +1,11 @@
-//! The text of a first configuration: what a person has, and what could come next as comments.
+//! The text of a new configuration: its content, and further options as comments.
 
 use toml_edit::Value;
 
 use super::SCHEMA;
 use super::answers::{InitAnswers, UpstreamTarget};
 
-/// The packs of a configuration that has nothing else.
+/// The packs of a configuration without other content.
 const PACKS: [&str; 3] = ["hello", "echo", "calculate"];
 
 /// The configuration as TOML.
@@ -20,7 +20,7 @@ pub(super) fn configuration(answers: &InitAnswers) -> String {
     parts.join("\n")
 }
 
-/// A text as TOML has it.
+/// A text as a TOML string.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! The clients, where each keeps its configuration, and how it names a server there.
+//! The supported clients: where each stores its configuration, and how it names a server there.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use crate::args::ClientName;
 #[derive(Debug)]
 pub(super) struct ClientApp {
     name: ClientName,
-    /// What people call it.
+    /// The name for users.
     pub(super) title: &'static str,
-    /// The members that lead to its servers.
+    /// The keys that lead to its servers.
     pub(super) keys: &'static [&'static str],
-    /// Whether an entry says which transport it is.
+    /// Whether an entry names its transport.
     has_type: bool,
-    /// What a person does then.
+    /// What the user does after the change.
     pub(super) hint: &'static str,
 }
 
-/// The folders of a person that files are in.
+/// The folders of the user that contain configuration files.
 #[derive(Debug)]
 pub(super) struct HomeFolders {
     pub(super) system: OperatingSystem,
@@ -32,7 +32,7 @@ pub(super) struct HomeFolders {
     pub(super) data: Option<PathBuf>,
 }
 
-/// The systems that keep files at different places.
+/// The operating systems, which store files at different paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperatingSystem {
     MacOs,
@@ -58,7 +58,7 @@ impl HomeFolders {
         }
     }
 
-    /// The folder that programs keep their settings in.
+    /// The folder in which programs store their settings.
     fn settings(&self) -> Option<PathBuf> {
         match self.system {
             OperatingSystem::MacOs => Some(self.home.as_ref()?.join("Library/Application Support")),
@@ -117,7 +117,7 @@ impl ClientApp {
         })
     }
 
-    /// The file of a project, as seen from its folder.
+    /// The file of a project, relative to its folder.
     pub(super) fn project_file(&self) -> Option<PathBuf> {
         let path = match self.name {
             ClientName::ClaudeDesktop => return None,

@@ -1,4 +1,4 @@
-//! A change of JSON with comments that leaves everything else as it was written.
+//! Edits JSON with comments and keeps everything else unchanged.
 
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::parse_to_serde_value;
@@ -33,7 +33,7 @@ impl MemberValue {
 /// The text with an object of this name below these keys that has these members. Other members of the object stay.
 ///
 /// # Errors
-/// With what is wrong with the text, as the rest of a sentence that begins with its file.
+/// With the problem of the text, as the rest of a sentence that begins with its file.
 pub(super) fn with_entry(
     text: &str,
     keys: &[&str],
@@ -68,7 +68,7 @@ pub(super) fn with_entry(
     Ok(format!("{}{changed}", &text[..text.len() - bare.len()]))
 }
 
-/// Puts in what differs, so that an entry which is right already stays as it was written.
+/// Sets only the members that differ, so that a correct entry stays unchanged.
 fn change(known: &CstObject, members: &[(&str, MemberValue)]) {
     for (key, member) in members {
         let property = known.get(key);

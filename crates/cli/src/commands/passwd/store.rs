@@ -1,4 +1,4 @@
-//! A file that is replaced as a whole, or not at all.
+//! Replaces a file atomically.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,14 +8,14 @@ use std::{fs, io};
 
 use crate::failure::Failure;
 
-/// How often and how long apart the lock of the folder is tried: five seconds in all.
+/// The number of attempts to lock the folder, and the time between them: five seconds in total.
 const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// The place of a file, kept from other runs of this command until it is dropped.
+/// A file that is locked against other runs of this command until this is dropped.
 #[derive(Debug)]
 pub(super) struct LockedFile {
-    /// The file itself, where the path leads to it by links.
+    /// The file itself, with links resolved.
     path: PathBuf,
     folder: PathBuf,
     /// Holds the lock.
@@ -48,7 +48,7 @@ impl LockedFile {
         let draft = self.folder.join(format!(".{name}.{}.new", std::process::id()));
         let written = self.write_draft(&draft, text).and_then(|()| fs::rename(&draft, &self.path));
         if written.is_err() {
-            // The draft is of no use to anybody; that it stays is no worse than the error that is told.
+            // A draft that stays is harmless; the original error is reported.
             let _ = fs::remove_file(&draft);
         }
         written?;
@@ -56,7 +56,7 @@ impl LockedFile {
     }
 
     fn write_draft(&self, draft: &Path, text: &str) -> io::Result<()> {
-        // What an earlier run with the same number left behind when it was ended.
+        // Left behind by an earlier run with the same process id that was killed.
         let _ = fs::remove_file(draft);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -105,7 +105,7 @@ fn private(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 fn private(_options: &mut OpenOptions) {}
 
-/// Whoever could read the file before can read it after: a server may run as another user.
+/// Keeps the owner and the permissions: a server may run as another user.
 #[cfg(unix)]
 fn keep_owner(file: &File, before: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -122,7 +122,7 @@ fn keep_owner(_file: &File, _before: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The new name is on the disk only when the folder is.
+/// The new name is durable only after the folder is synced.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

@@ -1,4 +1,4 @@
-//! A password typed at a terminal that does not show it.
+//! Reads a password from a terminal without showing it.
 
 use std::io;
 use std::io::Read;
@@ -13,10 +13,10 @@ use super::line_of;
 use crate::failure::Failure;
 use crate::output;
 
-/// What Ctrl-C sends.
+/// The byte that Ctrl-C sends.
 const INTERRUPT: u8 = 3;
 
-/// Asks the person at the terminal of stdin.
+/// Asks the user at the terminal of stdin.
 pub(super) fn ask(prompt: &str) -> Result<Secret, Failure> {
     output::prompt(prompt);
     let typed = read_hidden(io::stdin());
@@ -28,10 +28,10 @@ pub(super) fn ask(prompt: &str) -> Result<Secret, Failure> {
     }
 }
 
-/// One line from a terminal, or nothing if it was interrupted.
+/// Reads one line from a terminal. `None` if it was interrupted.
 ///
-/// While the line is typed, Ctrl-C ends it instead of the process: a process that is ended here would
-/// leave behind a terminal that shows nothing.
+/// While the line is typed, Ctrl-C ends the input instead of the process: a process that ends here would leave the
+/// terminal with echo off.
 fn read_hidden(mut terminal: impl AsFd + Read) -> io::Result<Option<Secret>> {
     let before = tcgetattr(&terminal)?;
     let mut hidden = before.clone();
@@ -48,7 +48,7 @@ fn restore(terminal: &impl AsFd, before: &Termios) -> io::Result<()> {
     Ok(tcsetattr(terminal, OptionalActions::Flush, before)?)
 }
 
-/// A terminal hands out a line at a time, so it is one read unless a signal comes between.
+/// A terminal returns one line per read, unless a signal interrupts it.
 fn read_line(terminal: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; 4096];
     loop {
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ends of a terminal: the person's and the process's.
+    /// Both ends of a terminal: the user's and the process's.
     fn terminal() -> (File, File) {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&person).unwrap();
@@ -88,7 +88,7 @@ mod tests {
         tcgetattr(terminal).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
-    /// What comes of typing these bytes once the terminal has stopped showing them, and what it shows.
+    /// The result of typing these bytes after the echo is off, and the output of the terminal.
     fn typed(bytes: &'static [u8]) -> (Option<Vec<u8>>, String) {
         let (mut person, process) = terminal();
         let (watched, reader) = (process.try_clone().unwrap(), process.try_clone().unwrap());

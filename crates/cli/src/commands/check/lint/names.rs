@@ -1,11 +1,11 @@
-//! Names that some clients refuse or that people and models mistake for one another.
+//! Finds names that some clients refuse, and names that are confusable.
 
 use std::collections::BTreeMap;
 
-/// The longest name that every client takes.
+/// The maximum length of a name that every client accepts.
 const MAX_NAME: usize = 64;
 
-/// Looks at the names of one list.
+/// Checks the names of one list.
 pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
     duplicates(names, add);
     for name in names {
@@ -41,7 +41,7 @@ pub(super) fn duplicates(names: &[&str], add: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// Names that differ only in what is hardly seen.
+/// Finds names that are visually confusable.
 fn confusables(names: &[&str], add: &mut impl FnMut(&str, String)) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for name in names {
@@ -53,7 +53,7 @@ fn confusables(names: &[&str], add: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// What is left of a name for a hasty reader.
+/// The name without the differences that readers overlook.
 fn skeleton(name: &str) -> String {
     let plain = |letter: char| match letter {
         '_' | '-' | '.' | '/' | ' ' => None,

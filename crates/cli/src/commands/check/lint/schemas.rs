@@ -1,17 +1,17 @@
-//! Schemas that some clients cannot use.
+//! Finds schemas that some clients cannot use.
 
 use creole::proto::http::MirroredHeader;
 use creole::schema::Schema;
 use serde_json::Value;
 
-/// How deep a schema is looked into.
+/// The maximum depth to which a schema is checked.
 const MAX_DEPTH: usize = 64;
 
-/// What is told of a schema that says in each property whether it is required.
+/// The finding for a schema that has a boolean `required` in each property.
 pub(super) const REQUIRED: &str = "writes `\"required\": true` into its schema, as JSON Schema did until draft 3: \
                                    write a list of names beside `properties`";
 
-/// Looks at the schemas of one tool.
+/// Checks the schemas of one tool.
 pub(super) fn lint(tool: &Value, add: &mut impl FnMut(String)) {
     match tool.get("inputSchema") {
         None => {
@@ -41,7 +41,7 @@ fn lint_input(schema: &Value, add: &mut impl FnMut(String)) {
     }
 }
 
-/// Looks at any schema.
+/// Checks any schema.
 fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
     let mut flags = SchemaFlags::default();
     walk(schema, MAX_DEPTH, &mut flags);
@@ -53,7 +53,7 @@ fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
         add(REQUIRED.to_owned());
         return;
     }
-    // Whether a schema can be used shows when it is used.
+    // A schema error shows only in a validation.
     if let Err(violations) = Schema::new(schema.to_string()).validate(&Value::Null)
         && let Some(broken) = violations.iter().find(|one| one.is_broken_schema())
     {

@@ -1,4 +1,4 @@
-//! A program that only bridges to an address, `mcp-remote`: the address itself is what is wanted.
+//! Replaces the bridge program `mcp-remote` by the URL that it connects to.
 
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{entries, quoted, scalar_text};
 use crate::commands::import::secrets::ExtractedSecrets;
 
-/// The program, with or without a version.
+/// The name of the program, with or without a version.
 const PROGRAM: &str = "mcp-remote";
 
 /// Whether a server is such a program.
@@ -14,7 +14,7 @@ pub(super) fn is_bridge(server: &OrderedValue) -> bool {
     bridged_address(server).is_some()
 }
 
-/// The words behind the program, of which the first is the address.
+/// The arguments of the program, of which the first is the URL.
 fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
     let command = server["command"].as_str()?.to_owned();
     let words = server["args"].items().iter().filter_map(scalar_text);
@@ -29,7 +29,7 @@ fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
     rest.first().is_some_and(is_address).then_some(rest)
 }
 
-/// The address and the headers; what else it was told is said to be left out.
+/// The URL and the headers. Other arguments are dropped with a note.
 pub(super) fn lines(
     name: &str,
     server: &OrderedValue,
@@ -57,7 +57,7 @@ pub(super) fn lines(
     lines
 }
 
-/// A word with the variables in it that the entry sets.
+/// An argument with the variables of the entry expanded.
 fn with_variables(word: &str, env: &OrderedValue) -> String {
     let mut word = word.to_owned();
     for (key, value) in env.members() {
