@@ -1,4 +1,4 @@
-//! Who answers the questions of servers.
+//! The callbacks that answer a server's input requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use super::pending_call::ServerInputRequest;
 use crate::chain::BoxFuture;
 
-/// Answers a question with a result; nothing declines.
+/// Returns the result for an input request; `None` declines it.
 pub(super) type Callback =
     Arc<dyn Fn(InputRequest) -> BoxFuture<'static, Option<Raw>> + Send + Sync>;
 
-/// Who answers what.
+/// The callback for each kind of input request.
 #[derive(Clone, Default)]
 pub(super) struct Callbacks {
     pub(super) form: Option<Callback>,
@@ -28,7 +28,7 @@ pub(super) struct Callbacks {
 }
 
 impl Callbacks {
-    /// What servers are told that they may ask.
+    /// The capabilities that servers are told.
     pub(super) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities {
             elicitation_form: self.form.is_some(),
@@ -40,7 +40,7 @@ impl Callbacks {
         }
     }
 
-    /// Answers a question.
+    /// Handles an input request.
     pub(super) async fn handle(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
         let (callback, may_decline) = match &question {
             InputRequest::Form { .. } => (&self.form, true),
@@ -58,13 +58,13 @@ impl Callbacks {
         }
     }
 
-    /// Answers a question that waits for its answer.
+    /// Handles an input request and sends its response.
     pub(super) async fn respond(self, asked: ServerInputRequest) {
         let answer = self.handle(asked.request).await;
         asked.responder.respond(answer);
     }
 
-    /// Answers all questions that ended a call: an object by their keys.
+    /// Handles all input requests of a round: returns an object with the responses by their keys.
     pub(super) async fn handle_all(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
         let mut answers = Map::new();
         for KeyedInputRequest { key, question } in asks {

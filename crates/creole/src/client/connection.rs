@@ -1,4 +1,4 @@
-//! One conversation with a server, to be shared by all who call it.
+//! One open connection to a server, shared by all its callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,61 +13,61 @@ use super::dispatcher::Dispatcher;
 use super::pending_call::{CallEvent, PendingCall, ServerInputRequest};
 use super::transport::Transport;
 
-/// What a server tells that belongs to no call.
+/// A notification of a server that belongs to no call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerNotification {
-    /// Something changed.
+    /// A list or a resource changed.
     Changed(Change),
-    /// A page that somebody was asked to visit has done its part; the id is the question's.
+    /// A URL elicitation is complete; the id is the elicitation's.
     ElicitationComplete(String),
-    /// Something to note.
+    /// A log message.
     Log(Event),
 }
 
-/// Why a conversation is over.
+/// Why a connection is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CloseReason {
-    /// What its calls were told.
+    /// The fault that its calls got.
     pub fault: Fault,
-    /// Whether only the session is gone: the server is there, and a new conversation may be opened.
+    /// Whether only the session is lost: the server is reachable, and a new session may be opened.
     pub session_lost: bool,
-    /// Whether it was us who ended it.
+    /// Whether this side closed it.
     pub by_us: bool,
 }
 
-/// What to do with a question that belongs to no known call.
+/// Handles an input request that belongs to no known call.
 pub type OnInputRequest = Arc<dyn Fn(ServerInputRequest) + Send + Sync>;
 
-/// What to do with a log message that belongs to no known call.
+/// Handles a log message that belongs to no known call.
 pub type OnLog = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// How a connection is set up.
 pub struct ConnectionSetup {
-    /// How the server speaks, who we are, and how much we take.
+    /// The server's dialect, our identity, and the limits.
     pub profile: Arc<Profile>,
-    /// How the conversation is opened.
+    /// How the session is opened.
     pub opening: OpenMode,
-    /// Who answers questions that belong to no known call; without, they are refused. Must not wait.
+    /// Handles input requests that belong to no known call; without it they are refused. Must not block.
     pub on_input_request: Option<OnInputRequest>,
-    /// Who hears log messages that belong to no known call; without, they are among the notices. Must not wait.
+    /// Handles log messages that belong to no known call; without it they are among the notifications. Must not block.
     pub on_log: Option<OnLog>,
-    /// The ids of calls go on after this number.
+    /// The ids of calls continue after this number.
     pub after_id: u64,
-    /// What was said already on a connection that somebody asked something on before.
+    /// The messages that were already exchanged on the transport, if it was used before.
     pub prior_messages: Option<PriorMessages>,
 }
 
-/// What was said on a connection before.
+/// The messages that were exchanged on a transport before.
 #[derive(Debug)]
 pub struct PriorMessages {
-    /// What the server said, a message each. The answer to the opening request is among it, which is not sent again.
+    /// The server's messages, one each. The response to the opening request is among them, so it is not sent again.
     pub messages: Vec<Vec<u8>>,
-    /// The highest number of a request that was sent: late answers to those are for no call.
+    /// The highest id of a request that was sent: late responses to those belong to no call.
     pub last_request_id: u64,
 }
 
 impl ConnectionSetup {
-    /// A setup that answers no questions outside of calls.
+    /// A setup that refuses input requests outside of calls.
     pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
         Self {
             profile,
@@ -80,7 +80,7 @@ impl ConnectionSetup {
     }
 }
 
-/// One conversation with a server. Clones share it; it is closed when the last of them and of its calls is gone.
+/// One connection to a server. Clones share it; it closes when the last clone and the last of its calls are dropped.
 #[derive(Clone)]
 pub struct Connection {
     dispatcher: Arc<Dispatcher>,
@@ -88,10 +88,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a conversation; to be called within a tokio runtime.
+    /// Opens a connection. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses, or does not answer in time.
+    /// When the server cannot be reached, refuses, or does not respond in time.
     pub async fn open(
         transport: Box<dyn Transport>,
         setup: ConnectionSetup,
@@ -101,22 +101,22 @@ impl Connection {
         Ok(Self { dispatcher: hub, greeting })
     }
 
-    /// What the server is called in messages.
+    /// The server's name in messages.
     pub fn name(&self) -> &str {
         self.dispatcher.name()
     }
 
-    /// Who the server says it is, and the rules that hold.
+    /// The server's identity and the negotiated rules.
     pub fn greeting(&self) -> &Arc<NegotiationResult> {
         &self.greeting
     }
 
-    /// Begins a call, to be followed step by step.
+    /// Starts a call whose steps the caller follows.
     pub fn start_call(&self, request: CallRequest) -> PendingCall {
         self.start_call_with(request, [].into())
     }
 
-    /// Begins a call; these of its arguments are repeated in headers, where the transport has headers.
+    /// Starts a call with these mirrored headers, if the transport has headers.
     pub fn start_call_with(
         &self,
         request: CallRequest,
@@ -125,20 +125,20 @@ impl Connection {
         Dispatcher::start_call(&self.dispatcher, request, mirrors)
     }
 
-    /// Calls; `on_news` is told what happens on the way. Dropping the future cancels the call.
+    /// Calls and waits for the outcome; `on_news` gets the events on the way. Dropping the future cancels the call.
     pub async fn call(&self, request: CallRequest, on_news: impl FnMut(CallEvent)) -> Outcome {
         self.start_call(request).outcome(on_news).await
     }
 
-    /// Calls, and refuses all questions.
+    /// Calls, and refuses all input requests.
     pub async fn call_without_input(&self, request: CallRequest) -> Outcome {
         self.call(request, drop).await
     }
 
-    /// Whether the server answers at all.
+    /// Checks that the server responds.
     ///
     /// # Errors
-    /// When it does not, or not in time.
+    /// When it does not respond in time.
     pub async fn ping(&self) -> Result<(), Fault> {
         match Dispatcher::ping(&self.dispatcher).outcome(drop).await {
             Outcome::Fail(fault) => Err(fault),
@@ -146,53 +146,53 @@ impl Connection {
         }
     }
 
-    /// Sets the least serious log messages of the session, where there is such a thing.
+    /// Sets the minimum log level of the session, if the revision has one.
     pub async fn set_level(&self, level: creole_proto::model::Level) -> Outcome {
         Dispatcher::set_level(&self.dispatcher, level).outcome(drop).await
     }
 
-    /// Tells the server that the client's roots changed, where there is a notification for that.
+    /// Notifies the server that the client's roots changed, if the revision has that notification.
     pub fn roots_changed(&self) {
         self.dispatcher.roots_changed();
     }
 
-    /// What the server tells from now on that belongs to no call.
+    /// The server's notifications from now on that belong to no call.
     pub fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
         self.dispatcher.notifications()
     }
 
-    /// Whether notices can be heard right now: a server over HTTP may have no stream for them, or end it. Each time
-    /// that it is opened is a change, since what was told before was missed.
+    /// Whether notifications can arrive at present: an HTTP server may have no stream for them, or end it. Each opening
+    /// of the stream is a change, since earlier notifications were missed.
     pub fn notifications_available(&self) -> watch::Receiver<bool> {
         self.dispatcher.watch_notifications_available()
     }
 
-    /// Calls that are not done.
+    /// The number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.dispatcher.in_flight()
     }
 
-    /// How much was heard that means nothing.
+    /// The number of protocol violations of the server.
     pub fn violation_count(&self) -> u64 {
         self.dispatcher.violation_count()
     }
 
-    /// Resolves when the conversation is over, and tells why.
+    /// Resolves when the connection is closed, with the reason.
     pub async fn wait_closed(&self) -> CloseReason {
         self.dispatcher.wait_closed().await
     }
 
-    /// The same, without keeping the conversation alive; nothing if it was just dropped.
+    /// The same without keeping the connection alive; `None` if it was just dropped.
     pub fn closed_future(&self) -> impl Future<Output = Option<CloseReason>> + Send + use<> {
         self.dispatcher.closed_future()
     }
 
-    /// Why the conversation is over, if it is.
+    /// Why the connection is closed, if it is.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.dispatcher.close_reason()
     }
 
-    /// Ends the conversation in peace; calls that are not done fail.
+    /// Closes the connection gracefully; calls in flight fail.
     pub async fn close(&self) {
         self.dispatcher.close().await;
     }

@@ -1,4 +1,4 @@
-//! A server by where it is: how to speak to it is found out, and remembered.
+//! Opens connections to a server by its address: detects the era that it speaks, and caches it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,21 +21,21 @@ use crate::client::transport::http::{HttpAddress, HttpServer, LegacySseServer, s
 use crate::client::transport::lines::ChildServer;
 use crate::process::Program;
 
-/// Codes that are about the request and not about what is asked, also where the revision gives them no meaning.
+/// Error codes about the form of a request and not about its contents, also in revisions that give them no meaning.
 const INVALID_REQUEST: i64 = -32600;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug)]
 pub enum Address {
-    /// A program to be started; each connection has a process of its own.
+    /// A program to start; each connection has its own process.
     Child(Program),
-    /// A place on the network.
+    /// An HTTP URL.
     Http(HttpAddress),
 }
 
 impl Address {
-    /// What the server is called in messages.
+    /// The server's name in messages.
     pub fn name(&self) -> &str {
         match self {
             Self::Child(program) => &program.name,
@@ -44,14 +44,14 @@ impl Address {
     }
 }
 
-/// What the server may ask on a connection, and who answers.
+/// The input requests that a connection accepts, and their handlers.
 #[derive(Clone, Default)]
 pub struct ClientOffer {
-    /// What a server of the handshake era is told that it may ask for.
+    /// The capabilities that a server of the handshake era is told.
     pub capabilities: Arc<ClientCapabilities>,
-    /// Who answers questions that belong to no known call.
+    /// Handles input requests that belong to no known call.
     pub on_input_request: Option<OnInputRequest>,
-    /// Who hears log messages that belong to no known call.
+    /// Handles log messages that belong to no known call.
     pub on_log: Option<OnLog>,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Debug for ClientOffer {
     }
 }
 
-/// Opens connections to one server, in the way that it wants to be spoken to. When one that failed may be tried
-/// again is up to whoever dials; see [`RestartPolicy`](crate::process::RestartPolicy).
+/// Opens connections to one server, in an era that it speaks. The user of the connector decides when to retry after a
+/// failure; see [`RestartPolicy`](crate::process::RestartPolicy).
 ///
-/// A server may speak both eras. Which one a connection is of is up to the caller that it is for
-/// ([`connect_in`](Self::connect_in)); the other is used only where the server lacks the caller's.
+/// A server may speak both eras. A connection has the era of the caller that it is for
+/// ([`connect_in`](Self::connect_in)); the other era is used only if the server lacks the caller's.
 #[derive(Debug)]
 pub struct Connector {
     address: Address,
@@ -77,7 +77,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A dialer that knows nothing of the server.
+    /// A connector that knows nothing of the server yet.
     pub fn new(way: Address, profile: Arc<Profile>) -> Self {
         let memory = Mutex::default();
         Self {
@@ -89,19 +89,19 @@ impl Connector {
         }
     }
 
-    /// The same dialer, which speaks to the server in this revision alone.
+    /// The same connector, which uses only this revision.
     #[must_use]
     pub fn pin_revision(mut self, rules: &'static Rules) -> Self {
         self.pinned_rules = Some(rules);
         self
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The eras that the server speaks, as far as that is known.
+    /// The eras that the server speaks, as far as known.
     pub fn supported_eras(&self) -> EraSupport {
         match self.only_era() {
             Some(Era::Handshake) => EraSupport { handshake: Some(true), stateless: Some(false) },
@@ -110,26 +110,26 @@ impl Connector {
         }
     }
 
-    /// How the server is spoken to in this era, if it is known to speak it.
+    /// The detected form of this era, if the server is known to speak it.
     pub fn detected_in(&self, era: Era) -> Option<DetectedEra> {
         let recalled = self.era_cache().detected_in(era, self.started.elapsed());
         match self.pinned_rules.filter(|pinned| pinned.era == era) {
             Some(pinned) if era == Era::Stateless => Some(DetectedEra::Stateless(pinned)),
-            // Who was told of a handshake was not told by which transport.
+            // The known fact is the handshake, not its transport.
             Some(_) => recalled.or(Some(DetectedEra::Handshake)),
             None => recalled,
         }
     }
 
-    /// How the server wants to be spoken to, in the newest way that it knows, as far as that is known.
+    /// The newest era that the server speaks, as far as known.
     pub fn detected(&self) -> Option<DetectedEra> {
         self.detected_in(self.supported_eras().era_for(Era::Stateless)?)
     }
 
-    /// Opens a connection in the newest way that the server knows; finds out which, where that is not known.
+    /// Opens a connection in the newest era that the server speaks; detects it if it is not known.
     ///
     /// # Errors
-    /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
+    /// When the server cannot be reached, or speaks no supported revision.
     pub async fn connect(&self, offer: &ClientOffer) -> Result<Connection, Fault> {
         self.connect_in(Era::Stateless, offer).await
     }
@@ -137,7 +137,7 @@ impl Connector {
     /// Opens a connection for a caller of this era: in its own era if the server speaks that, else in the other one.
     ///
     /// # Errors
-    /// When the server cannot be reached, or does not want to be spoken to in any way that is known here.
+    /// When the server cannot be reached, or speaks no supported revision.
     pub async fn connect_in(&self, caller: Era, offer: &ClientOffer) -> Result<Connection, Fault> {
         match &self.address {
             Address::Child(program) => self.connect_child(program, caller, offer).await,
@@ -145,23 +145,23 @@ impl Connector {
         }
     }
 
-    /// Notes that the server turned out not to speak an era, although nobody asked it.
+    /// Records that the server does not speak an era, without a probe.
     pub fn mark_era_missing(&self, era: Era) {
         self.era_cache().mark_missing(era, era::MIN_AGE, self.started.elapsed());
     }
 
-    /// Finds out anew whether the server speaks this era, after it [refused](may_be_wrong_era) a call in it; tells
+    /// Detects again whether the server speaks this era, after it [refused](may_be_wrong_era) a call in it; returns
     /// whether it does.
     ///
     /// # Errors
-    /// When it cannot be reached or does not say.
+    /// When the server cannot be reached or its response is inconclusive.
     pub async fn recheck_era(&self, era: Era, fault: &Fault) -> Result<bool, Fault> {
         let Address::Http(target) = &self.address else { return Ok(true) };
         if self.only_era().is_some() {
             return Ok(true);
         }
         let found = probe::probe_http(target, &self.profile).await?;
-        // Who speaks both says so by answering, and nothing about the other era.
+        // A server that speaks both eras responds to the probe, which says nothing about the other era.
         let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
         if found.era() == era || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
@@ -172,7 +172,7 @@ impl Connector {
         Ok(false)
     }
 
-    /// The only era that the server is spoken to in, where that was decided beforehand.
+    /// The only allowed era, if the settings decide it.
     fn only_era(&self) -> Option<Era> {
         let dialect = &self.profile.dialect;
         match self.pinned_rules {
@@ -183,7 +183,7 @@ impl Connector {
         }
     }
 
-    /// The era that a caller of this era is served in, where the server need not be asked first.
+    /// The era in which a caller of this era is served, if no probe is needed.
     fn known_era_for(&self, caller: Era) -> Option<Era> {
         match self.only_era() {
             Some(Era::Stateless) if self.detected_in(Era::Stateless).is_none() => None,
@@ -224,7 +224,7 @@ impl Connector {
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
         let era = self.known_era_for(caller);
-        // A dialect decides the era and not the revision: that is settled with the server.
+        // A dialect decides the era, not the revision: that is negotiated with the server.
         let may_ask = self.pinned_rules.is_none() && self.only_era() != Some(Era::Handshake);
         if let Some(era) = era {
             match self.open_http(self.detected_in(era).unwrap_or(self.newest_in(era)), offer).await
@@ -237,7 +237,7 @@ impl Connector {
         if may_shake_hands && caller == Era::Handshake && era != Some(Era::Handshake) {
             match self.open_http(DetectedEra::Handshake, offer).await {
                 Err(fault) if contradicts_era(&fault) => {
-                    // Where that leads nowhere either, what the server said first says more.
+                    // If that fails too, the server's first fault is more informative.
                     let found = probe::probe_http(target, &self.profile)
                         .await
                         .map_err(|_| fault.clone())?;
@@ -263,7 +263,7 @@ impl Connector {
         Ok(opened)
     }
 
-    /// Opens a connection over HTTP in this way, or in the one that it leads to.
+    /// Opens a connection over HTTP in this form, or in the one that the server leads to.
     async fn open_http(
         &self,
         found: DetectedEra,
@@ -271,7 +271,7 @@ impl Connector {
     ) -> Result<Connection, Fault> {
         let (found, opened) = match self.open_http_once(found, offer).await {
             Err(fault) if found == DetectedEra::Handshake && suggests_older(&fault) => {
-                // Where that leads nowhere either, what the server said first says more.
+                // If that fails too, the server's first fault is more informative.
                 (
                     DetectedEra::LegacySse,
                     self.open_http_once(DetectedEra::LegacySse, offer).await.map_err(|_| fault)?,
@@ -303,7 +303,7 @@ impl Connector {
         self.era_cache().learn(found, fresh, self.started.elapsed());
     }
 
-    /// How an era is spoken where nothing else is known.
+    /// The newest form of an era, for a server of which nothing is known.
     fn newest_in(&self, era: Era) -> DetectedEra {
         match era {
             Era::Handshake => DetectedEra::Handshake,
@@ -330,21 +330,20 @@ pub(super) async fn open_over(
     Connection::open(transport, NegotiationTerms::new(profile, pinned, offer).setup(era)).await
 }
 
-/// Whether a server may have refused a call because of how it is spoken to, and not because of what was asked, which it
-/// has not looked at then.
+/// Whether a server may have refused a call because of its era or revision, before it processed the request.
 pub fn may_be_wrong_era(fault: &Fault) -> bool {
     match fault.kind {
         FaultKind::UnsupportedVersion | FaultKind::NotInitialized | FaultKind::InvalidRequest => {
             true
         }
-        // No JSON-RPC answer: what was sent is no request for it, such as one without a session.
+        // Not a JSON-RPC response: the server does not accept the request as such, for example without a session.
         FaultKind::BackendUnavailable => {
             status_of(fault).is_some_and(|status| matches!(status, 400 | 422))
         }
         FaultKind::Foreign => {
             matches!(fault.foreign_code, Some(INVALID_REQUEST | UNSUPPORTED_VERSION))
         }
-        // What a request of a session lacks is named (2026-07-28 basic, `_meta`).
+        // The server names a member that a request of a session lacks (2026-07-28 basic, `_meta`).
         FaultKind::InvalidParams | FaultKind::InvalidArguments => {
             fault.detail.contains(PROTOCOL_VERSION)
         }
@@ -352,12 +351,12 @@ pub fn may_be_wrong_era(fault: &Fault) -> bool {
     }
 }
 
-/// Whether a server says that it does not speak this version.
+/// Whether a server says that it does not support this version.
 fn is_unsupported_version(fault: &Fault) -> bool {
     fault.kind == FaultKind::UnsupportedVersion || fault.foreign_code == Some(UNSUPPORTED_VERSION)
 }
 
-/// Whether a server that is there does not want to be spoken to like this.
+/// Whether a reachable server refuses this era.
 fn contradicts_era(fault: &Fault) -> bool {
     let is_absence =
         matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy);

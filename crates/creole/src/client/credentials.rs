@@ -1,5 +1,5 @@
-//! What a server is shown to be let in, where that changes: it is fetched before the first request, and anew when the
-//! server refuses it.
+//! Credentials for a server that change over time: fetched before the first request, and again when the server refuses
+//! them.
 
 mod command;
 mod file;
@@ -17,28 +17,28 @@ use http::HeaderValue;
 
 use crate::chain::BoxFuture;
 
-/// Where the authorization for a server comes from. Whoever sends requests keeps what was fetched and asks again only
-/// when the server refused it (status 401): for all requests that were refused at once, once.
+/// The source of a server's authorization. The client caches the fetched value and fetches again only when the server
+/// refused it (status 401): once for all requests that were refused at the same time.
 pub trait Credentials: Send + Sync {
-    /// What to show. If there is something `refused`, the server did not want it any more, and something else is needed;
-    /// whoever has nothing else gives the same again. May take ten seconds and is dropped then.
+    /// Returns the authorization. If `refused` is given, the server no longer accepts it, and another is needed; a
+    /// source that has no other returns the same again. The future may take ten seconds and is then dropped.
     fn fetch(
         &self,
         refused: Option<Authorization>,
     ) -> BoxFuture<'static, Result<Authorization, Fault>>;
 }
 
-/// The value of a header `Authorization`, which nothing shows.
+/// The value of an `Authorization` header; its `Debug` output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authorization(HeaderValue);
 
 impl Authorization {
-    /// That of whoever bears a token (RFC 6750, section 2.1); nothing if a header cannot carry it.
+    /// A bearer token (RFC 6750, section 2.1); `None` if a header cannot carry it.
     pub fn bearer(token: &str) -> Option<Self> {
         Self::new(&format!("Bearer {token}"))
     }
 
-    /// That with this value; nothing if a header cannot carry it.
+    /// Any value; `None` if a header cannot carry it.
     pub fn new(value: &str) -> Option<Self> {
         let is_plain = value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
         let mut value = HeaderValue::from_str(value).ok().filter(|_| is_plain)?;
@@ -50,7 +50,7 @@ impl Authorization {
         &self.0
     }
 
-    /// What follows the name of the scheme.
+    /// The part after the name of the scheme.
     fn secret(&self) -> &str {
         let value = self.0.to_str().unwrap_or_default();
         value.split_once(' ').map_or(value, |(_, secret)| secret)

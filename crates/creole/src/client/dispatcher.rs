@@ -1,4 +1,5 @@
-//! The middle of a connection: the protocol machine, whom its happenings concern, and the link.
+//! The dispatcher of a connection: owns the protocol machine, routes its events to the calls, and its frames to the
+//! transport.
 
 mod machine_events;
 
@@ -29,10 +30,10 @@ use super::protocol_violations::ViolationCounter;
 use super::transport::{Inbox, ResumePoint, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
-/// Notices that may wait to be taken; whoever lags behind is told so.
+/// Maximum number of unread notifications; a receiver that lags is told so.
 const MAX_PENDING_NOTIFICATIONS: usize = 256;
 
-/// The middle of a connection.
+/// Connects the protocol machine, the calls and the transport of one connection.
 pub(super) struct Dispatcher {
     name: Arc<str>,
     state: Mutex<DispatcherState>,
@@ -40,11 +41,11 @@ pub(super) struct Dispatcher {
     opened: watch::Sender<Option<Result<Arc<NegotiationResult>, Fault>>>,
     closed_sender: watch::Sender<Option<CloseReason>>,
     notifications: broadcast::Sender<ServerNotification>,
-    /// Whether what belongs to no call can be heard.
+    /// Whether notifications that belong to no call can arrive.
     notifications_available: watch::Sender<bool>,
     on_input_request: Option<OnInputRequest>,
     on_log: Option<OnLog>,
-    /// Told when the machine's deadline comes earlier.
+    /// Notified when the machine's deadline moves forward.
     deadline_moved: Arc<Notify>,
     timer_task: OnceLock<AbortHandle>,
     started: Instant,
@@ -55,15 +56,15 @@ struct DispatcherState {
     machine: Machine,
     outbox: Outbox,
     calls: MonotonicMap<CallKey, CallSlot>,
-    /// Whose call a question belongs to.
+    /// The call that each input request belongs to.
     input_requests: BTreeMap<InputRequestKey, CallKey>,
-    /// When the clock rings next.
+    /// The next deadline of the timer.
     timer_deadline: Option<Duration>,
     violations: ViolationCounter,
 }
 
 impl Dispatcher {
-    /// Begins a link and opens the conversation.
+    /// Connects the transport and opens the session.
     pub(super) fn start(transport: Box<dyn Transport>, setup: ConnectionSetup) -> Arc<Self> {
         let state = DispatcherState {
             machine: Machine::new(setup.profile, setup.opening)
@@ -100,7 +101,8 @@ impl Dispatcher {
         hub
     }
 
-    /// Begins the link. What was heard before is taken before anything else: whoever reads waits for the state meanwhile.
+    /// Connects the transport. Earlier messages are processed first: the transport's reader waits for the state
+    /// meanwhile.
     fn begin_transport(
         self: &Arc<Self>,
         transport: Box<dyn Transport>,
@@ -113,7 +115,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes what the server said before, to an opening request that was sent before.
+    /// Processes the server's earlier messages, in response to an opening request that was already sent.
     fn replay_messages(&self, mut state: MutexGuard<'_, DispatcherState>, heard: &PriorMessages) {
         let (now, inner) = (self.now(), &mut *state);
         inner.machine.open(now, &mut inner.outbox);
@@ -143,7 +145,7 @@ impl Dispatcher {
         mirrors: Arc<[MirroredHeader]>,
     ) -> PendingCall {
         let has_headers = hub.transport.get().is_some_and(|link| link.has_headers());
-        // A frame that waits for the opening is sent by rules that are not known yet.
+        // A frame that waits for the opening is sent under rules that are not known yet.
         let knows = has_headers && matches!(&*hub.opened.borrow(), Some(Ok(_)));
         Self::add_call(hub, |state, now| {
             let rules = state.machine.rules();
@@ -169,12 +171,12 @@ impl Dispatcher {
         self.with_machine(|state, _| state.machine.notify_roots_changed(&mut state.outbox));
     }
 
-    /// Makes a call, unless the connection is gone or stuck.
+    /// Adds a call, unless the connection is closed or its send queue is full.
     fn add_call(
         hub: &Arc<Self>,
         make: impl FnOnce(&mut DispatcherState, Duration) -> (CallKey, CallSlot),
     ) -> PendingCall {
-        // No machine gives out this key: there is nothing to give up under it.
+        // No machine assigns this key: there is no call to cancel under it.
         let (mut key, refused) = (CallKey(u64::MAX), hub.unavailable_fault());
         if refused.is_none() {
             hub.with_machine(|state, now| {
@@ -187,14 +189,14 @@ impl Dispatcher {
         PendingCall { key, dispatcher: hub, exchange: None, fault: refused, cancel_reason: None }
     }
 
-    /// Wakes nobody who waits for a call until they look again.
+    /// Clears the waker of a call; the next poll registers it again.
     pub(super) fn clear_waker(&self, call: CallKey) {
         if let Some(desk) = self.lock().calls.get_mut(call) {
             desk.clear_waker();
         }
     }
 
-    /// What is found at the desk of a call; one that is not known is over.
+    /// The next step of a call; an unknown call is over.
     pub(super) fn poll_slot(&self, call: CallKey, context: &Context<'_>) -> Poll<SlotPoll> {
         let mut state = self.lock();
         let over = Poll::Ready(SlotPoll::Step(CallStep::Ended(None)));
@@ -210,7 +212,7 @@ impl Dispatcher {
         is_full.then(|| Fault::new(FaultKind::Busy, detail()).with_subject(&self.name))
     }
 
-    /// Forgets a call; one that is not over is cancelled, for this reason if there is one.
+    /// Removes a call; one that is not finished is cancelled, with this reason if there is one.
     pub(super) fn cancel_call(&self, call: CallKey, reason: Option<&str>) {
         let mut state = self.lock();
         let desk = state.calls.remove(call);
@@ -226,11 +228,11 @@ impl Dispatcher {
                 link.on_call_cancelled(call);
             }
         }
-        // Last, and outside of the lock: questions that nobody took are refused.
+        // Dropped last, and outside of the lock: this refuses pending input requests.
         drop(desk);
     }
 
-    /// Forgets a call that another process goes on with, and has the session stay that it is in.
+    /// Removes a call that another process continues, and keeps its session open.
     pub(super) fn hand_over_call(&self, call: CallKey) {
         if let Some(link) = self.transport.get() {
             link.on_call_handed_over(call);
@@ -252,15 +254,15 @@ impl Dispatcher {
         });
     }
 
-    /// The id that the server gave a question.
+    /// The id that the server gave an input request.
     pub(super) fn request_id_of(&self, question: InputRequestKey) -> Option<String> {
         self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
     }
 
-    /// Where a call could be gone on with by another process.
+    /// Where another process could continue a call.
     pub(super) fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
         let whereabouts = self.transport.get()?.resume_point(call)?;
-        // What was seen and nobody has looked at yet would be missed there.
+        // The other process would miss events that the caller has not read yet.
         let is_quiet = self.lock().calls.get(call).is_some_and(CallSlot::is_drained);
         is_quiet.then_some(whereabouts)
     }
@@ -297,7 +299,7 @@ impl Dispatcher {
         self.with_machine(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
     }
 
-    /// The connection is over; the first reason counts.
+    /// Closes the connection; the first reason counts.
     pub(super) fn on_closed(&self, fault: Fault, session_lost: bool) {
         self.close_with(CloseReason { fault, session_lost, by_us: false });
     }
@@ -311,9 +313,9 @@ impl Dispatcher {
             return;
         }
         self.with_machine(|state, _| state.machine.close(fault.clone(), &mut state.outbox));
-        // Nobody is to wait for a greeting for ever.
+        // Ends the wait for the opening.
         self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
-        // Whatever is left of the way, such as a child that only closed its output, is of no more use.
+        // The rest of the transport, such as a child that only closed its output, is of no more use.
         if let (Some(link), Ok(runtime), false) =
             (self.transport.get(), Handle::try_current(), by_us)
         {
@@ -346,7 +348,7 @@ impl Dispatcher {
         self.notifications.subscribe()
     }
 
-    /// Must not take the state: the link is told of the opening by whoever holds it.
+    /// Must not lock the state: the transport is notified of the opening while it is locked.
     pub(super) fn set_notifications_available(&self, hears: bool) {
         self.notifications_available.send_replace(hears);
     }
@@ -363,7 +365,7 @@ impl Dispatcher {
     pub(super) async fn wait_closed(&self) -> CloseReason {
         match self.closed_future().await {
             Some(closed) => closed,
-            // The sender lives as long as we do.
+            // The sender lives as long as the dispatcher.
             None => std::future::pending().await,
         }
     }
@@ -380,7 +382,7 @@ impl Dispatcher {
         self.started.elapsed()
     }
 
-    /// Does something with the machine and sees to what comes of it.
+    /// Gives input to the machine and processes its events.
     fn with_machine(&self, what: impl FnOnce(&mut DispatcherState, Duration)) {
         let later = {
             let mut state = self.lock();
@@ -391,7 +393,7 @@ impl Dispatcher {
         self.run_deferred(later);
     }
 
-    /// When the clock is to ring.
+    /// When the timer must fire.
     fn next_deadline(&self) -> Option<Instant> {
         let mut state = self.lock();
         state.timer_deadline = state.machine.deadline();
@@ -411,7 +413,7 @@ impl Drop for Dispatcher {
     }
 }
 
-/// The clock of a connection.
+/// The timer of a connection.
 async fn run_timer(hub: Weak<Dispatcher>, sooner: Arc<Notify>) {
     while let Some(due) = hub.upgrade().map(|hub| hub.next_deadline()) {
         let Some(due) = due else {

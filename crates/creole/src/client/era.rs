@@ -1,29 +1,29 @@
-//! What is known of the eras that a server speaks, and for how long.
+//! Caches which eras a server speaks, and for how long.
 
 use std::time::Duration;
 
 use creole_proto::revision::{Era, Rules};
 
-/// How long it is believed that a server speaks a handshake, or lacks an era. A server of the handshake era never fails
-/// by being asked in the old way, so that only time tells that it may have learnt the new one.
+/// How long it is assumed that a server speaks the handshake era, or lacks an era. A handshake with a server never
+/// starts to fail when it learns the stateless era, so only a new probe after this time can detect that.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// How long any finding is believed at least: asking costs a request or a process.
+/// The minimum lifetime of an entry: a probe costs a request or a process.
 pub(super) const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// How a server wants to be spoken to.
+/// The detected era of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DetectedEra {
-    /// By requests that stand alone, in this revision.
+    /// The stateless era, in this revision.
     Stateless(&'static Rules),
-    /// By a handshake.
+    /// The handshake era.
     Handshake,
-    /// By a handshake, over the transport of 2024-11-05.
+    /// The handshake era, over the HTTP+SSE transport of 2024-11-05.
     LegacySse,
 }
 
 impl DetectedEra {
-    /// The era that it is of.
+    /// The era.
     pub fn era(self) -> Era {
         match self {
             Self::Stateless(_) => Era::Stateless,
@@ -32,12 +32,12 @@ impl DetectedEra {
     }
 }
 
-/// The eras that a server speaks; nothing where that is not known.
+/// The eras that a server speaks; `None` if that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraSupport {
-    /// Whether it takes part in a handshake.
+    /// Whether it speaks the handshake era.
     pub handshake: Option<bool>,
-    /// Whether it answers requests that stand alone.
+    /// Whether it speaks the stateless era.
     pub stateless: Option<bool>,
 }
 
@@ -50,14 +50,13 @@ impl EraSupport {
         }
     }
 
-    /// The era that a caller of this era is best served in: its own unless the server lacks it. Nothing while nobody
-    /// knows whether it does.
+    /// The best era for a caller of this era: its own unless the server lacks it. `None` while that is unknown.
     pub fn era_for(self, caller: Era) -> Option<Era> {
         self.speaks(caller).map(|speaks| if speaks { caller } else { other_era(caller) })
     }
 }
 
-/// The era that this is not.
+/// The opposite era.
 pub(super) fn other_era(era: Era) -> Era {
     match era {
         Era::Handshake => Era::Stateless,
@@ -65,7 +64,7 @@ pub(super) fn other_era(era: Era) -> Era {
     }
 }
 
-/// Findings that are believed for a while. Times are of any clock of the owner.
+/// Entries that expire. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
 pub struct EraCache {
     handshake: Option<EraFinding>,
@@ -74,48 +73,48 @@ pub struct EraCache {
 
 #[derive(Clone, Copy, Debug)]
 struct EraFinding {
-    /// How the era is spoken; nothing if it is not.
+    /// The detected form of the era; `None` if the server lacks it.
     detected: Option<DetectedEra>,
     until: Duration,
 }
 
 impl EraCache {
-    /// The eras that the server speaks, as far as that is still to be believed.
+    /// The eras that the server speaks, by the entries that have not expired.
     pub fn support(&self, now: Duration) -> EraSupport {
         let speaks = |era| self.current(era, now).map(|finding| finding.detected.is_some());
         EraSupport { handshake: speaks(Era::Handshake), stateless: speaks(Era::Stateless) }
     }
 
-    /// How the server is spoken to in this era, if it is known to speak it.
+    /// The detected form of this era, if the server is known to speak it.
     pub fn detected_in(&self, era: Era, now: Duration) -> Option<DetectedEra> {
         self.current(era, now).and_then(|finding| finding.detected)
     }
 
-    /// How a caller of this era is best served, as far as that is known.
+    /// The best era for a caller of this era, as far as known.
     pub fn best_for(&self, caller: Era, now: Duration) -> Option<DetectedEra> {
         let era = self.support(now).era_for(caller)?;
         self.detected_in(era, now)
     }
 
-    /// Notes that an era is spoken; `fresh` is how long the server says that this stays true.
+    /// Records that the server speaks an era; `fresh` is how long the server says that this stays true.
     pub fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
         let lasts = match found {
             DetectedEra::Stateless(_) => fresh.clamp(MIN_AGE, MAX_AGE),
             DetectedEra::Handshake | DetectedEra::LegacySse => MAX_AGE,
         };
-        // What was learnt before keeps its end: being used proves nothing.
+        // An earlier entry keeps its expiry: its use proves nothing.
         if self.detected_in(found.era(), now) != Some(found) {
             *self.finding_mut(found.era()) =
                 Some(EraFinding { detected: Some(found), until: now + lasts });
         }
     }
 
-    /// Notes that an era is not spoken.
+    /// Records that the server lacks an era.
     pub fn mark_missing(&mut self, era: Era, lasts: Duration, now: Duration) {
         *self.finding_mut(era) = Some(EraFinding { detected: None, until: now + lasts });
     }
 
-    /// Forgets what the server contradicted.
+    /// Removes an entry that the server contradicted.
     pub fn forget(&mut self, era: Era) {
         *self.finding_mut(era) = None;
     }

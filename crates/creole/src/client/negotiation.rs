@@ -1,7 +1,8 @@
-//! Opening a conversation with a process, in an era that it speaks.
+//! Opens a connection to a child process, in an era that it speaks.
 //!
-//! The process that is asked is the one that is then used. It is asked in the era that is wanted first. If it refuses,
-//! it is asked in the other era on the same streams. Only a process that ends, or stays silent, is replaced by another.
+//! The process that is probed is the one that is then used. It gets the opening request of the wanted era first. If it
+//! refuses, it gets the request of the other era on the same streams. Only a process that ends, or stays silent, is
+//! replaced by another.
 
 mod era_negotiation;
 
@@ -18,28 +19,28 @@ use super::connector::ClientOffer;
 use crate::client::transport::lines::ChildServer;
 use crate::process::Program;
 
-/// How long a process may be silent about `server/discover` before it is offered a handshake too: some servers
-/// answer nothing before that.
+/// How long a process may not respond to `server/discover` before it is also offered a handshake: some servers respond
+/// to nothing before that.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a process that was asked in both eras may be silent before another is started beside it.
+/// How long a process may respond to neither era before another is started beside it.
 const STUCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// In which eras a process is asked.
+/// The eras that are tried with a process, in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EraOrder {
     pub(super) first: Era,
     /// The era that is tried if the process does not speak the first.
     pub(super) second: Option<Era>,
-    /// Whether the first is known to be spoken, so that silence says nothing.
+    /// Whether the process is known to speak the first era, so that silence means nothing.
     pub(super) is_first_known: bool,
 }
 
-/// On what terms a conversation is opened.
+/// The parameters of a negotiation.
 #[derive(Clone, Copy)]
 pub(super) struct NegotiationTerms<'a> {
     pub(super) profile: &'a Arc<Profile>,
-    /// The revision in which requests stand alone.
+    /// The revision for the stateless era.
     pub(super) stateless: &'static Rules,
     /// The revision that a handshake proposes.
     pub(super) proposed: &'static Rules,
@@ -47,7 +48,7 @@ pub(super) struct NegotiationTerms<'a> {
 }
 
 impl<'a> NegotiationTerms<'a> {
-    /// The terms of this revision, and of the newest one of the other era.
+    /// The parameters for this revision, and the newest one of the other era.
     pub(super) fn new(
         profile: &'a Arc<Profile>,
         pinned: Option<&'static Rules>,
@@ -81,14 +82,14 @@ impl<'a> NegotiationTerms<'a> {
     }
 }
 
-/// An open conversation, and what was learnt on the way.
+/// An open connection, and the facts that the negotiation found.
 pub(super) struct NegotiatedConnection {
     pub(super) connection: Connection,
     /// The era that the process turned out not to speak.
     pub(super) missing_era: Option<Era>,
 }
 
-/// Starts a process and opens a conversation with it.
+/// Starts a process and opens a connection to it.
 ///
 /// # Errors
 /// When it cannot be started, ends, or refuses both eras.
@@ -111,7 +112,7 @@ pub(super) async fn open(
     {
         NegotiationOutcome::Agreed(era) => talk.connect(era).await,
         NegotiationOutcome::Refused(fault) => Err(fault),
-        // Some servers end at any request before the handshake.
+        // Some servers exit on any request before the handshake.
         NegotiationOutcome::Ended if talk.has_sent_discover() => {
             retry_with_new_process(program, terms, second, first).await
         }
@@ -122,7 +123,7 @@ pub(super) async fn open(
     }
 }
 
-/// Asks another process, in the second era first.
+/// Starts another process and tries the second era first.
 async fn retry_with_new_process(
     program: &Program,
     terms: NegotiationTerms<'_>,
@@ -137,7 +138,7 @@ async fn retry_with_new_process(
             return talk.into_exit_fault(first).await;
         }
     };
-    // The first process was asked in this era in vain.
+    // The first process refused this era.
     let is_first = agreed.connection.greeting().rules.era == first;
     Ok(NegotiatedConnection {
         missing_era: agreed.missing_era.or(is_first.then_some(second)),
@@ -145,7 +146,7 @@ async fn retry_with_new_process(
     })
 }
 
-/// Takes the process that answers first: the one that was asked, or another one that was started because of its silence.
+/// Uses the process that responds first: the silent one, or another one that was started because of the silence.
 async fn race(
     mut talk: EraNegotiation<'_>,
     other: impl Future<Output = Result<NegotiatedConnection, Fault>>,
@@ -153,7 +154,7 @@ async fn race(
     let mut other = std::pin::pin!(other);
     let late = tokio::select! {
         came = talk.wait_for_outcome() => came,
-        // What the silent process said may be why the other one failed, such as a port that it took.
+        // The output of the silent process may explain the failure of the other one, such as a port that is in use.
         opened = &mut other => return opened.map_err(|fault| talk.with_stderr(fault)),
     };
     match late {
@@ -162,7 +163,7 @@ async fn race(
     }
 }
 
-/// The newest revision that the server's dialect shakes hands in.
+/// The newest handshake revision of the server's dialect.
 fn proposed_rules(profile: &Profile) -> &'static Rules {
     let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
     let newest = profile.dialect.revisions().filter(shaken).max();

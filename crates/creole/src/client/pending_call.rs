@@ -19,45 +19,45 @@ use super::dispatcher::Dispatcher;
 use super::transport::{Exchange, ResumePoint};
 use crate::call::CancelReason;
 
-/// News of one call that may wait to be taken. Progress beyond that is left out; a question is refused.
+/// Maximum number of unread events of one call. Beyond it, progress is dropped and input requests are refused.
 const MAX_PENDING_EVENTS: usize = 256;
 
-/// What happens on the way to an outcome.
+/// An event before the outcome of a call.
 #[derive(Debug)]
 pub enum CallEvent {
     /// Progress, or a log message.
     Event(Event),
-    /// The server asks something.
+    /// The server sends an input request.
     InputRequested(ServerInputRequest),
-    /// The server asked something that was not offered to it, and was refused.
+    /// The server sent an input request without the capability for it; it was refused.
     InputNotOffered(InputRequest),
-    /// The server no longer wants to know.
+    /// The server withdrew an input request.
     InputWithdrawn(InputRequestKey),
 }
 
 /// The next step of a call.
 #[derive(Debug)]
 pub enum CallStep {
-    /// Something happened.
+    /// An event occurred.
     Event(CallEvent),
-    /// It came to this. A subscription goes on.
+    /// The outcome. A subscription continues after it.
     Done(Outcome),
-    /// Nothing more will come: a subscription is over, by this fault if by any.
+    /// The end of a subscription, with its fault if there is one.
     Ended(Option<Fault>),
 }
 
-/// A question of a server.
+/// An input request of a server.
 #[derive(Debug)]
 pub struct ServerInputRequest {
-    /// What is asked.
+    /// The input request.
     pub request: InputRequest,
     /// The task that it belongs to, as the server names it.
     pub task: Option<String>,
-    /// How it is answered. Dropping it refuses.
+    /// Sends the response. Dropping it refuses the request.
     pub responder: InputResponder,
 }
 
-/// The answer that is owed for a question.
+/// The pending response to an input request.
 pub struct InputResponder {
     pub(super) key: InputRequestKey,
     pub(super) dispatcher: Weak<Dispatcher>,
@@ -65,24 +65,24 @@ pub struct InputResponder {
 }
 
 impl InputResponder {
-    /// The question's key, by which it may be withdrawn.
+    /// The key of the input request, by which it may be withdrawn.
     pub fn key(&self) -> InputRequestKey {
         self.key
     }
 
-    /// The id that the server gave the question, if it still waits.
+    /// The id that the server gave the input request, if it is still pending.
     pub fn id(&self) -> Option<String> {
         self.dispatcher.upgrade()?.request_id_of(self.key)
     }
 
-    /// Tells the server that the answer still is on its way, if it wants to be told.
+    /// Tells the server that the response is still pending, if it accepts that.
     pub fn send_keep_alive(&self) {
         if let Some(hub) = self.dispatcher.upgrade() {
             hub.send_keep_alive(self.key);
         }
     }
 
-    /// Answers with the result as the server is to get it, or refuses.
+    /// Sends this result to the server, or refuses.
     pub fn respond(mut self, answer: Result<Raw, InputRequestError>) {
         self.respond_once(answer);
     }
@@ -112,27 +112,27 @@ impl fmt::Debug for InputResponder {
     }
 }
 
-/// What is found at the desk of a call.
+/// The result of polling a call's slot.
 pub(super) enum SlotPoll {
-    /// What happened.
+    /// A step.
     Step(CallStep),
-    /// What is to carry the call from now on.
+    /// The exchange that the caller must poll from now on.
     Exchange(Exchange),
 }
 
-/// What the hub keeps of a call: what was said of it and not yet heard.
+/// The dispatcher's part of a call: its unread steps.
 #[derive(Default)]
 pub(super) struct CallSlot {
     events: VecDeque<CallEvent>,
     outcome: Option<Outcome>,
-    /// Set once nothing more will come; the fault is that of a subscription.
+    /// Set once nothing more will arrive; the fault is that of a subscription.
     ended: Option<Option<Fault>>,
     waker: Option<Waker>,
     /// The arguments that are repeated in headers.
     mirrored_headers: Arc<[MirroredHeader]>,
-    /// The headers of its frame, if they were known before that.
+    /// The headers of its frame, if they were known before the frame.
     headers: Option<Vec<HeaderField>>,
-    /// What carries it, until its caller takes that over.
+    /// The exchange, until the caller takes it.
     exchange: Option<Exchange>,
 }
 
@@ -147,18 +147,18 @@ impl CallSlot {
         known.unwrap_or_else(|| request_headers(frame, rules, &self.mirrored_headers))
     }
 
-    /// Leaves the exchange to the caller, who polls it.
+    /// Leaves the exchange to the caller, which polls it.
     pub(super) fn set_exchange(&mut self, exchange: Exchange) {
         self.exchange = Some(exchange);
         self.wake();
     }
 
-    /// Wakes nobody until somebody looks again.
+    /// Clears the waker; the next poll registers it again.
     pub(super) fn clear_waker(&mut self) {
         self.waker = None;
     }
 
-    /// Puts news down, unless too much waits already.
+    /// Adds an event, unless too many are unread.
     pub(super) fn push_event(&mut self, news: CallEvent) -> Result<(), CallEvent> {
         if self.events.len() >= MAX_PENDING_EVENTS {
             return Err(news);
@@ -168,19 +168,19 @@ impl CallSlot {
         Ok(())
     }
 
-    /// Puts down what the call came to.
+    /// Stores the outcome of the call.
     pub(super) fn finish(&mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
         self.wake();
     }
 
-    /// Nothing more will come.
+    /// Ends the call.
     pub(super) fn end(&mut self, fault: Option<Fault>) {
         self.ended = Some(fault);
         self.wake();
     }
 
-    /// Whether all that was said was heard, and the call goes on.
+    /// Whether all events were read, and the call is still open.
     pub(super) fn is_drained(&self) -> bool {
         self.events.is_empty() && self.outcome.is_none() && self.ended.is_none()
     }
@@ -216,38 +216,38 @@ impl CallSlot {
 pub struct PendingCall {
     pub(super) key: CallKey,
     pub(super) dispatcher: Arc<Dispatcher>,
-    /// What carries it, while it is carried by whoever waits for it.
+    /// The exchange, while the caller polls it.
     pub(super) exchange: Option<Exchange>,
-    /// Why it was not made at all.
+    /// Why the call was not made at all.
     pub(super) fault: Option<Box<Fault>>,
-    /// What the server is told if it is given up.
+    /// The reason that the server is told if the call is cancelled.
     pub(super) cancel_reason: Option<CancelReason>,
 }
 
 impl PendingCall {
-    /// What the call is known by.
+    /// The key of the call.
     pub fn key(&self) -> CallKey {
         self.key
     }
 
-    /// Has the server told this reason if the call is given up and the reason is known by then.
+    /// Sets the reason that the server is told if the call is cancelled and the reason is known by then.
     pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
         self.cancel_reason = Some(Arc::clone(reason));
     }
 
-    /// Where another process can go on with the call, if the server lets its stream be taken up again and all that came
-    /// of it was heard.
+    /// Where another process can continue the call, if the server allows its stream to be resumed and all its events
+    /// were read.
     pub fn resume_point(&self) -> Option<ResumePoint> {
         self.dispatcher.resume_point(self.key)
     }
 
-    /// Leaves the call to another process that goes on with it: the server is told nothing, now or when the connection
-    /// is closed.
+    /// Leaves the call to another process that continues it: the server is not notified, now or when the connection
+    /// closes.
     pub fn hand_over(self) {
         self.dispatcher.hand_over_call(self.key);
     }
 
-    /// The next step; to be called until the outcome, and for a subscription until its end. Cancel-safe.
+    /// The next step; call it until the outcome, and for a subscription until its end. Cancel-safe.
     pub async fn next(&mut self) -> CallStep {
         if let Some(fault) = self.fault.take() {
             return CallStep::Done((*fault).into());
@@ -258,7 +258,7 @@ impl PendingCall {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<CallStep> {
         loop {
             if let Some(carrier) = &mut self.exchange {
-                // What comes is looked for right afterwards.
+                // The slot is polled right afterwards.
                 self.dispatcher.clear_waker(self.key);
                 if carrier.as_mut().poll(context).is_ready() {
                     self.exchange = None;
@@ -271,7 +271,7 @@ impl PendingCall {
         }
     }
 
-    /// What the call comes to; `on_news` is told what happens on the way. Cancel-safe.
+    /// The outcome of the call; `on_news` gets the events on the way. Cancel-safe.
     pub async fn outcome(&mut self, mut on_news: impl FnMut(CallEvent)) -> Outcome {
         loop {
             match self.next().await {

@@ -1,4 +1,4 @@
-//! Asking a server over HTTP which era it is of, before anything depends on it.
+//! Probes an HTTP server for its era, before any session is opened.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use super::era::DetectedEra;
 use crate::client::transport::http::{HttpAddress, ProbeResponse as HeardOverHttp};
 
-/// The longest answer that is looked at.
+/// Maximum size of a response.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// Asks over HTTP.
+/// Probes over HTTP.
 ///
 /// # Errors
-/// When the server cannot be reached, wants other credentials, or is no MCP server.
+/// When the server cannot be reached, requires other credentials, or is no MCP server.
 pub(super) async fn probe_http(
     target: &HttpAddress,
     profile: &Arc<Profile>,
@@ -29,7 +29,7 @@ pub(super) async fn probe_http(
     detected_era(target.name(), verdict, fault)
 }
 
-/// The question, as a line.
+/// The `server/discover` request, as a line.
 fn discover_request(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
     let rules = Revision::newest(Era::Stateless).rules();
     let mut out = Outbox::default();
@@ -40,7 +40,7 @@ fn discover_request(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
 fn detected_era(name: &str, verdict: ProbeVerdict, refused: Fault) -> Result<DetectedEra, Fault> {
     match verdict {
         ProbeVerdict::Stateless(rules) => Ok(DetectedEra::Stateless(rules)),
-        // An error of both eras: the older way of opening tells more.
+        // An error of both eras: a handshake is more informative.
         ProbeVerdict::Handshake | ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(_)) => {
             Ok(DetectedEra::Handshake)
         }
@@ -49,7 +49,7 @@ fn detected_era(name: &str, verdict: ProbeVerdict, refused: Fault) -> Result<Det
     }
 }
 
-/// The fault of a server whose versions are of the future.
+/// The fault of a server that supports only unknown versions.
 pub(super) fn unsupported_fault(name: &str, versions: &[String]) -> Fault {
     let versions = versions.join(", ");
     let detail = format!("`{name}` speaks only versions that are not known here: {versions}");

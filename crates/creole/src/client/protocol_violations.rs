@@ -1,21 +1,21 @@
-//! How much a server says that means nothing.
+//! Counts the protocol violations of a server.
 
 use std::time::Duration;
 
-/// How much is borne in each [`PERIOD`].
+/// Maximum number of violations in each [`PERIOD`].
 const MAX_VIOLATIONS: usize = 1000;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Watches how noise grows.
+/// Limits the rate of violations.
 #[derive(Debug, Default)]
 pub(super) struct ViolationCounter {
     period_start: Duration,
-    /// How much there had been by then.
+    /// The total at the start of the period.
     total_at_start: usize,
 }
 
 impl ViolationCounter {
-    /// Takes how much there is by now, and tells whether too much of it is new.
+    /// Takes the current total; returns whether too many of the violations are new.
     pub(super) fn record_total(&mut self, total: usize, now: Duration) -> bool {
         if now.saturating_sub(self.period_start) >= PERIOD {
             (self.period_start, self.total_at_start) = (now, total);

@@ -1,4 +1,4 @@
-//! The conversation of a client, which is opened anew once its server has forgotten it.
+//! A client's connection that is opened again after its server lost the session.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -9,28 +9,28 @@ use tokio::sync::Mutex;
 use super::connection::Connection;
 use super::connector::{ClientOffer, Connector};
 
-/// The conversation of a client.
+/// The current connection of a client.
 #[derive(Debug)]
 pub(super) struct ReconnectingConnection {
     current: RwLock<Connection>,
-    /// How another one is opened, where there is a way to.
+    /// How a new connection is opened, if that is possible.
     reconnect_settings: Option<ReconnectSettings>,
     level: Option<Level>,
-    /// Held by the one who opens another.
+    /// Held while a new connection is being opened.
     reconnect_lock: Mutex<()>,
 }
 
-/// How another conversation is opened.
+/// The settings for a new connection.
 #[derive(Debug)]
 pub(super) struct ReconnectSettings {
     pub(super) connector: Connector,
-    /// The era that is wanted.
+    /// The preferred era.
     pub(super) era: Era,
     pub(super) offer: ClientOffer,
 }
 
 impl ReconnectingConnection {
-    /// A conversation that was just opened, in which log messages from this level on are wanted.
+    /// Wraps a new connection; log messages from this level on are requested.
     pub(super) async fn new(
         connection: Connection,
         again: Option<ReconnectSettings>,
@@ -46,13 +46,13 @@ impl ReconnectingConnection {
         line
     }
 
-    /// The conversation of now.
+    /// The current connection.
     pub(super) fn connection(&self) -> Connection {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Opens another conversation, if the server has forgotten this one and so has done nothing of what it was asked
-    /// in it; tells whether there is another.
+    /// Opens a new connection, if the server lost this session and therefore processed none of its requests; returns
+    /// whether there is a new one.
     pub(super) async fn reconnect(&self, lost: &Connection) -> bool {
         let Some(ReconnectSettings { connector: dialer, era, offer }) = &self.reconnect_settings
         else {
@@ -63,7 +63,7 @@ impl ReconnectingConnection {
         }
         let _alone = self.reconnect_lock.lock().await;
         if !is_session_lost(&self.connection()) {
-            // Somebody else was faster.
+            // Another task was faster.
             return true;
         }
         let Ok(other) = dialer.connect_in(*era, offer).await else { return false };

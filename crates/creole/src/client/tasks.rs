@@ -1,4 +1,4 @@
-//! Tasks of a server, followed to their end by the client that just wants a result.
+//! Follows a server's tasks to their end, for a client that only needs the result.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -16,22 +16,22 @@ use tokio::time::{sleep, timeout};
 
 use super::mcp_client::{Client, internal_fault};
 
-/// Between two looks at a task, at the least and at the most.
+/// Minimum and maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a task may take.
+/// Maximum duration of a task.
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 3600);
 
 impl Client {
-    /// Notes which tools only run as tasks, where calls have to say so.
+    /// Records which tools only run as tasks, for revisions in which calls must say so.
     pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
         let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
         *self.task_tools.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// Lets the server make a task of the call, where it can: it is followed then.
+    /// Allows the server to make the call a task, if the revision has that: the task is then followed.
     pub(super) fn allow_tasks(&self, request: &mut CallRequest) {
         let Operation::CallTool { name, .. } = &request.operation else { return };
         let connection = self.connection();
@@ -58,14 +58,14 @@ impl Client {
         self.task_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
     }
 
-    /// What a call came to that the server made a task of.
+    /// The outcome of a call that became a task.
     pub(super) async fn follow_task(&self, task: Arc<Task>) -> Result<Payload, Fault> {
         let followed = timeout(MAX_TASK_TIME, self.poll_to_end(task)).await;
         followed.unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task does not end")))
     }
 
     async fn poll_to_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
-        // What comes of it, and questions on the way, may have to be fetched by a request of its own.
+        // The result, and input requests on the way, may have to be fetched by a separate request.
         let fetches = self.connection().greeting().rules.tasks == TaskModel::ClientRequested;
         let mut told = 0;
         loop {
@@ -114,7 +114,7 @@ impl Client {
         self.task_request(Operation::UpdateTask { id, responses: answers }).await.map(drop)
     }
 
-    /// A request about a task; what the server asks meanwhile is answered.
+    /// A request about a task; input requests meanwhile are handled.
     async fn task_request(&self, operation: Operation) -> Result<Payload, Fault> {
         let mut request = self.request(operation);
         self.declare_tasks(&mut request);
@@ -141,7 +141,7 @@ fn result_of(task: &Task) -> Operation {
     Operation::TaskResult { id: task.id.clone() }
 }
 
-/// Whether nothing is new about a task. Questions that were just answered are not new.
+/// Whether a task is unchanged. Input requests that were just answered do not count as new.
 fn is_unchanged(now: &Task, before: &Task) -> bool {
     now.state == before.state && now.message == before.message
 }

@@ -1,4 +1,4 @@
-//! How connections to others are encrypted, and whose certificates are believed.
+//! TLS for client connections, with the choice of trusted certificates.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -11,34 +11,34 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
-/// A connection that is encrypted.
+/// An encrypted connection.
 pub use tokio_rustls::client::TlsStream as Encrypted;
 
-/// Whose certificates are trusted.
+/// The trusted root certificates.
 #[derive(Clone, Copy)]
 pub(crate) enum TrustedRoots<'a> {
-    /// Nobody's: there is no TLS.
+    /// None: there is no TLS.
     Plain,
-    /// Those of the system.
+    /// The system's.
     System,
-    /// These alone, in the PEM form.
+    /// Only these, in PEM form.
     These(&'a [u8]),
 }
 
-/// How connections of other protocols than HTTP are encrypted; clones are the same.
+/// TLS for connections of other protocols than HTTP; clones share their settings.
 #[derive(Clone, Debug)]
 pub struct TlsClient(Arc<ClientConfig>);
 
 impl TlsClient {
-    /// With whoever shows a certificate of the system's authorities for the name that is called.
+    /// Trusts certificates of the system's authorities for the name of the host.
     ///
     /// # Errors
-    /// When the system's certificates cannot be had.
+    /// When the system's certificates cannot be loaded.
     pub fn with_system_roots() -> Result<Self, String> {
         client_config(TrustedRoots::System).map(|config| Self(Arc::new(config)))
     }
 
-    /// With whoever shows a certificate of these authorities, in the PEM form, for the name that is called.
+    /// Trusts certificates of these authorities, in PEM form, for the name of the host.
     ///
     /// # Errors
     /// When there are none.
@@ -50,10 +50,11 @@ impl TlsClient {
         }
     }
 
-    /// With whoever answers: nobody who only listens on the way can read along, but whoever stands in the way can.
+    /// Trusts every certificate: protects against passive eavesdroppers, but not against an active attacker in the
+    /// path.
     ///
     /// # Errors
-    /// When there is no encryption at all.
+    /// When TLS is not available.
     pub fn without_verification() -> Result<Self, String> {
         let verifier = NoVerification(aws_lc_rs::default_provider());
         let dangerous =
@@ -64,7 +65,7 @@ impl TlsClient {
     /// Encrypts a connection to the host of this name.
     ///
     /// # Errors
-    /// When the host cannot be trusted, or does not answer as it should.
+    /// When the host is not trusted, or the handshake fails.
     pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
@@ -75,7 +76,7 @@ impl TlsClient {
     }
 }
 
-/// Believes every certificate, but not that somebody has its key without showing it.
+/// Accepts every certificate, but still requires proof that the server has its key.
 #[derive(Debug)]
 struct NoVerification(CryptoProvider);
 
@@ -116,7 +117,7 @@ impl ServerCertVerifier for NoVerification {
     }
 }
 
-/// How connections are encrypted.
+/// The TLS settings for these roots.
 pub(crate) fn client_config(trust: TrustedRoots<'_>) -> Result<ClientConfig, String> {
     match trust {
         TrustedRoots::System => system_roots_config(),
@@ -125,7 +126,7 @@ pub(crate) fn client_config(trust: TrustedRoots<'_>) -> Result<ClientConfig, Str
     }
 }
 
-/// Reading the certificates of the system takes a while, so that is done once.
+/// Cached: reading the system's certificates takes a while.
 fn system_roots_config() -> Result<ClientConfig, String> {
     static ROOTS: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let config = ROOTS.get_or_init(|| {
@@ -147,7 +148,7 @@ fn custom_roots_config(certificates: &[u8]) -> Result<ClientConfig, String> {
 }
 
 fn config_builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, String> {
-    // The provider is named, because two in one program would make rustls refuse to choose.
+    // The provider is explicit, because rustls refuses to choose between two in one program.
     let provider = Arc::new(aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! Tokens that a program says when it is asked.
+//! Tokens that a program prints.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::{Authorization, Credentials, token};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildOutput, Exit, Program};
 
-/// How long the last words of a program may take to arrive.
+/// How long the program's last standard error output may take to arrive.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A program that writes a token to its standard output, which is sent as `Bearer`. It is started without a shell and
-/// with the environment of a child, reads nothing, and is ended with all that it started if it takes too long.
+/// A program that writes a token to its standard output; the token is sent as `Bearer`. It is started without a shell
+/// and with the environment of a child, gets no input, and is ended with its descendants if it takes too long.
 #[derive(Clone, Debug)]
 pub struct TokenCommand {
     program: Program,
 }
 
 impl TokenCommand {
-    /// The program with the token for the server that has its name.
+    /// The program that prints the token for the server of its name.
     pub fn new(program: Program) -> Self {
-        // It says no secrets to our log.
+        // Its standard error may hold secrets, so it is not logged.
         Self { program: Program { log_stderr: false, ..program } }
     }
 }
@@ -64,13 +64,13 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
     child.tail().wait_complete(STDERR_TIMEOUT).await;
     let written = String::from_utf8_lossy(token::first_line(&text));
     let secrets = [refused.map_or("", Authorization::secret), &written];
-    // Callers are not told what it wrote: that is for whoever runs it.
+    // Its output goes to the operator only, not to callers.
     let said = token::redact(&child.tail().text(), &secrets);
     tracing::error!(upstream = %name, said, "the token cannot be had: {how}");
     Err(token::missing_token(name, &how))
 }
 
-/// What it writes until its end. Others may hold its output open longer.
+/// Its output until it ends. Other processes may hold the pipe open longer.
 async fn collect_output(child: &Child, stdout: ChildOutput) -> Vec<u8> {
     let mut text = Vec::new();
     {
@@ -83,7 +83,7 @@ async fn collect_output(child: &Child, stdout: ChildOutput) -> Vec<u8> {
     text
 }
 
-/// Reads to the end, up to a little more than is wanted.
+/// Reads to the end, up to a little more than the limit.
 async fn read(mut stdout: ChildOutput, text: &mut Vec<u8>) {
     while text.len() <= MAX_TEXT_BYTES {
         let room = MAX_TEXT_BYTES + 1 - text.len();

@@ -1,4 +1,4 @@
-//! Tokens that somebody else writes to a file, and replaces there before they are too old.
+//! Tokens in a file that another program writes, and replaces before they expire.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ impl TokenFile {
                 token::parse_token(&text).map_err(|wrong| missing(&format!("its file {wrong}")))
             }
             Err(error) => {
-                // Where the file is concerns whoever runs this, and no caller.
+                // The path goes to the operator only, not to callers.
                 let (path, upstream) = (self.path.display(), &*self.server);
                 tracing::error!(upstream, "the token cannot be read from {path}: {error}");
                 Err(missing(match error.kind() {
@@ -45,7 +45,7 @@ impl TokenFile {
 }
 
 fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe would have us wait.
+    // A read from a pipe would block.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no file"));
     }

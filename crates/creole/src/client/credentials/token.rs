@@ -1,20 +1,20 @@
-//! Tokens, as files and programs hold them.
+//! Parses tokens from files and program output, and redacts them.
 
 use creole_proto::fault::Fault;
 
 use super::Authorization;
 use crate::process::unavailable_fault;
 
-/// The longest text that holds a token, in bytes.
+/// Maximum length of a text that holds a token, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 16 * 1024;
 
-/// The most of what a program said that is repeated, in bytes.
+/// Maximum length of quoted program output, in bytes.
 const MAX_QUOTED_BYTES: usize = 512;
 
-/// Shorter texts are not looked for: they would be found everywhere.
+/// Shorter texts are not redacted: they would match everywhere.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// The first line of a text, as whoever bears it shows it. Nothing of the text is repeated in what is wrong with it.
+/// The first line of a text as a bearer token. An error repeats nothing of the text.
 pub(super) fn parse_token(text: &[u8]) -> Result<Authorization, &'static str> {
     if text.len() > MAX_TEXT_BYTES {
         return Err("is longer than 16 KiB");
@@ -28,12 +28,12 @@ pub(super) fn parse_token(text: &[u8]) -> Result<Authorization, &'static str> {
     }
 }
 
-/// The first line, without blanks around it.
+/// The first line, trimmed.
 pub(super) fn first_line(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii()
 }
 
-/// The end of what a program said, without secrets that are in it.
+/// The end of a program's output, with these secrets redacted.
 pub(super) fn redact(said: &str, secrets: &[&str]) -> String {
     let mut said = said.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
@@ -43,7 +43,7 @@ pub(super) fn redact(said: &str, secrets: &[&str]) -> String {
     said.split_off(begin)
 }
 
-/// There is no token for this server.
+/// The fault for a server without a token.
 pub(super) fn missing_token(server: &str, why: &str) -> Fault {
     unavailable_fault(server, format!("there is no token for `{server}`: {why}"), "credentials")
 }

@@ -1,4 +1,4 @@
-//! Keeps what was fetched for all requests to a server, and has it fetched anew once for all that were refused.
+//! Caches an authorization for all requests to a server, and fetches it again once for all requests that were refused.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::{Instant, timeout};
 
 use super::{Authorization, Credentials, token};
 
-/// How long fetching may take.
+/// How long a fetch may take.
 pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long nothing is fetched anew after that was done in vain or for something that was refused: whoever is wrong for
-/// good must not be asked with every request.
+/// The pause after a fetch that failed or returned a refused value: a source that is permanently wrong must not be
+/// called with every request.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// What is shown to one server. Clones share it.
+/// The authorization for one server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct TokenCache {
     source: Arc<dyn Credentials>,
@@ -29,9 +29,9 @@ type FetchResult = Result<Authorization, Fault>;
 #[derive(Default)]
 struct TokenCacheState {
     current: Option<Authorization>,
-    /// What is on its way. Whoever fetches it is gone when it is there.
+    /// The running fetch. Its sender is dropped when the value is stored.
     fetching: Option<watch::Receiver<Option<FetchResult>>>,
-    /// When something was last fetched that does not help, and why not if there is nothing at all.
+    /// When the last useless fetch was, and its fault if it returned nothing.
     paused: Option<(Instant, Option<Fault>)>,
 }
 
@@ -40,10 +40,10 @@ impl TokenCache {
         Self { source, server, state: Arc::default() }
     }
 
-    /// What to show.
+    /// The authorization.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// When there is none.
     pub(crate) async fn current(&self) -> Result<Authorization, Fault> {
         let fetching = {
             let mut state = self.lock();
@@ -58,10 +58,10 @@ impl TokenCache {
         self.wait(fetching).await
     }
 
-    /// What to show in place of something that was refused; nothing if there is nothing else, or was not a moment ago.
+    /// The authorization that replaces a refused one; `None` if there is no other, or was none a moment ago.
     ///
     /// # Errors
-    /// When nothing can be had.
+    /// When the fetch fails.
     pub(crate) async fn replace_refused(
         &self,
         refused: &Authorization,
@@ -81,7 +81,7 @@ impl TokenCache {
         Ok(Some(found).filter(|found| found != refused))
     }
 
-    /// Has it fetched, unless somebody does so. In a task: whoever waits for it may leave.
+    /// Starts a fetch, unless one is running. It runs in a task, because the waiting request may be dropped.
     fn fetch(
         &self,
         state: &mut TokenCacheState,

@@ -1,4 +1,4 @@
-//! What the machine of a connection wants done: news for its calls, frames for its link.
+//! Processes the events of a connection's machine: steps for its calls, frames for its transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::super::transport::Exchange;
 use super::{Dispatcher, DispatcherState};
 use crate::process::unavailable_fault;
 
-/// What is left to do once the state is free again.
+/// Work that is left until the state is unlocked.
 #[derive(Default)]
 pub(super) struct DeferredWork {
     input_requests: Vec<ServerInputRequest>,
@@ -27,7 +27,7 @@ pub(super) struct DeferredWork {
 }
 
 impl Dispatcher {
-    /// What must not be done while the state is held: others are called, who may call back.
+    /// Work that must not run while the state is locked: it calls other code, which may call back.
     pub(super) fn run_deferred(&self, later: DeferredWork) {
         for asked in later.input_requests {
             match &self.on_input_request {
@@ -52,7 +52,7 @@ impl Dispatcher {
         while let Some(happening) = state.outbox.next_event() {
             self.handle_event(state, happening, &mut later);
         }
-        // What is sent can bring the next deadline forward: a request its own one, the rest and the opening any.
+        // A frame can move the next deadline forward: a request its own one, any other frame and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
         if let Some(link) = self.transport.get() {
             let DispatcherState { machine, outbox, calls, .. } = state;
@@ -101,7 +101,7 @@ impl Dispatcher {
             ClientEvent::CallDone(call, outcome) => self.finish_call(state, call, outcome),
             ClientEvent::CallEvent(call, event) => {
                 if let Some(desk) = state.calls.get_mut(call) {
-                    // A caller that does not listen misses some of it.
+                    // A caller that does not poll misses some events.
                     let _ = desk.push_event(CallEvent::Event(event));
                 }
             }
@@ -129,7 +129,7 @@ impl Dispatcher {
                     let _ = desk.push_event(CallEvent::InputWithdrawn(question));
                 }
             }
-            // Nobody may be listening.
+            // There may be no receiver.
             ClientEvent::UnattributedLog(event) => match &self.on_log {
                 Some(on_log) => on_log(event),
                 None => _ = self.notifications.send(ServerNotification::Log(event)),
@@ -167,7 +167,7 @@ impl Dispatcher {
         }
     }
 
-    /// The same outcome; what failed for want of an answer names whose answer it was.
+    /// The same outcome; a fault for lack of a response names the server.
     fn with_server_name(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Fail(fault) if fault.kind == FaultKind::Timeout => {
@@ -207,7 +207,7 @@ impl Dispatcher {
     }
 }
 
-/// Leaves a request to whoever waits for its answer.
+/// Passes the exchange of a request to the call that waits for its response.
 fn assign_exchange(
     carrier: Exchange,
     sending: FrameKind,
@@ -218,7 +218,7 @@ fn assign_exchange(
     {
         desk.set_exchange(carrier);
     } else {
-        // Nobody does: it opens the conversation.
+        // No call waits: it is the opening request.
         tokio::spawn(carrier);
     }
 }

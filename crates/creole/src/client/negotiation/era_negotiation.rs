@@ -1,4 +1,4 @@
-//! What is said to a process, and what it answers, before the conversation is open.
+//! Sends opening requests to a process and reads its responses, until the session is open.
 
 use std::time::Duration;
 
@@ -17,58 +17,58 @@ use super::{NegotiatedConnection, NegotiationTerms};
 use crate::client::transport::lines::ChildServer;
 use crate::process::{Child, ChildInput, ChildOutput, Program};
 
-/// The longest answer that is looked at, and the most that is kept of what else is said.
+/// Maximum size of a response, and of the other output that is kept.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// How long a process may be silent before whoever runs it is told so: a server that listens elsewhere, or waits for
-/// something, would else be waited for without a word.
+/// How long a process may be silent before that is logged: a server that listens elsewhere, or waits for something,
+/// would otherwise be waited for without a message.
 const SILENCE_NOTICE: Duration = Duration::from_secs(5);
 
-/// What came of asking.
+/// The outcome of a negotiation.
 pub(super) enum NegotiationOutcome {
-    /// It speaks this era.
+    /// The process speaks this era.
     Agreed(Era),
-    /// It refuses all that it was asked.
+    /// The process refuses all opening requests.
     Refused(Fault),
-    /// It ended.
+    /// The process ended.
     Ended,
-    /// It does not answer.
+    /// The process does not respond.
     Stuck,
 }
 
-/// A process that is asked which era it speaks.
+/// A negotiation with one process.
 pub(super) struct EraNegotiation<'a> {
     name: &'a str,
     terms: NegotiationTerms<'a>,
     child: Child,
     stdin: ChildInput,
     stdout: ChildOutput,
-    /// What was read and not looked at yet.
+    /// Bytes that were read and not parsed yet.
     unread: Vec<u8>,
-    /// Lines that are for whoever has the conversation.
+    /// Lines that are kept for the connection.
     other_lines: Vec<Vec<u8>>,
     openings: Vec<SentOpening>,
-    /// When its silence is logged; nothing once it was.
+    /// When the silence is logged; `None` once it was.
     silence_notice_at: Option<Instant>,
 }
 
-/// How many lines of a process that gave no answer are shown, and how much of each.
+/// How many output lines of a process without a response are quoted, and how much of each.
 const MAX_QUOTED_LINES: usize = 5;
 const MAX_QUOTED_LINE: usize = 200;
 
 /// An opening request that was sent.
 struct SentOpening {
     era: Era,
-    /// The number before that of the request.
+    /// The id before that of the request.
     after: u64,
     fault: Option<Fault>,
 }
 
 impl<'a> EraNegotiation<'a> {
-    /// Starts a process and asks it in this era.
+    /// Starts a process and sends the opening request of this era.
     pub(super) async fn start(
         program: &'a Program,
         terms: NegotiationTerms<'a>,
@@ -92,13 +92,13 @@ impl<'a> EraNegotiation<'a> {
         Ok(talk)
     }
 
-    /// Whether it was asked `server/discover`.
+    /// Whether `server/discover` was sent.
     pub(super) fn has_sent_discover(&self) -> bool {
         self.openings.iter().any(|asked| asked.era == Era::Stateless)
     }
 
-    /// Waits until it is known which era it speaks. It is asked in the second one too if it refuses the first, or is
-    /// silent about it for so long; and it is taken for stuck if it then goes on being silent.
+    /// Waits until the era is known. The second era is tried too if the process refuses the first, or does not respond
+    /// to it in time. The process counts as stuck if it then stays silent.
     pub(super) async fn negotiate(
         &mut self,
         second: Era,
@@ -124,7 +124,7 @@ impl<'a> EraNegotiation<'a> {
         }
     }
 
-    /// Waits until one of the openings is accepted, or all are refused. Cancel-safe.
+    /// Waits until one of the opening requests is accepted, or all are refused. Cancel-safe.
     pub(super) async fn wait_for_outcome(&mut self) -> NegotiationOutcome {
         while let Some(line) = self.next_line().await {
             match self.classify_line(&line) {
@@ -161,13 +161,13 @@ impl<'a> EraNegotiation<'a> {
         self.read_line().await
     }
 
-    /// The fault of a process that does not answer, with its last words.
+    /// The fault of a process that does not respond, with the end of its standard error.
     fn silent_fault(&self, limit: Duration) -> Fault {
         let detail = format!("`{}` did not answer within {} s", self.name, limit.as_secs());
         self.with_stderr(Fault::new(FaultKind::Timeout, detail))
     }
 
-    /// The same fault with the last words of this process before those that it has.
+    /// The same fault with the end of this process's standard error before the fault's own.
     pub(super) fn with_stderr(&self, mut fault: Fault) -> Fault {
         let words = [self.child.tail().text(), fault.trace.take().unwrap_or_default()];
         let words: Vec<String> = words.into_iter().filter(|text| !text.is_empty()).collect();
@@ -175,7 +175,7 @@ impl<'a> EraNegotiation<'a> {
         fault
     }
 
-    /// Opens the conversation: the request was sent, and its answer is here.
+    /// Opens the connection: the request was sent, and its response has arrived.
     pub(super) async fn connect(self, era: Era) -> Result<NegotiatedConnection, Fault> {
         let other = |asked: &&SentOpening| asked.era != era;
         let lacks = self.openings.iter().find(other).map(|asked| asked.era);
@@ -187,7 +187,7 @@ impl<'a> EraNegotiation<'a> {
         Ok(NegotiatedConnection { connection, missing_era: lacks })
     }
 
-    /// The fault of a process that ended, with its last words.
+    /// The fault of a process that ended, with the end of its standard error.
     pub(super) async fn into_exit_fault(self, era: Era) -> Result<NegotiatedConnection, Fault> {
         let wrote = self.quoted_output();
         let (transport, setup) = self.into_parts(era);
@@ -197,7 +197,7 @@ impl<'a> EraNegotiation<'a> {
         Ok(NegotiatedConnection { connection, missing_era: None })
     }
 
-    /// The first lines that it wrote and that are no answers.
+    /// The first output lines that are no responses.
     fn quoted_output(&self) -> String {
         let cut = |line: &Vec<u8>| {
             String::from_utf8_lossy(line.trim_ascii_end())
@@ -233,7 +233,7 @@ impl<'a> EraNegotiation<'a> {
         while sent < request.len() {
             match self.stdin.write(&request[sent..]).await {
                 Ok(count) => sent += count,
-                // It has ended, which is noticed by whoever reads.
+                // The process has ended, which the reader notices.
                 Err(_) => return,
             }
         }
@@ -248,7 +248,7 @@ impl<'a> EraNegotiation<'a> {
         (machine, out.take_bytes())
     }
 
-    /// The next line; nothing at the end. Cancel-safe.
+    /// The next line; `None` at the end. Cancel-safe.
     async fn read_line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = find_newline(&self.unread) {
@@ -256,7 +256,7 @@ impl<'a> EraNegotiation<'a> {
                 return Some(line);
             }
             if self.unread.len() > MAX_RESPONSE_BYTES {
-                // No answer to an opening is that long.
+                // No response to an opening request is that long.
                 self.unread.clear();
             }
             if self.stdout.read(&mut self.unread, CHUNK).await.ok()? == 0 {
@@ -265,7 +265,7 @@ impl<'a> EraNegotiation<'a> {
         }
     }
 
-    /// Keeps a line that is no answer to an opening for whoever has the conversation.
+    /// Keeps a line that is no response to an opening request for the connection.
     fn keep_line(&mut self, line: Vec<u8>) {
         let kept: usize = self.other_lines.iter().map(Vec::len).sum();
         if kept + line.len() <= MAX_RESPONSE_BYTES {
@@ -273,7 +273,7 @@ impl<'a> EraNegotiation<'a> {
         }
     }
 
-    /// The fault of a process that refused all that it was asked: what it says of a handshake says more.
+    /// The fault of a process that refused all opening requests; its response to a handshake is the most informative.
     fn refused_fault(&self) -> Option<Fault> {
         if self.openings.iter().any(|asked| asked.fault.is_none()) {
             return None;
@@ -306,7 +306,7 @@ impl<'a> EraNegotiation<'a> {
         LineVerdict::Other
     }
 
-    /// What a line says about a handshake; nothing if it does not answer it.
+    /// The verdict of a line on a handshake; `None` if it is not its response.
     fn check_handshake_response(
         &self,
         after: u64,
@@ -325,8 +325,8 @@ impl<'a> EraNegotiation<'a> {
         None
     }
 
-    /// What a line says about `server/discover`; nothing if it does not answer it. An error without an id does: there
-    /// are servers that cannot even read the request.
+    /// The verdict of a line on `server/discover`; `None` if it is not its response. An error without an id is one:
+    /// some servers cannot even parse the request.
     fn check_discover_response(&self, after: u64, line: &[u8]) -> Option<Result<(), OpeningError>> {
         let Ok(Frame::One(fields)) = wire::scan(line, &wire::ScanLimits::default()) else {
             return None;
@@ -351,19 +351,19 @@ impl<'a> EraNegotiation<'a> {
     }
 }
 
-/// What a line is to the openings that were sent.
+/// The meaning of a line for the opening requests.
 enum LineVerdict {
     Accepted(Era),
     Refused,
-    /// There is nothing that could be tried after this.
+    /// No further attempt makes sense.
     Final(Fault),
     Other,
 }
 
-/// Why an opening is not accepted.
+/// Why an opening request is not accepted.
 enum OpeningError {
     Refused(Fault),
-    /// It speaks only versions that are not known here.
+    /// The server supports only versions that are unknown here.
     Unsupported(Fault),
 }
 
@@ -371,7 +371,7 @@ fn find_newline(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-/// The fault of a process that ended before it answered. What it wrote is for whoever runs it, as its last words are.
+/// The fault of a process that ended before it responded. Its output is for the operator, as its standard error is.
 fn exit_fault(mut fault: Fault, wrote: &str) -> Fault {
     if fault.kind == FaultKind::BackendUnavailable && !fault.detail.contains("MCP") {
         fault.detail.push_str(" without an MCP answer");

@@ -1,4 +1,4 @@
-//! Servers that are reached over HTTP: each message is a POST, and each call has a stream of its own.
+//! The Streamable HTTP transport: each message is a POST, and each call has its own stream.
 
 mod address;
 pub(crate) mod conn;
@@ -41,7 +41,7 @@ use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, Transpor
 pub struct HttpServer(HttpAddress);
 
 impl HttpServer {
-    /// The server at this target. Connections are shared by all that is made of clones of it.
+    /// The server at this address. All transports of clones of an address share its connections.
     pub fn new(target: HttpAddress) -> Self {
         Self(target)
     }
@@ -58,12 +58,12 @@ impl Transport for HttpServer {
     }
 }
 
-/// One conversation over HTTP. Dropping it ends what is on its way.
+/// One session over HTTP. Dropping it aborts its requests in flight.
 struct HttpTransport {
     inner: Arc<HttpSession>,
 }
 
-/// What the exchanges of a conversation share.
+/// The state that the exchanges of a session share.
 struct HttpSession {
     target: HttpAddress,
     inbox: Inbox,
@@ -72,29 +72,29 @@ struct HttpSession {
 
 #[derive(Default)]
 struct HttpSessionState {
-    /// The session that the server gave us.
+    /// The session id that the server assigned.
     session: Option<HeaderValue>,
-    /// How the messages of a session begin, once there was one.
+    /// The template of the session's messages, once there was one.
     post_template: Option<(Option<HeaderValue>, Arc<RequestTemplate>)>,
-    /// What was agreed on.
+    /// The negotiated rules.
     negotiated_rules: Option<&'static Rules>,
-    /// Calls that are answered by a stream.
+    /// Calls whose response is a stream.
     calls: BTreeMap<CallKey, CallStream>,
-    /// Resolves when the last notification of the session was delivered: what follows must not overtake it.
+    /// Resolves when the last notification of the session was delivered: later messages must not overtake it.
     last_notification: Option<watch::Receiver<bool>>,
-    /// The stream of what belongs to no call.
+    /// The stream of messages that belong to no call.
     listening: Option<AbortHandle>,
     is_closed: bool,
-    /// Whether others have calls in the session too.
+    /// Whether other processes have calls in the session too.
     is_shared: bool,
 }
 
 /// The stream of one call.
 struct CallStream {
     task: Option<AbortHandle>,
-    /// The last event that came on it, if events have names.
+    /// The id of the last event on it, if events have ids.
     last_event_id: Option<HeaderValue>,
-    /// Dropped when the call is answered or has failed.
+    /// Dropped when the call has its response or failed.
     _done: oneshot::Sender<()>,
 }
 
@@ -107,14 +107,14 @@ impl HttpSession {
         self.lock().negotiated_rules.map(|rules| rules.era)
     }
 
-    /// Notes the last event of a call that was brought in.
+    /// Records the last event of a call that was delivered.
     fn note_event(&self, call: CallKey, last: Option<&HeaderValue>) {
         if let Some(channel) = self.lock().calls.get_mut(&call) {
             channel.last_event_id = last.cloned();
         }
     }
 
-    /// Ends the exchange of a call.
+    /// Aborts the exchange of a call.
     fn cancel_call(&self, call: CallKey) {
         let channel = self.lock().calls.remove(&call);
         if let Some(task) = channel.and_then(|channel| channel.task) {
@@ -122,7 +122,7 @@ impl HttpSession {
         }
     }
 
-    /// Notes which task an exchange runs in, unless it is over.
+    /// Records the task of an exchange, unless the exchange is over.
     fn set_task(&self, call: CallKey, task: AbortHandle) {
         if let Some(channel) = self.lock().calls.get_mut(&call) {
             channel.task = Some(task);
@@ -132,7 +132,7 @@ impl HttpSession {
     fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
         let state = self.lock();
         let last_event = state.calls.get(&call)?.last_event_id.as_ref()?.to_str().ok()?.to_owned();
-        // Elsewhere, a stream that broke is a cancelled call.
+        // In the stateless era, a broken stream is a cancelled call.
         state.negotiated_rules.filter(|rules| rules.era == Era::Handshake)?;
         let session = state.session.as_ref().and_then(|session| session.to_str().ok());
         Some(ResumePoint { session: session.map(str::to_owned), last_event })
@@ -151,7 +151,7 @@ impl HttpSession {
         head
     }
 
-    /// A request that carries a frame, with headers that repeat what is in it.
+    /// A request that carries a frame, with its mirrored headers.
     fn post_request(
         &self,
         state: &mut HttpSessionState,
@@ -175,7 +175,7 @@ impl HttpSession {
 }
 
 impl HttpSessionState {
-    /// Resolves when all notifications before were delivered, or will never be.
+    /// Resolves when all earlier notifications were delivered, or never will be.
     fn notification_order(&mut self, is_notice: bool) -> exchange::NotificationOrder {
         let before =
             self.last_notification.as_ref().filter(|notified| !*notified.borrow()).cloned();
@@ -207,7 +207,7 @@ impl TransportHandle for HttpTransport {
                     before,
                 )));
             }
-            // There, whoever closes the stream has said it.
+            // In the stateless era, closing the stream has the same effect.
             FrameKind::Notification { about: Some(_) } if is_stateless => {}
             FrameKind::Notification { about } => {
                 let order = state.notification_order(about.is_none());
@@ -231,7 +231,7 @@ impl TransportHandle for HttpTransport {
             state.session = None;
             return;
         }
-        // Not before the stream is there.
+        // Not before the stream is open.
         self.inner.inbox.set_notifications_available(false);
         if self.inner.target.has_streams() {
             let listening = tokio::spawn(listen::listen(Arc::downgrade(&self.inner)));
@@ -240,7 +240,7 @@ impl TransportHandle for HttpTransport {
     }
 
     fn on_call_done(&self, call: CallKey) {
-        // The exchange goes on to its end by itself, so that its connection can be used again.
+        // The exchange continues to its end by itself, so that its connection can be reused.
         self.inner.lock().calls.remove(&call);
     }
 
@@ -265,21 +265,21 @@ impl TransportHandle for HttpTransport {
 }
 
 impl HttpSession {
-    /// Follows the stream that a call was answered with. In a task, since more than an answer may come: all of it is
-    /// heard, whatever its caller is busy with.
+    /// Follows the stream that is the response to a call. It runs in a task, since the stream may carry more than the
+    /// response: all of it is delivered, even while the caller does not poll.
     fn follow_stream(self: &Arc<Self>, call: CallKey, body: ResponseBody) {
         let (done, over) = oneshot::channel();
-        // Entered first: the stream may be over before it is known here.
+        // Inserted first: the stream may be over before the task is known here.
         self.lock().calls.insert(call, CallStream { task: None, last_event_id: None, _done: done });
         let task = tokio::spawn(exchange::follow_stream(Arc::clone(self), call, body, over));
         self.set_task(call, task.abort_handle());
-        // The call may be over as well, and whoever ended it did not see the channel.
+        // The call may be over too, and its end did not see the stream.
         if !self.inbox.is_call_open(call) {
             self.lock().calls.remove(&call);
         }
     }
 
-    /// Ends all that is on its way.
+    /// Aborts everything in flight.
     fn close_all(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -289,7 +289,7 @@ impl HttpSession {
         calls.chain(listening).for_each(|task| task.abort());
     }
 
-    /// Tells the server that its session is over, once; many do not care (405).
+    /// Tells the server once that its session is over; many do not support that (405).
     async fn end_session(&self) {
         let head = self.listen_headers();
         let session = {

@@ -1,5 +1,5 @@
-//! Servers on the other end of two byte streams, one message a line: children, and whatever else is a pair of
-//! streams.
+//! The line transport: servers on the other end of two byte streams, one message per line; children and any other pair
+//! of streams.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,25 +22,25 @@ use crate::process::{
 };
 use crate::stream::{ByteSink, ByteSource};
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// A large line is more than one chunk, and therefore in a buffer of its own.
+/// A large line is longer than one chunk, and is therefore in its own buffer.
 const _: () = assert!(CHUNK < LARGE_MESSAGE);
 
-/// How much may wait for a server that does not read before no more calls are begun.
+/// Unwritten bytes from which no more calls are started.
 const HIGH_WATER: usize = 16 * 1024 * 1024;
 
-/// How much room is kept for what waits.
+/// The capacity that is kept for unwritten bytes.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
-/// How long the two signs of an end, that of the streams and that of the process, may lie apart.
+/// Maximum time between the two signs of an end: that of the streams and that of the process.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long the last words of a process are waited for.
+/// How long the last standard error output of a process is waited for.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The longest message that is read, unless said otherwise.
+/// Default maximum size of a message.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A server on the other end of two byte streams.
@@ -52,7 +52,7 @@ pub struct LineServer<I, O> {
     child: Option<Child>,
     max_message_bytes: usize,
     budget: Budget,
-    /// What was read of it before.
+    /// Bytes that were read before.
     unread: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ pub struct LineServer<I, O> {
 pub type ChildServer = LineServer<ChildOutput, ChildInput>;
 
 impl<I: ByteSource + 'static, O: ByteSink + 'static> LineServer<I, O> {
-    /// The server that is called `name`, writes what `input` reads and reads what `output` writes.
+    /// The server called `name`: `input` reads its messages, and `output` writes ours.
     pub fn new(name: impl Into<String>, input: I, output: O) -> Self {
         let (name, unread) = (name.into(), Vec::new());
         Self {
@@ -74,14 +74,14 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineServer<I, O> {
         }
     }
 
-    /// The same server; longer messages of it are dropped, and the calls that they answer fail.
+    /// The same server with a maximum message size; longer messages are dropped, and the calls that they answer fail.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message_bytes = bytes;
         self
     }
 
-    /// The same server; messages of it take memory of this budget while they are buffered.
+    /// The same server with a memory budget for buffered messages.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
@@ -99,7 +99,7 @@ impl ChildServer {
         Ok(Self::from_running(&program.name, child, stdin, stdout, Vec::new()))
     }
 
-    /// A program that runs, and of which this was read already.
+    /// A running program, of which these bytes were already read.
     pub(crate) fn from_running(
         name: &str,
         child: Child,
@@ -167,7 +167,7 @@ impl<O: ByteSink + 'static> TransportHandle for LineTransport<O> {
         }
         waiting.bytes.extend_from_slice(frame.text);
         waiting.bytes.push(b'\n');
-        // Written by the writer, whose turn comes after those who are ready now: what they send goes with it.
+        // The writer runs after the tasks that are ready now, so their frames are written together.
         if let Some(writer) = waiting.writer.take() {
             writer.wake();
         }
@@ -190,12 +190,12 @@ impl<O: ByteSink + 'static> TransportHandle for LineTransport<O> {
 }
 
 impl<O: ByteSink> LineTransport<O> {
-    /// Closes the server's input, by which it is told to end, and stops listening to it.
+    /// Closes the server's input, which tells it to end, and stops reading from it.
     fn shut_down(&self) {
         self.reader.abort();
         self.writer.abort();
         let mut waiting = self.writer_queue.lock();
-        // What was said last, if the server takes it at once.
+        // The last frames, if the server accepts them at once.
         waiting.write();
         waiting.sink = None;
     }
@@ -207,18 +207,18 @@ impl<O: ByteSink> Drop for LineTransport<O> {
     }
 }
 
-/// What waits to be written.
+/// The bytes that wait to be written.
 struct LineWriter<O> {
     queue: Mutex<WriteQueue<O>>,
 }
 
 struct WriteQueue<O> {
-    /// Absent once it is closed.
+    /// `None` once it is closed.
     sink: Option<Arc<O>>,
     bytes: Vec<u8>,
     written: usize,
     is_broken: bool,
-    /// Who writes, while there is nothing to write.
+    /// The waker of the writer, while there is nothing to write.
     writer: Option<Waker>,
 }
 
@@ -233,7 +233,7 @@ impl<O> WriteQueue<O> {
         self.written < self.bytes.len()
     }
 
-    /// Resolves when there is something to write, or nowhere to write it to.
+    /// Resolves when there are bytes to write, or the sink is closed.
     fn poll_bytes(&mut self, context: &Context<'_>) -> Poll<()> {
         if self.has_bytes() || self.sink.is_none() {
             return Poll::Ready(());
@@ -244,7 +244,7 @@ impl<O> WriteQueue<O> {
 }
 
 impl<O: ByteSink> WriteQueue<O> {
-    /// Writes what is taken at once.
+    /// Writes as much as is accepted at once.
     fn write(&mut self) {
         let Some(sink) = self.sink.clone() else { return };
         while self.has_bytes() && !self.is_broken {
@@ -269,7 +269,7 @@ impl<O: ByteSink> WriteQueue<O> {
     }
 }
 
-/// Writes what is sent: all that waits by one system call, as long as the server takes it.
+/// Writes queued frames: all of them by one system call, as long as the server reads.
 async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
     loop {
         let (sink, has_some, is_broken) = {
@@ -279,7 +279,7 @@ async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inb
         };
         let Some(sink) = sink else { return };
         if is_broken || (has_some && sink.writable().await.is_err()) {
-            // Mostly the server has ended, and whoever reads from it knows more.
+            // Mostly the server has ended, and the reader knows the reason.
             sleep(EXIT_TIMEOUT).await;
             let detail = format!("`{name}` no longer reads what it is sent");
             return inbox.on_closed(unavailable_fault(&name, detail, "upstream_ended"));
@@ -291,7 +291,7 @@ async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inb
     }
 }
 
-/// Reads what the server says.
+/// Reads the server's messages.
 struct MessageReader<I> {
     tail: Option<StderrTail>,
     /// Whether the end of the server is logged.
@@ -301,13 +301,13 @@ struct MessageReader<I> {
     input: I,
     lines: LineDecoder,
     max_message_bytes: usize,
-    /// The memory for a message that came in part.
+    /// The memory reservation for a partial message.
     reservation: BufferReservation<ReserveMemory>,
-    /// What was read before.
+    /// Bytes that were read before.
     unread: Vec<u8>,
 }
 
-/// Says for whom memory is held.
+/// Reserves memory on behalf of a server.
 type ReserveMemory = Box<dyn FnOnce() -> Reservation + Send>;
 
 fn reserve_memory(budget: Budget, name: Arc<str>) -> ReserveMemory {
@@ -326,7 +326,7 @@ impl<I: ByteSource> MessageReader<I> {
             biased;
             () = self.read_to_end() => timeout(EXIT_TIMEOUT, exited).await.ok(),
             exit = &mut exited => {
-                // What it said before its end may still be in the pipe. Others may hold that open.
+                // Its last output may still be in the pipe, which other processes may hold open.
                 let _ = timeout(EXIT_TIMEOUT, self.read_to_end()).await;
                 Some(exit)
             }
@@ -338,7 +338,7 @@ impl<I: ByteSource> MessageReader<I> {
         let mut fault = exit.map_or_else(stopped, |exit| exit.fault(&self.name));
         if let Some(tail) = &self.tail {
             tail.wait_complete(STDERR_TIMEOUT).await;
-            // For whoever runs it: a gateway's callers are not told.
+            // For the operator: a gateway's callers do not get it.
             fault.trace = Some(tail.text()).filter(|text| !text.is_empty());
         }
         if self.logs {
@@ -348,7 +348,7 @@ impl<I: ByteSource> MessageReader<I> {
         self.inbox.on_closed(fault);
     }
 
-    /// Reads to the end. A last line without its end may be half a message, and is dropped.
+    /// Reads to the end. A last line without a line end may be a partial message, and is dropped.
     async fn read_to_end(&mut self) {
         let mut chunk = std::mem::take(&mut self.unread);
         chunk.chunks(CHUNK).for_each(|part| self.deliver_messages(part));
@@ -360,8 +360,8 @@ impl<I: ByteSource> MessageReader<I> {
         }
     }
 
-    /// Holds memory for a message that came in part, of which there is more now. Without memory no more of it is
-    /// buffered. Says why a message is dropped that has to be.
+    /// Reserves memory for a partial message that grew. Without memory, no more of it is buffered. Returns the reason
+    /// if the message must be dropped.
     fn reserve_for_partial(&mut self, more: usize) -> DropReason {
         let buffered = self.lines.buffered_bytes();
         let needed = if buffered == 0 { 0 } else { buffered + more };
@@ -373,7 +373,7 @@ impl<I: ByteSource> MessageReader<I> {
         if limit < self.max_message_bytes { DropReason::NoMemory } else { DropReason::TooLong }
     }
 
-    /// Hands on the messages that end in these bytes.
+    /// Delivers the messages that end in these bytes.
     fn deliver_messages(&mut self, mut rest: &[u8]) {
         let why = self.reserve_for_partial(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {

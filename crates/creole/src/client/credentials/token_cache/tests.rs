@@ -1,4 +1,4 @@
-//! What many get at once, and what comes of sources that fail.
+//! Concurrent refusals, and sources that fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use tokio::time::{advance, sleep};
 use super::*;
 use crate::chain::BoxFuture;
 
-/// Gives what it is told to, after a second, and counts how often.
+/// Returns the configured values, after a second each, and counts the fetches.
 #[derive(Default)]
 struct CountingCredentials {
     given: Mutex<String>,
@@ -51,7 +51,7 @@ fn keyring(token: &str) -> (TokenCache, Arc<CountingCredentials>) {
     (TokenCache::new("site".into(), Arc::<CountingCredentials>::clone(&source)), source)
 }
 
-/// What this many get in place of what was refused, at once.
+/// The replacements that this many concurrent requests get for a refused value.
 async fn instead(keyring: &TokenCache, refused: &str, many: usize) -> Vec<Option<Authorization>> {
     let mut waiting = JoinSet::new();
     for _ in 0..many {
@@ -74,7 +74,7 @@ async fn fifty_that_are_refused_at_once_have_it_fetched_once() {
     source.gives("new");
     assert_eq!(instead(&keyring, "old", 50).await, vec![Some(bearer("new")); 50]);
     assert_eq!(source.fetched(), 2);
-    // Whoever was refused with the old one and comes late finds the new one.
+    // A late request that was refused with the old value finds the new one.
     assert_eq!(instead(&keyring, "old", 1).await, [Some(bearer("new"))]);
     assert_eq!(keyring.current().await.unwrap(), bearer("new"));
     assert_eq!(source.fetched(), 2);

@@ -1,4 +1,4 @@
-//! Where an HTTP server is, how to get there, and what to show at the door.
+//! The address of an HTTP server, with its connections, proxies and credentials.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use crate::client::transport::http::conn::request::{
 use crate::client::transport::http::fault;
 use crate::process::unavailable_fault;
 
-/// The longest message that is read, unless said otherwise.
+/// Default maximum size of a message.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How long a request that is not a call may take.
+/// Timeout of a request that is not a call.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where an HTTP server is. Clones share their connections.
+/// The address of an HTTP server. Clones share their connections.
 #[derive(Clone)]
 pub struct HttpAddress {
     name: Arc<str>,
     url: Uri,
-    /// The part of the URL that requests name.
+    /// The request target of the URL.
     path: PathAndQuery,
     host: HeaderValue,
     headers: HeaderList,
-    /// What is shown besides, where that changes.
+    /// The authorization, if it changes over time.
     token_cache: Option<TokenCache>,
     pool: Arc<ConnectionPool>,
-    /// Where a proxy forwards the requests: what it is told.
+    /// The proxy that forwards the requests, if there is one.
     forward_proxy: Option<Arc<ForwardProxy>>,
     max_message_bytes: usize,
     budget: Budget,
@@ -52,7 +52,7 @@ impl HttpAddress {
     /// The server called `name` at an `http` or `https` URL.
     ///
     /// # Errors
-    /// When the URL is none, or holds a user and password: those belong into headers, since URLs are shown.
+    /// When the URL is invalid, or holds a user and password: those belong into headers, since URLs are shown.
     pub fn new(name: impl Into<String>, url: &str) -> Result<Self, Fault> {
         Self::with_certificates(name, url, None)
     }
@@ -62,11 +62,10 @@ impl HttpAddress {
         &self.url
     }
 
-    /// The same, where the server's certificate is vouched for by these alone, in the PEM form, and not by those
-    /// that the system trusts.
+    /// The same with these root certificates, in PEM form, instead of the system's.
     ///
     /// # Errors
-    /// As [`HttpAddress::new`], and when these are no certificates.
+    /// As [`HttpAddress::new`], and when these are not certificates.
     pub fn with_certificates(
         name: impl Into<String>,
         url: &str,
@@ -75,10 +74,10 @@ impl HttpAddress {
         Self::with_proxies(Proxies::of_environment(), name, url, certificates)
     }
 
-    /// The same, through these proxies and not through those that the environment names.
+    /// The same through these proxies instead of those that the environment names.
     ///
     /// # Errors
-    /// As [`HttpAddress::with_certificates`], and when the proxy on the way cannot be used.
+    /// As [`HttpAddress::with_certificates`], and when the proxy for this URL cannot be used.
     pub fn with_proxies(
         proxies: Proxies,
         name: impl Into<String>,
@@ -127,10 +126,10 @@ impl HttpAddress {
         })
     }
 
-    /// The same target with a header that every request has, such as `Authorization`.
+    /// The same address with a header for every request, such as `Authorization`.
     ///
     /// # Errors
-    /// When it is no header.
+    /// When it is not a valid header.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Fault> {
         let key = HeaderName::from_bytes(name.as_bytes()).ok();
         let value = HeaderValue::from_str(value).ok();
@@ -143,8 +142,9 @@ impl HttpAddress {
         Ok(self)
     }
 
-    /// The same target; every request has the header `Authorization` with what these give, also if another was set.
-    /// What the server refuses with 401 it has not looked at: that is sent once more if they give something else.
+    /// The same address with credentials: every request has an `Authorization` header with their value, which replaces
+    /// any other. A request that is refused with 401 was not processed: it is sent once more if the credentials return
+    /// another value.
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.token_cache = Some(TokenCache::new(Arc::clone(&self.name), credentials));
@@ -156,27 +156,28 @@ impl HttpAddress {
         self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
     }
 
-    /// The same target; longer messages of it are refused.
+    /// The same address with a maximum message size; longer messages are rejected.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message_bytes = bytes;
         self
     }
 
-    /// The same target; what it answers takes memory of this budget while it is buffered.
+    /// The same address with a memory budget for buffered responses.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Says for whom memory is held that an answer takes.
+    /// Reserves memory for a response on behalf of this server.
     pub(crate) fn reserve_memory(&self) -> impl FnOnce() -> Reservation + Send + use<> {
         let (budget, name) = (self.budget.clone(), Arc::clone(&self.name));
         move || budget.reserve_for(&*name)
     }
 
-    /// The same target; whether its sessions may have a stream of what belongs to no call, which is asked for then.
+    /// The same address; whether its sessions may have a stream for messages that belong to no call, which is then
+    /// requested.
     #[must_use]
     pub fn with_streams(mut self, has_streams: bool) -> Self {
         self.has_streams = has_streams;
@@ -187,7 +188,7 @@ impl HttpAddress {
         self.has_streams
     }
 
-    /// What the server is called in messages.
+    /// The server's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -196,20 +197,19 @@ impl HttpAddress {
         self.max_message_bytes
     }
 
-    /// The same server at another place of the same origin; nothing if it is another origin: credentials must
-    /// not be taken elsewhere.
+    /// The same server at another URL of the same origin; `None` for another origin: credentials must not go there.
     pub(crate) fn at_reference(&self, reference: &str) -> Option<Self> {
         let url = resolve(&self.url, reference)?;
         Some(Self { path: path(&url), url, ..self.clone() })
     }
 
-    /// How requests with these headers begin; those of the target go before them.
+    /// The template of requests with these headers; the address's own headers precede them.
     pub(crate) fn request_template(
         &self,
         method: Method,
         mut headers: HeaderList,
     ) -> Arc<RequestTemplate> {
-        // What is on the keyring is shown by each request.
+        // A value from the token cache is added to each request.
         let is_ours = |name: &HeaderName| self.token_cache.is_none() || *name != AUTHORIZATION;
         for (name, value) in self.headers.iter().filter(|(name, _)| is_ours(name)) {
             headers.set(name.clone(), value.clone());
@@ -228,7 +228,7 @@ impl HttpAddress {
         self.request_template(method, headers).request(Vec::new(), body)
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn send_request(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
         match &self.token_cache {
             None => self.send_once(request).await,
@@ -237,7 +237,7 @@ impl HttpAddress {
         }
     }
 
-    /// Sends a request with what is on the keyring, and once more if that is replaced because it was refused.
+    /// Sends a request with the cached token, and once more if the token was refused and replaced.
     async fn send_authorized(
         &self,
         keyring: &TokenCache,
@@ -262,7 +262,7 @@ impl HttpAddress {
         sent.map_err(|error| fault::unreachable_fault(&self.name, &error))
     }
 
-    /// Sends a request whose answer comes soon or not at all.
+    /// Sends a request with the short timeout.
     pub(crate) async fn send_short(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
         let fetching =
             self.token_cache.as_ref().map_or(Duration::ZERO, |_| credentials::FETCH_TIMEOUT);
@@ -280,7 +280,7 @@ fn is_harmless(name: &str) -> bool {
     ["accept-language", "user-agent"].contains(&&*name.to_ascii_lowercase())
 }
 
-/// What a reference stands for beside `base`, if that is of the same origin.
+/// Resolves a reference against `base`, if the result has the same origin.
 pub(crate) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let whole = match reference {
         _ if reference.starts_with("//") => format!("{}:{reference}", base.scheme_str()?),
@@ -308,12 +308,12 @@ fn with_path(base: &Uri, path: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// What a request to this URL names as its target.
+/// The request target of this URL.
 fn path(url: &Uri) -> PathAndQuery {
     url.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
-/// The header of that name: a port that goes without saying is left out.
+/// The `Host` header; a default port is omitted.
 fn host(url: &Uri) -> Option<HeaderValue> {
     let usual = default_port(url);
     let text = match url.port_u16().filter(|port| *port != usual) {
@@ -332,7 +332,7 @@ fn port(url: &Uri) -> u16 {
 }
 
 impl fmt::Debug for HttpAddress {
-    /// Without the URL and the headers, which may hold secrets.
+    /// Omits the URL and the headers, which may hold secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
     }

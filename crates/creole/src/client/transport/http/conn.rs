@@ -1,4 +1,4 @@
-//! Connections to one HTTP server: how they are made, kept and used.
+//! Connections to one HTTP server: connecting, pooling, requests and responses.
 
 pub(crate) mod address_filter;
 pub(crate) mod body_reader;

@@ -1,4 +1,4 @@
-//! One POST and what comes of it.
+//! One POST and its response, with the streams that are followed and resumed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,24 +19,24 @@ use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead,
 use crate::client::transport::http::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
 use crate::client::transport::http::{HttpSession, fault};
 
-/// How often a stream that broke off is taken up again.
+/// How often a broken stream is resumed.
 const MAX_RESUMES: u32 = 5;
 
-/// How long may be spent on connections to a server in vain before a stream of it is not taken up again. One that is
-/// started again refuses them, which takes no time; one that vanished takes all of it twice.
+/// Maximum total time of failed attempts to connect before a stream is no longer resumed. A server that restarts
+/// refuses connections at once; one that vanished uses up the time with two attempts.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(6);
 
-/// How long to wait before that, unless the server says otherwise, and at most.
+/// Default and maximum pause before that; the server may set it.
 const RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
-/// How long a stream may go on after its answer until its connection is given up.
+/// How long a stream may continue after its response before its connection is closed.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Order among notifications: what to wait for, and whom to tell.
+/// The order of notifications: the one to wait for, and the signal for the next one.
 pub(crate) type NotificationOrder = (Option<watch::Receiver<bool>>, Option<watch::Sender<bool>>);
 
-/// Makes a call and brings in its answer, or sees to it that somebody does if that is a stream.
+/// Makes a call and delivers its response; starts a task for it if that is a stream.
 pub(crate) async fn run_call(
     inner: Arc<HttpSession>,
     call: CallKey,
@@ -51,7 +51,7 @@ pub(crate) async fn run_call(
     }
 }
 
-/// Tells something that has no answer.
+/// Sends a message that has no response.
 pub(crate) async fn send_notification(
     inner: Arc<HttpSession>,
     request: HttpRequest,
@@ -80,7 +80,7 @@ pub(crate) async fn send_notification(
 
 async fn wait_for(before: Option<watch::Receiver<bool>>) {
     if let Some(mut before) = before {
-        // One that is gone has told what it could.
+        // A sender that was dropped has delivered what it could.
         let _ = before.wait_for(|done| *done).await;
     }
 }
@@ -108,12 +108,12 @@ async fn post(inner: &Arc<HttpSession>, call: CallKey, request: &HttpRequest) ->
     }
 }
 
-/// Whether a status says more than a body could: these come from whoever guards or hides the server.
+/// Whether the status alone determines the fault: these come from a proxy or gateway in front of the server.
 fn is_final_status(status: StatusCode) -> bool {
     matches!(status.as_u16(), 300..=399 | 401 | 403 | 429 | 502..=504)
 }
 
-/// Takes an answer that is one document. In the stateless era errors have their own status as well.
+/// Delivers a response that is one document. In the stateless era errors have their own status as well.
 async fn receive_document(
     inner: &Arc<HttpSession>,
     call: CallKey,
@@ -145,14 +145,14 @@ async fn receive_document(
     }
 }
 
-/// Takes a stream of events, also where it has to be taken up again.
+/// Follows an event stream, and resumes it if necessary.
 pub(crate) async fn follow_stream(
     inner: Arc<HttpSession>,
     call: CallKey,
     body: ResponseBody,
     over: oneshot::Receiver<()>,
 ) {
-    // Pinned where it is made, since a variable before would be a second place for it in each call's task.
+    // Pinned where it is created, since a variable would take its space twice in each call's task.
     let mut stream = std::pin::pin!(async {
         let mut place = StreamPosition::default();
         receive_events(&inner, Some(call), body, &mut place).await;
@@ -163,14 +163,15 @@ pub(crate) async fn follow_stream(
     tokio::select! {
         biased;
         () = &mut stream => {}
-        // Answered, or failed for another reason. To its end the connection can be used again.
+        // The call has its response, or failed for another reason. If the stream is read to its end, its connection can
+        // be reused.
         _ = over => {
             let _ = timeout(LINGER, stream).await;
         }
     }
 }
 
-/// Goes on with a call that another process made, after the last event that it saw.
+/// Continues a call that another process made, after the last event that it received.
 pub(crate) async fn resume_call(
     inner: Arc<HttpSession>,
     call: CallKey,
@@ -187,12 +188,12 @@ pub(crate) async fn resume_call(
                 inner.inbox.on_call_failed(call, fault);
             }
         }
-        // Nothing else would come on the stream of a call that is over.
+        // The stream of a finished call carries nothing else.
         _ = over => {}
     }
 }
 
-/// Takes a stream up again, until its call is over.
+/// Resumes a stream, until its call is over.
 async fn resume_stream(
     inner: &Arc<HttpSession>,
     call: CallKey,
@@ -209,7 +210,7 @@ async fn resume_stream(
         head.set(LAST_EVENT_NAME, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
         let began = Instant::now();
-        // Not being reached is worth another try; being refused is not.
+        // A failure to connect is retried; a refusal is not.
         let Ok((head, body)) = inner.target.send_request(&request).await else {
             in_vain += began.elapsed();
             match in_vain < MAX_CONNECT_TIME {
@@ -226,11 +227,11 @@ async fn resume_stream(
     Ok(())
 }
 
-/// Where a stream can be taken up again.
+/// Where a stream can be resumed.
 pub(crate) struct StreamPosition {
     pub(crate) last_event_id: Option<HeaderValue>,
     pub(crate) retry: Duration,
-    /// Whether anything came.
+    /// Whether any event arrived.
     pub(crate) has_progress: bool,
 }
 
@@ -241,13 +242,13 @@ impl Default for StreamPosition {
 }
 
 impl StreamPosition {
-    /// Streams of the stateless era are never taken up again: there, a broken one is a cancelled call.
+    /// Streams of the stateless era are never resumed: there, a broken one is a cancelled call.
     fn resume_event_id(&self, inner: &HttpSession) -> Option<HeaderValue> {
         self.last_event_id.clone().filter(|_| inner.era() != Some(Era::Stateless))
     }
 }
 
-/// Brings in the messages of a stream until it ends.
+/// Delivers the messages of a stream until it ends.
 pub(crate) async fn receive_events(
     inner: &Arc<HttpSession>,
     call: Option<CallKey>,
@@ -283,7 +284,7 @@ pub(crate) async fn receive_events(
         if is_message && !event.data.is_empty() {
             inner.inbox.on_message(event.data.as_bytes(), call);
         }
-        // Afterwards, so that whoever knows of the event can have heard of what it brought.
+        // Recorded after delivery, so that a reader of the event id has the event's messages too.
         if let (Some(call), Some(_)) = (call, &event.id) {
             inner.note_event(call, place.last_event_id.as_ref());
         }
@@ -291,7 +292,7 @@ pub(crate) async fn receive_events(
 }
 
 impl HttpSession {
-    /// Keeps the session that an answer to the opening names.
+    /// Stores the session that the response to the opening request names.
     fn store_session(&self, head: &ResponseHead) {
         let mut state = self.lock();
         if state.session.is_none() && state.negotiated_rules.is_none() {
@@ -299,7 +300,7 @@ impl HttpSession {
         }
     }
 
-    /// The server forgot our session.
+    /// The server lost our session.
     pub(crate) fn on_session_lost(&self) {
         if self.lock().session.take().is_some() {
             self.inbox.on_session_lost(fault::session_lost(self.target.name()));

@@ -1,5 +1,4 @@
-//! What went wrong on the way to an HTTP server, named for people and without secrets: neither URLs nor
-//! headers nor bodies are repeated.
+//! Faults of HTTP requests, described without secrets: they repeat neither URLs nor headers nor bodies.
 
 use std::error::Error;
 
@@ -13,7 +12,7 @@ use crate::client::transport::http::conn::proxy_connector::ProxyFailure;
 use crate::client::transport::http::conn::response::ResponseHead;
 use crate::process::unavailable_fault;
 
-/// The server could not be reached, or the connection broke before it answered.
+/// The server could not be reached, or the connection broke before the response.
 pub(crate) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
     match error {
         SendError::Connect(error) => connect_fault(name, &**error, true),
@@ -21,13 +20,13 @@ pub(crate) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
     }
 }
 
-/// The same for an error of any kind, while connecting or afterwards.
+/// The same for any error, while connecting or afterwards.
 pub(crate) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
     let (what, reason) = describe_failure(error, is_connect);
     unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
-/// What somebody did who could not be reached, and the word for it.
+/// What an unreachable peer did, and the reason code for it.
 pub(crate) fn describe_failure(
     error: &(dyn Error + 'static),
     is_connect: bool,
@@ -63,7 +62,7 @@ fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
         next = error.source();
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
             found = RootCause::Io(io.kind());
-            // Errors of TLS hide inside of those of the stream, which do not name them as their source.
+            // TLS errors are inside stream errors, which do not name them as their source.
             if let Some(inner) = io.get_ref() {
                 next = Some(inner);
             }
@@ -72,7 +71,7 @@ fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
     found
 }
 
-/// What is wrong with the encryption, and what to do.
+/// The TLS error, and how to fix it.
 fn describe_tls_error(error: &rustls::Error) -> String {
     use rustls::{CertificateError, Error};
 
@@ -105,7 +104,7 @@ fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
 const CREDENTIALS: &str =
     "`headers`, `token_file` or `token_command` of this upstream, or `--header`";
 
-/// The server answered with a status that is no answer.
+/// The server responded with a status that is no JSON-RPC response.
 pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     let (name, status) = (target.name(), head.status.as_u16());
     let (what, reason) = match status {
@@ -139,7 +138,7 @@ pub(crate) fn status_of(fault: &Fault) -> Option<u16> {
     fault.data.as_ref()?.as_object()?.get("status")?.parse().ok()
 }
 
-/// The stream of a call broke off before its answer; whether the call was carried out is not known.
+/// The stream of a call broke off before its response; it is unknown whether the call was executed.
 pub(crate) fn stream_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` broke off before it answered"), "stream_lost")
 }
@@ -150,18 +149,18 @@ pub(crate) fn stream_gone(name: &str) -> Fault {
     unavailable_fault(name, detail, "stream_lost")
 }
 
-/// The server does not know our session any more. It has not looked at the request.
+/// The server no longer knows our session. It has not processed the request.
 pub(crate) fn session_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` has forgotten the session"), "session_lost")
 }
 
-/// The answer needs more memory than there is for answers now.
+/// The response needs more memory than the budget has left.
 pub(crate) fn no_memory_fault(name: &str) -> Fault {
     let detail = format!("there is no memory left for what `{name}` answers; try again later");
     unavailable_fault(name, detail, "no_memory")
 }
 
-/// The server answered with something that holds no answer.
+/// The server's HTTP response holds no JSON-RPC response.
 pub(crate) fn no_response_fault(name: &str, what: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` answered with {what}"), "no_answer")
 }

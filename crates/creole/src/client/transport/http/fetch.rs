@@ -1,5 +1,4 @@
-//! Requests to any service that speaks HTTP, within limits: how much is read, which addresses are connected to, and
-//! where redirects may lead.
+//! Requests to any HTTP service, with limits on the response size, the addresses and the redirects.
 
 use std::error::Error;
 use std::fmt;
@@ -28,25 +27,25 @@ use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
 use crate::client::transport::http::conn::response::ResponseBody;
 use crate::client::transport::http::fault::describe_failure;
 
-/// How many redirects are followed.
+/// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// Which addresses the name of a host may lead to. An address that is written out is the caller's own word.
+/// The addresses that a host name may resolve to. A literal address is the caller's own choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllowedAddresses {
-    /// Those of the internet: not this machine, no private network, no link, no cloud's own services. The name
-    /// `localhost` is this machine all the same.
+    /// Public ones: not this machine, no private network, no link, no cloud's own services. The name `localhost` is
+    /// allowed all the same.
     Public,
     /// All.
     Anywhere,
 }
 
-/// What is sent.
+/// A request to a service.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// The method.
     pub method: Method,
-    /// Where to.
+    /// The URL.
     pub url: Uri,
     /// The headers.
     pub headers: HeaderMap,
@@ -54,16 +53,16 @@ pub struct FetchRequest {
     pub body: Bytes,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchError {
-    /// The name of the host leads to no address that may be connected to.
+    /// The host name resolves to no allowed address.
     NotPublic,
-    /// There is no connection to the service, so nothing was sent; why, without its address.
+    /// The connection failed, so nothing was sent; the text is the reason without the address.
     ConnectFailed(String),
-    /// The service broke off; why, without its address.
+    /// The connection broke; the text is the reason without the address.
     Unreachable(String),
-    /// The answer is longer than what is read.
+    /// The response is longer than the limit.
     TooLong,
 }
 
@@ -85,7 +84,7 @@ pub struct Fetcher {
     allowed: AllowedAddresses,
     is_encrypted: bool,
     proxies: Proxies,
-    /// Made for the first request: to read the certificates of the system takes longer than all else at a start.
+    /// Created for the first request: reading the system's certificates takes longer than the rest of the start.
     client: Arc<OnceLock<Result<FetchClient, String>>>,
 }
 
@@ -93,13 +92,13 @@ type FetchClient =
     Client<HttpsConnector<ProxyConnector<HttpConnector<FilteredResolver>>>, RequestPayload>;
 
 impl Fetcher {
-    /// A client that connects to what is within reach; encrypted, and then to whom the system trusts, or not at all.
-    /// Where the environment names a proxy, that looks names up and judges where they lead.
+    /// A client that connects to allowed addresses, with TLS and the system's certificates or without TLS. If the
+    /// environment names a proxy, the proxy resolves names and decides where they may lead.
     pub fn new(reach: AllowedAddresses, is_encrypted: bool) -> Self {
         Self::with_proxies(Proxies::of_environment(), reach, is_encrypted)
     }
 
-    /// The same, through these proxies and not through those that the environment names.
+    /// The same through these proxies instead of those that the environment names.
     pub fn with_proxies(proxies: Proxies, reach: AllowedAddresses, is_encrypted: bool) -> Self {
         Self { allowed: reach, is_encrypted, proxies, client: Arc::default() }
     }
@@ -124,11 +123,11 @@ impl Fetcher {
         Ok(client.build(connector))
     }
 
-    /// Sends a request and reads the whole answer. Redirects of requests that only read are followed within the
-    /// same origin; any other is the answer.
+    /// Sends a request and reads the whole response. Redirects of read-only requests are followed within the same
+    /// origin; any other is returned.
     ///
     /// # Errors
-    /// When there is no answer, or one that is longer than `longest`.
+    /// When there is no response, or one that is longer than `longest`.
     pub async fn fetch(
         &self,
         sent: &FetchRequest,
@@ -155,9 +154,9 @@ impl Fetcher {
         *request.method_mut() = sent.method.clone();
         *request.uri_mut() = url.clone();
         *request.headers_mut() = sent.headers.clone();
-        // The host is that of the URL, whoever says otherwise.
+        // The host is always that of the URL.
         request.headers_mut().remove(HOST);
-        // A request that is not forwarded reaches the service, which has no business with it.
+        // A request that is not forwarded reaches the service, which must not see the proxy's credentials.
         request.headers_mut().remove(PROXY_AUTHORIZATION);
         if let (Some("http"), Ok(Some(proxy))) = (url.scheme_str(), self.proxies.proxy_for(url))
             && let Some(shown) = &proxy.authorization
@@ -177,7 +176,7 @@ impl fmt::Debug for Fetcher {
     }
 }
 
-/// Where an answer points within the same origin.
+/// The redirect target within the same origin.
 fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
     let is_redirect = matches!(
         answer.status(),

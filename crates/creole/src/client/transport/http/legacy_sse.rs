@@ -1,4 +1,5 @@
-//! Servers of 2024-11-05 over HTTP: one stream brings everything, and its first event says where to POST.
+//! The HTTP+SSE transport of 2024-11-05: one stream carries all messages of the server, and its first event names the
+//! URL for POSTs.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use crate::client::transport::http::{fault, request_headers};
 use crate::client::transport::{Exchange, Inbox, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
-/// How long the server may take to say where to POST.
+/// How long the server may take to send that URL.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Messages that may wait to be sent before no more calls are begun.
+/// Queued messages from which no more calls are started.
 const MAX_QUEUED_MESSAGES: usize = 256;
 
 /// A server that speaks HTTP+SSE.
@@ -30,7 +31,7 @@ const MAX_QUEUED_MESSAGES: usize = 256;
 pub struct LegacySseServer(HttpAddress);
 
 impl LegacySseServer {
-    /// The server whose stream is at this target.
+    /// The server whose stream is at this address.
     pub fn new(target: HttpAddress) -> Self {
         Self(target)
     }
@@ -73,7 +74,7 @@ impl TransportHandle for LegacySseTransport {
             let inbox = self.inbox.clone();
             let detail = format!("`{}` does not take what it was sent before", self.name);
             let fault = unavailable_fault(&self.name, detail, "busy");
-            // Not from here: whoever sends holds the connection.
+            // In a task: the sender holds the lock of the connection.
             tokio::spawn(async move { inbox.on_call_failed(call, fault) });
         }
         None
@@ -130,7 +131,7 @@ async fn run_session(
     }
 }
 
-/// Where to POST: the first event says it, and only of its own origin is it believed.
+/// The URL for POSTs: the first event names it, and it must have the same origin.
 async fn endpoint(target: &HttpAddress, events: &mut EventStream) -> Result<HttpAddress, Fault> {
     while let Some(event) = events.next().await {
         if let Ok(event) = event
@@ -160,7 +161,7 @@ async fn read(events: &mut EventStream, inbox: &Inbox) {
             }
             Ok(_) => {}
             Err(missed) => {
-                // The stream is that of all calls, and nothing of the event is left to tell whose answer it was.
+                // All calls share the stream, and nothing of the event is left to identify its call.
                 let why = match missed {
                     EventError::BudgetExhausted => DropReason::NoMemory,
                     EventError::Unreadable => DropReason::TooLong,
@@ -172,7 +173,7 @@ async fn read(events: &mut EventStream, inbox: &Inbox) {
     }
 }
 
-/// One message after the other, so that none overtakes another.
+/// Sends one message after the other, so that none overtakes another.
 async fn write(target: &HttpAddress, inbox: &Inbox, mut messages: mpsc::Receiver<QueuedMessage>) {
     while let Some(QueuedMessage { call, body }) = messages.recv().await {
         let request = target.request(Method::POST, request_headers::post_headers(), body);
@@ -185,6 +186,6 @@ async fn write(target: &HttpAddress, inbox: &Inbox, mut messages: mpsc::Receiver
             inbox.on_call_failed(call, fault);
         }
     }
-    // Nobody sends any more; what was asked may still be answered.
+    // There are no more senders; responses may still arrive.
     std::future::pending().await
 }

@@ -1,4 +1,4 @@
-//! The stream of what belongs to no call, which a server of the handshake era may offer.
+//! The stream of messages that belong to no call, which a server of the handshake era may offer.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::client::transport::http::exchange::StreamPosition;
 use crate::client::transport::http::request_headers::LAST_EVENT_NAME;
 use crate::client::transport::http::{HttpSession, exchange};
 
-/// How often in a row nothing may come before the stream is given up.
+/// How many empty streams in a row are allowed before the stream is given up.
 const MAX_EMPTY_STREAMS: u32 = 5;
 
-/// How long to wait before a stream is opened again that brought nothing.
+/// The pause before a stream that carried nothing is opened again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 
-/// A stream that stayed open for so long was not in vain, whatever it brought: many servers have nothing to tell, and
-/// whoever stands between ends streams that are silent.
+/// A stream that was open this long counts as useful even without events: many servers have nothing to send, and
+/// proxies close silent streams.
 const MIN_USEFUL_STREAM: Duration = Duration::from_secs(20);
 
-/// Listens for as long as the server offers it, and has the connection know whether it does.
+/// Listens as long as the server offers the stream, and tells the connection whether it does.
 pub(crate) async fn listen(link: Weak<HttpSession>) {
     let (mut place, mut in_vain, mut worked) = (StreamPosition::default(), 0, false);
     while in_vain < MAX_EMPTY_STREAMS {
@@ -40,7 +40,7 @@ pub(crate) async fn listen(link: Weak<HttpSession>) {
             }
             Ok((head, _)) if head.status.is_server_error() => {}
             Ok((head, body)) => {
-                // Mostly 405: it has no such stream.
+                // Mostly 405: the server has no such stream.
                 if !head.status.is_success() || head.kind != ResponseKind::Events {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! One request that asks a server who it is, outside of any conversation.
+//! Sends one request that identifies a server, outside of any session.
 
 use bytes::Bytes;
 use creole_proto::fault::Fault;
@@ -14,20 +14,20 @@ use crate::client::transport::http::conn::response::ResponseKind;
 use crate::client::transport::http::fault;
 use crate::client::transport::http::request_headers::post_headers;
 
-/// How long the body of the answer may take.
+/// How long the body of the response may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What came back.
+/// The response.
 pub(crate) struct ProbeResponse {
     pub(crate) status: u16,
-    /// One message; nothing if there was none.
+    /// One message; empty if there was none.
     pub(crate) body: Bytes,
-    /// What the status says if the body says nothing.
+    /// The fault for the status, if the body holds no message.
     pub(crate) fault: Fault,
 }
 
 impl HttpAddress {
-    /// Sends a message and brings its answer.
+    /// Sends a message and returns its response.
     pub(crate) async fn probe(
         &self,
         message: &[u8],

@@ -12,12 +12,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// The names of headers that the protocol has.
+/// The header names of the protocol.
 pub(crate) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
 pub(crate) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VERSION_HEADER);
 pub(crate) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
 
-/// What every POST has.
+/// The headers of every POST.
 pub(crate) fn post_headers() -> HeaderList {
     let mut head = HeaderList::new();
     head.set(CONTENT_TYPE, JSON);
@@ -25,7 +25,7 @@ pub(crate) fn post_headers() -> HeaderList {
     head
 }
 
-/// What a request has that only listens.
+/// The headers of a request that only listens.
 pub(crate) fn listen_headers() -> HeaderList {
     let mut head = HeaderList::new();
     head.set(ACCEPT, EVENTS);

@@ -1,6 +1,6 @@
-//! A call that another process made in a session of its own, and that goes on here: its answers are posted in that
-//! session, and its stream is taken up after the last event that the other process saw
-//! (2025-11-25 basic/transports, resumability and redelivery).
+//! Continues a call that another process made in its own session: input responses are posted in that session, and the
+//! stream is resumed after the last event that the other process received (2025-11-25 basic/transports, resumability
+//! and redelivery).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::client::transport::http::{
 };
 use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
-/// A conversation in which one call of another process goes on, and nothing else can be asked.
+/// A transport that continues one call of another process and accepts no other request.
 #[derive(Debug)]
 pub struct ResumedServer {
     target: HttpAddress,
@@ -29,8 +29,8 @@ pub struct ResumedServer {
 }
 
 impl ResumedServer {
-    /// The server at this target, which speaks by these rules in the session of the call. The questions are those
-    /// that it asked before and that nobody answered, as messages.
+    /// The server at this address, with these rules and the session of the call. The input requests are the server's
+    /// pending ones, as messages.
     pub fn new(
         target: HttpAddress,
         rules: &'static Rules,
@@ -69,9 +69,9 @@ impl Transport for ResumedServer {
 struct ResumedTransport {
     inner: Arc<HttpSession>,
     rules: &'static Rules,
-    /// Whether hands were shaken, as far as anybody here can tell.
+    /// Whether the handshake is done, from the view of this process.
     is_handshake_done: AtomicBool,
-    /// Where the call goes on, until somebody asks for it.
+    /// Where the call continues, until it is requested.
     pending_resume: Mutex<Option<(String, Vec<String>)>>,
 }
 
@@ -82,7 +82,7 @@ impl TransportHandle for ResumedTransport {
                 self.answer_handshake(call);
             }
             FrameKind::Request(call) => self.resume_call(call),
-            // The session has begun long ago.
+            // The session was initialized by the other process.
             FrameKind::Notification { .. } if is_initialized(frame.text) => {}
             FrameKind::Notification { .. } | FrameKind::Response => {
                 let request = self.inner.post_request(&mut self.inner.lock(), frame.text, headers);
@@ -112,7 +112,7 @@ impl TransportHandle for ResumedTransport {
         self.inner.resume_point(call)
     }
 
-    /// The session stays: other calls may be under way in it.
+    /// The session stays open: other calls may run in it.
     fn close(&self) -> BoxFuture<'static, ()> {
         self.inner.close_all();
         Box::pin(async {})
@@ -120,7 +120,7 @@ impl TransportHandle for ResumedTransport {
 }
 
 impl ResumedTransport {
-    /// Answers for the server, which shook hands with somebody else.
+    /// Responds on behalf of the server, whose handshake was with the other process.
     fn answer_handshake(&self, call: CallKey) {
         let (inner, version) = (Arc::clone(&self.inner), self.rules.name);
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Which addresses may be connected to: a name is looked up here, so that the addresses that were judged are those
-//! that are used, whatever a second look-up would bring.
+//! Resolves names and filters their addresses. The checked addresses are the ones that are used, so a second lookup
+//! cannot return others.
 
 use std::error::Error;
 use std::future::Future;
@@ -11,14 +11,14 @@ use std::{fmt, io};
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-/// Looks names up, and keeps what may be connected to.
+/// Resolves names, and returns the addresses that may be connected to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilteredResolver {
     /// Whether addresses that are not public may be connected to as well.
     pub(crate) allows_private: bool,
 }
 
-/// A name that leads to no public address.
+/// The error for a name without a public address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotPublic;
 
@@ -55,7 +55,7 @@ impl FilteredResolver {
         if found.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         }
-        // Who writes this name means this machine.
+        // This name explicitly means this machine.
         let is_here = name.eq_ignore_ascii_case("localhost");
         let may = |address: &SocketAddr| {
             self.allows_private
@@ -67,8 +67,8 @@ impl FilteredResolver {
     }
 }
 
-/// Whether an address belongs to the internet, and not to this machine, a private network, a link, a cloud's own
-/// services or nobody.
+/// Whether an address is on the public internet: not this machine, a private network, a link, a cloud's own services or
+/// unassigned.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -76,7 +76,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The blocks of RFC 6890 and the IANA registry that are not reachable from everywhere.
+/// Excludes the blocks of RFC 6890 and the IANA registry that are not globally reachable.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !matches!(
@@ -94,7 +94,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     )
 }
 
-/// Of IPv6 only 2000::/3 is given out; within it are documentation, tunnels and other wrappings of IPv4.
+/// Of IPv6 only 2000::/3 is assigned; parts of it are for documentation, tunnels and embedded IPv4.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let inner = || {

@@ -1,4 +1,4 @@
-//! How a server is connected to, and reading what it answers: whole documents and streams of events.
+//! The connector for HTTP servers, and readers for responses: whole documents and event streams.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -20,26 +20,26 @@ use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
 use crate::client::transport::http::conn::response::ResponseBody;
 
-/// How long it may take to connect.
+/// Timeout for connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection on which nothing comes is asked whether it is alive after this long.
+/// How long a connection may be silent before it is probed.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How often it is asked again, and how many times before it counts as dead.
+/// The interval of further probes, and how many may fail before the connection counts as dead.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TRIES: u32 = 4;
 
-/// How long nothing of what was sent may be acknowledged, also of those questions, before a connection is dead.
+/// How long sent data, probes included, may stay unacknowledged before the connection counts as dead.
 pub(crate) const DEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection that nobody uses is kept.
+/// How long an unused connection is kept.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What makes connections to a server, directly or through a proxy.
+/// Connects to a server, directly or through a proxy.
 pub(crate) type ServerConnector = HttpsConnector<ProxyConnector<HttpConnector>>;
 
-/// What makes connections.
+/// Creates the connector.
 pub(crate) fn connector(
     trust: TrustedRoots<'_>,
     proxies: Proxies,
@@ -60,7 +60,7 @@ pub(crate) fn connector(
     Ok(builder.enable_all_versions().wrap_connector(connector))
 }
 
-/// Connections that are not encrypted, to addresses that this finds.
+/// A connector without TLS, to the addresses that the resolver returns.
 pub(crate) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
@@ -69,7 +69,7 @@ pub(crate) fn tcp_connector<R>(resolver: R) -> HttpConnector<R> {
     connector
 }
 
-/// The body of a request: all of it at once, or nothing.
+/// The body of a request, as one piece; it may be empty.
 pub(crate) struct RequestPayload(Option<Bytes>);
 
 impl RequestPayload {
@@ -103,7 +103,7 @@ impl http_body::Body for RequestPayload {
 pub(crate) enum BodyReadError {
     TooLong,
     Broken,
-    /// Other bodies take the memory that there is for them.
+    /// Other bodies use all the memory of the budget.
     BudgetExhausted,
 }
 
@@ -113,7 +113,7 @@ impl From<BudgetExhausted> for BodyReadError {
     }
 }
 
-/// A whole body, which holds its part of the memory for bodies for as long as it is there.
+/// A whole body, which holds its memory reservation as long as it exists.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseDocument {
     pub(crate) bytes: Vec<u8>,
@@ -121,17 +121,17 @@ pub(crate) struct ResponseDocument {
 }
 
 impl ResponseDocument {
-    /// Its bytes, for somebody who keeps them.
+    /// Its bytes, for a caller that keeps them.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         drop(self.reservation);
         self.bytes
     }
 }
 
-/// Room for what may be written before a large document when it is passed on.
+/// Space for a prefix that is written before a large document when it is forwarded.
 const SPARE: usize = 512;
 
-/// Reads a whole body. What it holds of the memory for bodies, once it is not small, is of `hold`.
+/// Reads a whole body. `hold` reserves memory for it once it is not small.
 pub(crate) async fn read_document(
     mut body: ResponseBody,
     longest: usize,
@@ -154,7 +154,7 @@ pub(crate) async fn read_document(
     Ok(ResponseDocument { bytes: whole, reservation: room.into_reservation() })
 }
 
-/// Puts the next piece of a body down; tells whether there was one. Cancel-safe.
+/// Appends the next piece of a body; returns whether there was one. Cancel-safe.
 async fn read_more(body: &mut ResponseBody, into: &mut Vec<u8>) -> Result<bool, ()> {
     poll_fn(|context| body.poll_append(context, into)).await
 }
@@ -162,29 +162,29 @@ async fn read_more(body: &mut ResponseBody, into: &mut Vec<u8>) -> Result<bool, 
 /// Why an event is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventError {
-    /// It is too long, or no text.
+    /// It is too long, or not UTF-8.
     Unreadable,
-    /// Other bodies take the memory that there is for them. Nothing more comes.
+    /// Other bodies use all the memory of the budget. The stream is over.
     BudgetExhausted,
 }
 
-/// What holds memory for the events of a server.
+/// Reserves memory for the events of a server.
 type ReserveMemory = Box<dyn FnOnce() -> Reservation + Send>;
 
-/// A body that is a stream of events.
+/// A body that is an event stream.
 pub(crate) struct EventStream {
     body: ResponseBody,
     reservation: BufferReservation<ReserveMemory>,
     decoder: SseDecoder,
     chunk: Vec<u8>,
-    /// How much of the chunk was decoded.
+    /// How much of the chunk is decoded.
     taken: usize,
-    /// Whether nothing more is read.
+    /// Whether reading is over.
     is_over: bool,
 }
 
 impl EventStream {
-    /// The events in a body. What they hold of the memory for bodies, once they are not small, is of `hold`.
+    /// The events in a body. `hold` reserves memory for them once they are not small.
     pub(crate) fn new(
         body: ResponseBody,
         longest: usize,
@@ -202,7 +202,7 @@ impl EventStream {
         }
     }
 
-    /// The next event, or why one was dropped; nothing at the end, of whatever kind it is. Cancel-safe.
+    /// The next event, or why one was dropped; `None` at the end, whatever its cause. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Result<SseEvent, EventError>> {
         loop {
             let mut rest = &self.chunk[self.taken..];
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_dead_connection_is_noticed_at_the_same_time_with_and_without_something_on_its_way() {
         assert_eq!(KEEP_ALIVE + KEEP_ALIVE_INTERVAL * KEEP_ALIVE_TRIES, DEAD_TIMEOUT);
-        // One of HTTP/2 is asked, and has as long to answer.
+        // HTTP/2 connections are pinged, and have as long to respond.
         assert!(KEEP_ALIVE * 2 <= DEAD_TIMEOUT);
     }
 }

@@ -1,5 +1,5 @@
-//! A connection of HTTP/1.1, which carries one request at a time. Whoever has it writes and reads on it themselves:
-//! a task of its own, and channels to that, would cost a call more than all that is said on it.
+//! An HTTP/1.1 connection, which carries one request at a time. The exchange that uses it writes and reads on it
+//! directly: a separate task with channels would cost a call more than its bytes do.
 
 mod body_framing;
 mod response_head;
@@ -19,31 +19,32 @@ use crate::client::transport::http::conn::proxy_connector::HopStream;
 use crate::client::transport::http::conn::request::HttpRequest;
 use crate::client::transport::http::conn::response::ResponseHead;
 
-/// How much is read at once, at first and while much comes.
+/// Minimum and maximum size of a read; it grows while much data arrives.
 const MIN_READ: usize = 8 * 1024;
 const MAX_READ: usize = 256 * 1024;
 
-/// The longest head of an answer.
+/// Maximum length of a response's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A body up to this size is written together with its head.
 const SMALL_BODY: usize = 64 * 1024;
 
-/// What bytes travel on, encrypted or not.
+/// The byte stream, encrypted or not.
 pub(crate) type ClientStream = MaybeHttpsStream<HopStream>;
 
-/// Says that nothing more comes, where the end of a stream could be somebody else's doing.
+/// Signals the end of a stream, where its end could be an attacker's doing.
 pub(crate) trait CloseNotify {
-    /// Says it, unless that would have to wait.
+    /// Sends the signal, unless that would block.
     fn send_close_notify(&mut self) {}
 }
 
 impl CloseNotify for TokioIo<ClientStream> {
-    /// Whoever cuts an encrypted connection cannot say it (RFC 8446, section 6.1); of another nobody wants to hear it.
+    /// An attacker who cuts an encrypted connection cannot send the signal (RFC 8446, section 6.1); an unencrypted one
+    /// needs none.
     fn send_close_notify(&mut self) {
         if matches!(self.inner(), MaybeHttpsStream::Https(_)) {
             let mut context = Context::from_waker(Waker::noop());
-            // Who is gone already does not hear it.
+            // A peer that is gone does not receive it.
             _ = Pin::new(self).poll_shutdown(&mut context);
         }
     }
@@ -52,7 +53,7 @@ impl CloseNotify for TokioIo<ClientStream> {
 /// A connection that carries one request at a time.
 pub(crate) struct Http1Connection<S: CloseNotify = TokioIo<ClientStream>> {
     stream: S,
-    /// What was read, between two places; the rest is room.
+    /// The unread bytes are between `start` and `end`; the rest is free.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -62,12 +63,12 @@ pub(crate) struct Http1Connection<S: CloseNotify = TokioIo<ClientStream>> {
     is_last: bool,
 }
 
-/// A request on its way.
+/// A request that is being written.
 #[derive(Default)]
 struct RequestWriter {
     /// Its head, and its body if that is small.
     text: Vec<u8>,
-    /// How much of the text was written.
+    /// How much of the text is written.
     written: usize,
     /// The body, if it is large.
     body: Bytes,
@@ -121,26 +122,26 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         })
     }
 
-    /// Whether another request may follow: the last one was written and its answer read to the end.
+    /// Whether another request may follow: the last one is written and its response is read to the end.
     pub(crate) fn is_free(&self) -> bool {
         let is_read = self.framing.is_finished() && self.start == self.end;
         is_read && self.outgoing.is_written() && !self.is_last
     }
 
-    /// Whether nothing has come while nobody waited for anything, such as its end.
+    /// Whether nothing arrived while the connection was idle, such as its end.
     pub(crate) fn is_still_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_fill(&mut context).is_pending()
     }
 
-    /// Gives back the room that much took.
+    /// Frees the space of large reads.
     pub(crate) fn shrink(&mut self) {
         self.buffer.truncate(MIN_READ);
         self.buffer.shrink_to_fit();
         (self.start, self.end) = (0, 0);
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     ///
     /// # Errors
     /// With the reason, and whether anything of the request was sent.
@@ -153,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         answered.map_err(|error| (error, self.outgoing.written > 0))
     }
 
-    /// Puts more of the body down; tells whether there was more.
+    /// Appends more of the body; returns whether there was more.
     pub(crate) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
@@ -162,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         let before = into.len();
         while into.len() == before && !self.framing.is_finished() {
             if self.start == self.end {
-                // A server may answer before it has read everything; whether it reads the rest is its own matter.
+                // A server may respond before it has read the whole request; it need not read the rest.
                 _ = self.poll_write(context);
                 let was_full = self.end == self.buffer.len();
                 if was_full && self.end < MAX_READ {
@@ -177,12 +178,12 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         Poll::Ready(Ok(into.len() > before))
     }
 
-    /// How much of the body is to come, if that is known.
+    /// The length of the rest of the body, if it is known.
     pub(crate) fn length(&self) -> Option<u64> {
         self.framing.length()
     }
 
-    /// The server has closed the connection, which is the end of some bodies.
+    /// The server closed the connection, which is the end of some bodies.
     fn on_eof(&mut self) -> io::Result<()> {
         let is_end = self.framing == BodyFraming::UntilClosed;
         (self.framing, self.is_last) = (BodyFraming::EMPTY, true);
@@ -191,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
 
     fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<ResponseHead>> {
         let written = self.poll_write(context);
-        // Also where nothing can be written any more: the server may have said why.
+        // Also if nothing can be written any more: the server may have sent the reason.
         let came = loop {
             let came = self.poll_fill(context)?;
             if !matches!(came, Poll::Ready(1..)) {
@@ -227,12 +228,12 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once, behind what was read before; tells how much came.
+    /// Reads once, behind the unread bytes; returns the number of new bytes.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         } else if self.end == self.buffer.len() {
-            // Only the head of an answer has to lie there as a whole.
+            // Only the head of a response must be in the buffer as a whole.
             if self.end >= MAX_HEAD_BYTES {
                 let detail = "the head of the answer is too long";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, detail)));
@@ -247,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
     }
 }
 
-/// A stream that takes nothing is closed.
+/// A stream that accepts no bytes is closed.
 fn non_zero(count: usize) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }

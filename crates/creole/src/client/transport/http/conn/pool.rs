@@ -1,5 +1,5 @@
-//! Connections to one server, kept for the next request: those of HTTP/1.1 carry one request at a time, one of HTTP/2
-//! carries all.
+//! The connections to one server, kept for later requests: an HTTP/1.1 connection carries one request at a time, one
+//! HTTP/2 connection carries all.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -20,11 +20,11 @@ use crate::client::transport::http::conn::http1::Http1Connection;
 use crate::client::transport::http::conn::request::HttpRequest;
 use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead};
 
-/// The most connections that are kept.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 256;
 
-/// How often connections are looked through until one that nobody uses has been idle for too long. Counting that costs
-/// a call less than looking at the clock.
+/// The number of sweeps after which an idle connection is closed. Counting sweeps costs a call less than reading the
+/// clock.
 const IDLE_ROUNDS: u32 = 4;
 
 /// The connections to one origin.
@@ -37,24 +37,24 @@ pub(crate) struct ConnectionPool {
 
 #[derive(Default)]
 struct Connections {
-    /// Each with the round in which it was used; the one that was used last is the last.
+    /// Each with the sweep in which it was last used; the most recently used one is last.
     idle: Vec<(Box<Http1Connection>, u32)>,
     multiplexed: Option<http2::SendRequest<RequestPayload>>,
-    /// Whether somebody will look for those that are idle for too long.
+    /// Whether a sweep is scheduled.
     is_sweeping: bool,
-    /// How often that was done.
+    /// The number of sweeps so far.
     round: u32,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 pub(crate) enum SendError {
-    /// There is no connection.
+    /// The connection could not be made.
     Connect(Box<dyn Error + Send + Sync>),
-    /// There was one.
+    /// The connection broke.
     Lost(Box<dyn Error + Send + Sync>),
 }
 
-/// What the head of an answer says, and its body.
+/// The head and the body of a response.
 pub(crate) type ResponseParts = (ResponseHead, ResponseBody);
 
 impl ConnectionPool {
@@ -64,8 +64,8 @@ impl ConnectionPool {
         Arc::new_cyclic(|own| Self { connector, origin, connections, weak_self: own.clone() })
     }
 
-    /// Sends a request and waits for the head of its answer. It is sent once: only one of which nothing was sent is
-    /// tried again, on another connection.
+    /// Sends a request and waits for the head of its response. A request is sent once: only if no byte of it was sent
+    /// is it retried on another connection.
     pub(crate) async fn send(&self, request: &HttpRequest) -> Result<ResponseParts, SendError> {
         loop {
             let multiplexed = self.lock().multiplexed.clone().filter(|sender| sender.is_ready());
@@ -80,12 +80,12 @@ impl ConnectionPool {
                 return Ok(answer);
             }
         }
-        // On the heap, as all that is rare: the future of a call is moved, so it is to be small.
+        // On the heap, as everything rare: the future of a call is moved, so it must be small.
         let sent = Box::pin(self.connect(request)).await?;
         sent.ok_or_else(|| SendError::Connect("it was closed at once".into()))
     }
 
-    /// Sends on a connection that may have been closed meanwhile; nothing if nothing was sent.
+    /// Sends on a connection that may have been closed meanwhile; `None` if no byte was sent.
     async fn send_http1(
         &self,
         mut connection: Box<Http1Connection>,
@@ -124,7 +124,7 @@ impl ConnectionPool {
     fn absolute_uri(&self, path: &PathAndQuery) -> Uri {
         let mut parts = self.origin.clone().into_parts();
         parts.path_and_query = Some(path.clone());
-        // Two parts of a target and a path make a target.
+        // The two parts of an origin and a path always form a URI.
         Uri::from_parts(parts).unwrap_or_else(|_| self.origin.clone())
     }
 
@@ -150,7 +150,7 @@ impl ConnectionPool {
             http.timer(TokioTimer::new());
             http.keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);
             let (sender, connection) = http.handshake(stream).await.map_err(refused)?;
-            // Whoever waits on it is told of its end.
+            // The requests on it are told of its end.
             tokio::spawn(connection);
             self.lock().multiplexed = Some(sender.clone());
             return self.send_http2(sender, request).await;
@@ -158,7 +158,7 @@ impl ConnectionPool {
         self.send_http1(Http1Connection::new(stream), request).await
     }
 
-    /// Keeps a connection whose answer was read.
+    /// Keeps a connection whose response was read.
     pub(crate) fn put_back(&self, mut connection: Box<Http1Connection>) {
         let mut connections = self.lock();
         if connections.idle.len() >= MAX_IDLE {
@@ -173,7 +173,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes what nobody used for long; tells whether there is more.
+    /// Closes connections that were idle for too long; returns whether there are more idle ones.
     fn drop_idle(&self) -> bool {
         let mut connections = self.lock();
         connections.round = connections.round.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! The proxies that the environment names, and which of them a request goes through.
+//! The proxies that the environment names, and the choice of the proxy for a request.
 
 mod bypass;
 
@@ -11,7 +11,7 @@ use http::{HeaderValue, Uri};
 
 use crate::client::transport::http::conn::proxy::bypass::Bypass;
 
-/// Which proxies requests go through. Clones are the same.
+/// The proxies for requests. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies(Arc<ProxyRules>);
 
@@ -22,7 +22,7 @@ struct ProxyRules {
     bypass: Bypass,
 }
 
-/// A proxy, and what is shown to it.
+/// A proxy and its credentials.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Proxy {
     /// Its scheme, host and port.
@@ -32,27 +32,28 @@ pub(crate) struct Proxy {
 }
 
 impl Proxies {
-    /// No proxy: every server is connected to directly.
+    /// No proxy: every connection is direct.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Those that the environment of this process names: `http_proxy`, `https_proxy` and `all_proxy`, and in
-    /// `no_proxy` the hosts that are connected to directly. Capital letters do as well. What is empty is not set.
+    /// The proxies that the environment of this process names: `http_proxy`, `https_proxy` and `all_proxy`, with the
+    /// exceptions in `no_proxy`. Upper-case names work as well. An empty variable counts as unset.
     #[must_use]
     pub fn of_environment() -> Self {
         Self::read(|name| std::env::var(name).ok())
     }
 
-    /// The same, of any variables.
+    /// The same from any variables.
     #[must_use]
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let either = |name: &str| {
             set(name).map(|value| (name.to_owned(), value)).or_else(|| {
                 let capital = name.to_uppercase();
-                // A web server that runs a program gives it headers as variables, so this one may be the caller's.
+                // A web server passes request headers to a CGI program as variables, so this one may come from the
+                // caller.
                 let is_of_caller = capital == "HTTP_PROXY" && variable("REQUEST_METHOD").is_some();
                 let value = set(&capital).filter(|_| !is_of_caller)?;
                 Some((capital, value))
@@ -70,10 +71,10 @@ impl Proxies {
         }))
     }
 
-    /// The proxy on the way to a URL, if there is one.
+    /// The proxy for a URL, if there is one.
     ///
     /// # Errors
-    /// With what is wrong with the proxy that is named: going there directly would not be what was asked for.
+    /// With the error in the proxy's setting: a direct connection would ignore the setting.
     pub(crate) fn proxy_for(&self, url: &Uri) -> Result<Option<&Proxy>, &str> {
         let proxy = match url.scheme_str() {
             Some("https") => self.0.https.as_ref(),
@@ -109,14 +110,14 @@ impl Proxy {
         Ok(Self { url, authorization: user.and_then(basic_authorization) })
     }
 
-    /// Where it is, for messages.
+    /// Its address, for messages.
     pub(crate) fn location(&self) -> &str {
         self.url.authority().map_or("", |authority| authority.as_str())
     }
 }
 
 impl fmt::Debug for Proxy {
-    /// Without what is shown to it.
+    /// Omits the credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Proxy").field(&self.location()).finish()
     }
@@ -131,7 +132,7 @@ fn basic_authorization(user: &str) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// The bytes that a part of a URL stands for.
+/// Decodes the percent escapes of a part of a URL.
 fn percent_decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut decoded, mut place) = (Vec::with_capacity(bytes.len()), 0);

@@ -1,4 +1,4 @@
-//! Making a connection, directly or through a proxy.
+//! Connects directly or through a proxy.
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
@@ -26,20 +26,20 @@ use crate::client::transport::http::fault::describe_failure;
 /// How long a proxy may take to connect to a server.
 const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The longest answer of a proxy that is asked to connect.
+/// Maximum length of a proxy's response to `CONNECT`.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// The most headers in it.
+/// Maximum number of headers in it.
 const MAX_HEADERS: usize = 64;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type ProxyStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Makes connections. Names of servers are looked up by `direct`; where a proxy is on the way it looks them up.
+/// Makes connections. `direct` resolves the names of servers; if there is a proxy, the proxy resolves them.
 #[derive(Clone)]
 pub(crate) struct ProxyConnector<C> {
     direct: C,
-    /// Connects to proxies, wherever they are: their names are of whoever runs this program.
+    /// Connects to proxies at any address: the operator chose their names.
     to_proxy: HttpConnector<GaiResolver>,
     proxies: Proxies,
 }
@@ -97,7 +97,7 @@ where
     }
 }
 
-/// Connects to a proxy, which may itself be behind TLS.
+/// Connects to a proxy, which may itself use TLS.
 async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<ProxyStream, BoxError> {
     if proxy.url.scheme_str() == Some("https") {
         let mut encrypted =
@@ -109,7 +109,7 @@ async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<ProxyStr
     Ok(MaybeHttpsStream::Http(connector.call(proxy.url.clone()).await?))
 }
 
-/// Has the proxy connect to a server (RFC 9110, section 9.3.6).
+/// Asks the proxy for a tunnel to a server (RFC 9110, section 9.3.6).
 async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxyStream, String> {
     let host = url.host().unwrap_or_default();
     let port = url.port_u16().unwrap_or(443);
@@ -135,7 +135,7 @@ async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxySt
     }
 }
 
-/// What an answer of a proxy to `CONNECT` means.
+/// The meaning of a proxy's status for `CONNECT`.
 fn check_connect_status(status: u16) -> Result<(), String> {
     match status {
         200..300 => Ok(()),
@@ -146,12 +146,13 @@ fn check_connect_status(status: u16) -> Result<(), String> {
     }
 }
 
-/// The status of an answer, once its head is there.
+/// The status of a response, once its head is complete.
 fn parse_status(answer: &[u8]) -> Result<Option<u16>, String> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     match head.parse(answer) {
-        // What is behind the head of a refusal is a page; behind that of a tunnel a server would have spoken first.
+        // Behind the head of a refusal there is an error page. Behind that of a tunnel there must be nothing: the
+        // server would have spoken first.
         Ok(httparse::Status::Complete(length)) => match head.code {
             Some(200..300) if length < answer.len() => {
                 Err("sends something that nobody asked for".to_owned())
@@ -174,7 +175,7 @@ async fn write_all(stream: &mut TokioIo<ProxyStream>, mut bytes: &[u8]) -> io::R
     poll_fn(|context| Pin::new(&mut *stream).poll_flush(context)).await
 }
 
-/// Reads what there is, behind what was read before; tells how much came.
+/// Reads available bytes behind the earlier ones; returns their number.
 async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 1024];
     let mut room = ReadBuf::new(&mut chunk);
@@ -183,7 +184,7 @@ async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io:
     Ok(room.filled().len())
 }
 
-/// What went wrong with a proxy.
+/// The error of a proxy.
 #[derive(Debug)]
 pub(crate) struct ProxyFailure(String);
 
@@ -198,7 +199,7 @@ impl Error for ProxyFailure {}
 /// A connection to a server, or to a proxy that forwards requests to it.
 pub(crate) struct HopStream {
     stream: ProxyStream,
-    /// Whether a proxy reads the requests, which then name the server as well.
+    /// Whether a proxy forwards the requests, which then name the server as well.
     is_forwarded: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is sent to a server: one request of HTTP.
+//! An HTTP request to a server, and the template that requests of one kind share.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -12,17 +12,17 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 
 use crate::client::transport::http::conn::body_reader::RequestPayload;
 
-/// Headers in the order in which they are written, each once. They are a few, so looking at each is faster than a map.
+/// Headers in the order in which they are written, each once. There are few, so a linear search is faster than a map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderList(Vec<(HeaderName, HeaderValue)>);
 
 impl HeaderList {
-    /// No headers, with room for those that most requests have.
+    /// No headers, with capacity for those of most requests.
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(8))
     }
 
-    /// Sets a header, which takes the place of one with that name.
+    /// Sets a header, and replaces one of the same name.
     pub(crate) fn set(&mut self, name: HeaderName, value: HeaderValue) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = value,
@@ -30,38 +30,38 @@ impl HeaderList {
         }
     }
 
-    /// Whether there is one with this name.
+    /// Whether there is a header of this name.
     fn has(&self, name: &HeaderName) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// Each of them.
+    /// All headers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
         self.0.iter()
     }
 }
 
-/// What a proxy is told that forwards requests.
+/// What requests need for a proxy that forwards them.
 #[derive(Debug)]
 pub(crate) struct ForwardProxy {
     /// The scheme and the host of the server.
     pub(crate) origin: String,
-    /// What is shown to the proxy, which passes the request on without it.
+    /// The credentials for the proxy, which removes them before it forwards the request.
     pub(crate) authorization: Option<HeaderValue>,
 }
 
-/// How requests of one kind begin, written once for all of them.
+/// The common start of requests of one kind, formatted once for all of them.
 pub(crate) struct RequestTemplate {
     method: Method,
     path: PathAndQuery,
     headers: HeaderList,
-    /// All of that as HTTP/1.1 has it.
+    /// The start in HTTP/1.1 form.
     text: Vec<u8>,
 }
 
 impl RequestTemplate {
-    /// Requests with these headers, of which the host is always that of the target. One that a proxy forwards names
-    /// the server in its first line as well (RFC 9112, section 3.2.2).
+    /// A template with these headers; the host is always that of the address. A request that a proxy forwards names the
+    /// server in its first line as well (RFC 9112, section 3.2.2).
     pub(crate) fn new(
         method: Method,
         path: PathAndQuery,
@@ -84,7 +84,7 @@ impl RequestTemplate {
         Arc::new(Self { method, path, headers, text })
     }
 
-    /// A request that begins like this.
+    /// A request from this template.
     pub(crate) fn request(
         self: &Arc<Self>,
         repeated: Vec<HeaderField>,
@@ -98,21 +98,21 @@ impl RequestTemplate {
 #[derive(Clone)]
 pub(crate) struct HttpRequest {
     template: Arc<RequestTemplate>,
-    /// What is shown, where the start says nothing of it.
+    /// The authorization, if the template has none.
     authorization: Option<HeaderValue>,
-    /// What the protocol repeats in headers.
+    /// The mirrored headers.
     mirrored: Vec<HeaderField>,
-    /// All of it, or nothing.
+    /// The body; it may be empty.
     pub(crate) body: Bytes,
 }
 
 impl HttpRequest {
-    /// The same request, which shows this.
+    /// The same request with this authorization.
     pub(crate) fn with_authorization(&self, authorization: &HeaderValue) -> Self {
         Self { authorization: Some(authorization.clone()), ..self.clone() }
     }
 
-    /// Where it goes.
+    /// Its request target.
     pub(crate) fn path(&self) -> &PathAndQuery {
         &self.template.path
     }
@@ -122,14 +122,14 @@ impl HttpRequest {
         self.template.headers.has(name)
     }
 
-    /// Those of them that can be sent and were not set otherwise. What is left out the server refuses.
+    /// The mirrored headers that are valid and not set otherwise. The server rejects a request without a required one.
     fn sendable_mirrored(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.mirrored.iter().filter(|header| is_valid_header(header));
         let all = all.map(|(name, value)| (&**name, &**value));
         all.filter(|(name, _)| !self.template.headers.iter().any(|(known, _)| known == name))
     }
 
-    /// Writes its head as HTTP/1.1 has it, up to the empty line.
+    /// Writes its head in HTTP/1.1 form, up to the empty line.
     pub(crate) fn write_head(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.template.text);
         let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -146,7 +146,7 @@ impl HttpRequest {
         bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The same as HTTP/2 has it, where the target names the host.
+    /// The same for HTTP/2, where the target names the host.
     pub(crate) fn to_http2(&self, target: Uri) -> http::Request<RequestPayload> {
         let mut request = http::Request::new(RequestPayload::new(self.body.clone()));
         *request.method_mut() = self.template.method.clone();
@@ -164,7 +164,7 @@ impl HttpRequest {
     }
 }
 
-/// Whether a header has a name and a value that a header may have; those that are constants do.
+/// Whether a header has a valid name and value; constants are valid.
 fn is_valid_header((name, value): &HeaderField) -> bool {
     let is_name = match name {
         Cow::Borrowed(_) => true,

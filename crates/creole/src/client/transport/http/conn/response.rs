@@ -1,4 +1,5 @@
-//! What a server answers: what its head says, and its body, which gives its connection back once it was read.
+//! The response of a server: the relevant fields of its head, and its body, which returns its connection to the pool
+//! once it is read.
 
 use std::pin::Pin;
 use std::sync::Weak;
@@ -13,18 +14,18 @@ use hyper::body::Incoming;
 use crate::client::transport::http::conn::http1::Http1Connection;
 use crate::client::transport::http::conn::pool::ConnectionPool;
 
-/// What the head of an answer says that matters here.
+/// The relevant fields of a response's head.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
     pub(crate) kind: ResponseKind,
     /// The session that it names.
     pub(crate) session: Option<HeaderValue>,
-    /// How many seconds to wait. A date instead of a number is not worth a calendar.
+    /// The seconds of `Retry-After`. A date is ignored: it does not justify a calendar.
     pub(crate) retry_after: Option<u64>,
 }
 
-/// What the body of an answer is.
+/// The kind of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseKind {
     Json,
@@ -33,7 +34,7 @@ pub(crate) enum ResponseKind {
 }
 
 impl ResponseHead {
-    /// What these headers say; of those that are there twice the first counts.
+    /// Reads these headers; of repeated ones the first counts.
     pub(crate) fn new<'a>(
         status: StatusCode,
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
@@ -54,14 +55,14 @@ impl ResponseHead {
         Self { status, kind: kind.unwrap_or(ResponseKind::Other), session, retry_after }
     }
 
-    /// The same for headers that lie in a map.
+    /// The same for headers in a map.
     pub(crate) fn from_headers(status: StatusCode, headers: &HeaderMap) -> Self {
         Self::new(status, headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
     }
 }
 
 impl ResponseKind {
-    /// What a media type means.
+    /// The kind for a media type.
     fn from_media_type(value: &[u8]) -> Self {
         let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         if media.eq_ignore_ascii_case(b"application/json") {
@@ -74,23 +75,24 @@ impl ResponseKind {
     }
 }
 
-/// The body of an answer. Read to its end it gives its connection back; dropped before, it closes that.
+/// The body of a response. When it is read to its end, it returns its connection; when it is dropped before, it closes
+/// it.
 pub(crate) enum ResponseBody {
-    /// One that has its connection for itself, as long as it is read.
+    /// An HTTP/1 body, which owns its connection while it is read.
     Http1(Option<Box<Http1Connection>>, Weak<ConnectionPool>),
-    /// One of several on a connection.
+    /// One of several bodies on an HTTP/2 connection.
     Http2(Incoming),
 }
 
 impl ResponseBody {
-    /// The body of an answer whose head was read.
+    /// The body of a response whose head was read.
     pub(crate) fn http1(connection: Box<Http1Connection>, pool: Weak<ConnectionPool>) -> Self {
         let mut body = Self::Http1(Some(connection), pool);
         body.return_connection();
         body
     }
 
-    /// Gives the connection back if another request may follow on it.
+    /// Returns the connection if another request may follow on it.
     fn return_connection(&mut self) {
         if let Self::Http1(lent, pool) = self
             && let Some(connection) = lent.take_if(|connection| connection.is_free())
@@ -100,7 +102,7 @@ impl ResponseBody {
         }
     }
 
-    /// How long the rest of it is, if that is known.
+    /// The length of the rest, if it is known.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Http1(None, _) => Some(0),
@@ -109,7 +111,7 @@ impl ResponseBody {
         }
     }
 
-    /// Puts the next piece of it down; tells whether there was one.
+    /// Appends the next piece; returns whether there was one.
     ///
     /// # Errors
     /// When it broke off.
@@ -140,7 +142,7 @@ fn poll_frame_into(
             None => return Poll::Ready(Ok(false)),
             Some(Err(_)) => return Poll::Ready(Err(())),
             Some(Ok(frame)) => {
-                // Trailers mean nothing here.
+                // Trailers are ignored.
                 if let Ok(piece) = frame.into_data() {
                     into.extend_from_slice(&piece);
                     return Poll::Ready(Ok(true));

@@ -1,55 +1,55 @@
-//! What of an answer's body is still to come, by the three ways in which HTTP/1.1 says where it ends (RFC 9112, 6.3).
+//! Tracks the rest of a response's body, by the three framings of HTTP/1.1 (RFC 9112, 6.3).
 
 use std::io;
 
-/// The most that may stand around the pieces of a body: extensions of their sizes, and trailers.
+/// Maximum overhead of a chunked body: chunk extensions and trailers.
 const MAX_OVERHEAD: u32 = 16 * 1024;
 
 /// The rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
-    /// As many bytes.
+    /// This many bytes.
     Length(u64),
-    /// Pieces, each with its size before it.
+    /// Chunks, each preceded by its size.
     Chunks(ChunkedBody),
-    /// Whatever comes until the connection is closed.
+    /// Everything until the connection closes.
     UntilClosed,
 }
 
-/// A body in pieces.
+/// A chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkedBody {
     state: ChunkState,
-    /// How much may still stand around the pieces.
+    /// How much more overhead is allowed.
     overhead_left: u32,
 }
 
-/// Where in such a body we are.
+/// The position within a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
-    /// In the digits of a size, of which there were so many.
+    /// In the digits of a size, after this many.
     Size {
         size: u64,
         digits: u32,
     },
-    /// Behind them, where extensions may stand.
+    /// Behind the digits, where extensions may be.
     Extension {
         size: u64,
     },
-    /// Before the newline that ends the size.
+    /// Before the newline that ends the size line.
     SizeEnd {
         size: u64,
     },
-    /// In a piece of which so much is to come.
+    /// In a chunk with this many bytes left.
     Data(u64),
-    /// Before the two bytes that end a piece.
+    /// Before the two bytes that end a chunk.
     DataReturn,
     DataEnd,
-    /// In a line of the trailers; whether there is anything in it.
+    /// In a trailer line; whether it is non-empty.
     Trailer {
         is_empty: bool,
     },
-    /// Before the newline that ends such a line.
+    /// Before the newline that ends a trailer line.
     TrailerEnd {
         is_empty: bool,
     },
@@ -57,16 +57,16 @@ enum ChunkState {
 }
 
 impl BodyFraming {
-    /// Nothing more.
+    /// An empty rest.
     pub(crate) const EMPTY: Self = Self::Length(0);
 
-    /// A body in pieces, none of which came.
+    /// A chunked body at its start.
     pub(crate) const CHUNKED: Self = Self::Chunks(ChunkedBody {
         state: ChunkState::Size { size: 0, digits: 0 },
         overhead_left: MAX_OVERHEAD,
     });
 
-    /// Whether all of it came.
+    /// Whether the body is complete.
     pub(crate) fn is_finished(&self) -> bool {
         match self {
             Self::Length(length) => *length == 0,
@@ -75,7 +75,7 @@ impl BodyFraming {
         }
     }
 
-    /// How much is to come, where that is known.
+    /// The length of the rest, if it is known.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Length(length) => Some(*length),
@@ -83,8 +83,8 @@ impl BodyFraming {
         }
     }
 
-    /// Takes what came, and puts what belongs to the body down. Tells how much of it was taken: all, unless the body
-    /// is over before.
+    /// Consumes received bytes and appends those of the body. Returns how many were consumed: all, unless the body ends
+    /// before.
     pub(crate) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Length(length) => {
@@ -122,7 +122,7 @@ impl ChunkedBody {
         Ok(taken)
     }
 
-    /// Where the next byte leads, which is none of the body's.
+    /// The state after the next byte, which is not part of the body.
     fn step(&mut self, byte: u8) -> Option<ChunkState> {
         Some(match (self.state, byte) {
             (ChunkState::Size { size, digits: digits @ 0..16 }, byte)
@@ -155,7 +155,7 @@ impl ChunkedBody {
         })
     }
 
-    /// One more byte that means nothing here.
+    /// Counts one byte of overhead.
     fn count_overhead(&mut self, next: ChunkState) -> Option<ChunkState> {
         self.overhead_left = self.overhead_left.checked_sub(1)?;
         Some(next)
@@ -174,7 +174,7 @@ fn malformed() -> io::Error {
 mod tests {
     use super::*;
 
-    /// The body, and how much of the text was taken, whatever pieces it comes in.
+    /// The body, and how much of the text was consumed, in pieces of any size.
     fn taken(mut rest: BodyFraming, text: &str, step: usize) -> io::Result<(String, usize, bool)> {
         let (mut body, mut taken) = (Vec::new(), 0);
         for piece in text.as_bytes().chunks(step) {

@@ -1,4 +1,4 @@
-//! The head of an answer of HTTP/1: what it says, where its body ends, and whether another request may follow.
+//! Parses the head of an HTTP/1 response: its fields, the framing of its body, and whether another request may follow.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,10 +9,10 @@ use httparse::{Header, ParserConfig, Status};
 use crate::client::transport::http::conn::http1::BodyFraming;
 use crate::client::transport::http::conn::response::ResponseHead;
 
-/// The most headers that an answer may have.
+/// Maximum number of headers of a response.
 const MAX_HEADERS: usize = 100;
 
-/// What the head of an answer says.
+/// The parsed head of a response.
 #[derive(Debug)]
 pub(crate) struct ParsedHead {
     pub(crate) head: ResponseHead,
@@ -21,7 +21,7 @@ pub(crate) struct ParsedHead {
     pub(crate) is_last: bool,
 }
 
-/// What the headers say about the way the answer is sent.
+/// The headers that determine the framing.
 #[derive(Default)]
 struct FramingHeaders {
     length: Option<u64>,
@@ -29,11 +29,11 @@ struct FramingHeaders {
     closes: bool,
 }
 
-/// Reads the head of an answer, with how long it is; nothing while it is not whole. Answers that only say that there
-/// will be one are left out.
+/// Parses the head of a response and returns it with its length; `None` while it is incomplete. Interim responses are
+/// skipped.
 ///
 /// # Errors
-/// When it is none, or says two things about where its body ends.
+/// When it is malformed, or its framing is contradictory.
 pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>> {
     let mut skipped = 0;
     loop {
@@ -49,7 +49,7 @@ pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>
         let status = status.ok_or_else(malformed)?;
         skipped += length;
         match status {
-            // Nobody asked for another protocol.
+            // No request asks for another protocol.
             StatusCode::SWITCHING_PROTOCOLS => return Err(malformed()),
             _ if status.is_informational() => {}
             _ => {
@@ -77,7 +77,7 @@ fn build_head(
         FramingHeaders { length: Some(length), .. } => BodyFraming::Length(length),
         _ => BodyFraming::UntilClosed,
     };
-    // One that has both a length and pieces may have been meant for somebody else (RFC 9112, 6.3).
+    // A response with both a length and chunks may be an attempt at smuggling (RFC 9112, 6.3).
     let is_doubtful = manner.is_chunked && manner.length.is_some();
     let is_last = manner.closes || !is_current || is_doubtful || rest == BodyFraming::UntilClosed;
     let head = ResponseHead::new(status, headers.iter().map(|header| (header.name, header.value)));
@@ -85,15 +85,15 @@ fn build_head(
 }
 
 impl FramingHeaders {
-    /// Notes what a header says about that; nothing if it cannot be followed.
+    /// Records a header that affects the framing; `None` if it is not supported.
     fn record_header(&mut self, header: &Header<'_>) -> Option<()> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("content-length") {
             let length = length(header.value)?;
-            // Told twice it is told alike.
+            // A repeated length must be the same.
             (*self.length.get_or_insert(length) == length).then_some(())?;
         } else if is("transfer-encoding") {
-            // Whatever else a body may be wrapped in was not asked for.
+            // No request accepts any other transfer coding.
             let is_known = header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
             (is_known && !self.is_chunked).then_some(())?;
             self.is_chunked = true;
@@ -105,7 +105,7 @@ impl FramingHeaders {
     }
 }
 
-/// A length, which has nothing but digits.
+/// A length, which consists of digits only.
 fn length(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit);
     str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()

@@ -1,4 +1,4 @@
-//! A server on the other end of a pair of streams in memory, which says what servers say and what they should not.
+//! Tests against a server on an in-memory stream, which sends valid and invalid responses.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
     let (mut connection, mut server) = pair();
     let serving = tokio::spawn(async move {
         let mut heard = Vec::new();
-        // It begins to answer when it has read a part, and goes on reading while its answer is read.
+        // It starts to respond when it has read a part, and continues to read while its response is read.
         server.read_buf(&mut heard).await.unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
         server.write_all(head.as_bytes()).await.unwrap();
@@ -145,7 +145,7 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
     assert!(serving.await.unwrap() >= SIZE);
 }
 
-/// Reading until so much was heard.
+/// Reads until this much was read.
 trait ReadUntil {
     async fn read_buf_until(&mut self, heard: &mut Vec<u8>, size: usize) -> usize;
 }

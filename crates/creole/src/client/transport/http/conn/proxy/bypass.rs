@@ -1,4 +1,4 @@
-//! The hosts that no proxy is on the way to, by the rules of curl for `NO_PROXY`.
+//! The hosts that are reached without a proxy, by curl's rules for `NO_PROXY`.
 
 use std::net::IpAddr;
 
@@ -6,12 +6,12 @@ use std::net::IpAddr;
 #[derive(Debug, Default)]
 pub(crate) struct Bypass {
     is_everything: bool,
-    /// Each without a dot at its ends, in small letters.
+    /// Without leading and trailing dots, in lower case.
     domains: Vec<String>,
     networks: Vec<Network>,
 }
 
-/// Addresses that begin with the same bits.
+/// Addresses with a common prefix.
 #[derive(Debug)]
 struct Network {
     address: IpAddr,
@@ -19,8 +19,8 @@ struct Network {
 }
 
 impl Bypass {
-    /// Reads a list of names, addresses and networks, with commas or spaces between them. A name also stands for
-    /// those below it, with a dot before it or without; `*` stands for all.
+    /// Parses a list of names, addresses and networks, separated by commas or spaces. A name also matches its
+    /// subdomains, with or without a leading dot; `*` matches all.
     pub(crate) fn parse(list: &str) -> Self {
         let mut bypass = Self::default();
         for entry in list.split([',', ' ', '\t']).filter(|entry| !entry.is_empty()) {
@@ -36,7 +36,7 @@ impl Bypass {
         bypass
     }
 
-    /// Whether a host is among them. An address in brackets is one of IPv6.
+    /// Whether a host matches. An address in brackets is IPv6.
     pub(crate) fn contains(&self, host: &str) -> bool {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if self.is_everything {
