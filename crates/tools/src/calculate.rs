@@ -1,4 +1,4 @@
-//! The pack `calculate`: one tool that does arithmetic in double precision.
+//! The pack `calculate`: one tool that evaluates arithmetic in double precision.
 
 use creole::{Server, ToolError};
 use nanoexpr::{Error, ErrorKind, Evaluator, Math};
@@ -9,10 +9,10 @@ use crate::schema_tool;
 const ABOUT: &str = "Calculates an arithmetic expression in double precision: + - * / % ^ ! and \
                      parentheses, pi and e, and functions such as sqrt, sin, ln, log, round, min and max";
 
-/// The longest expression, in characters.
+/// Maximum length of an expression, in characters.
 const MAX_EXPRESSION_CHARS: usize = 1000;
 
-/// How deeply parentheses, calls and operators may nest.
+/// Maximum nesting of parentheses, calls and operators.
 const MAX_NESTING: usize = 100;
 
 const SCHEMA: &str = r#"{
@@ -46,7 +46,7 @@ fn evaluate(expression: &str) -> Result<f64, String> {
     if expression.chars().count() > MAX_EXPRESSION_CHARS {
         return Err(format!("the expression is longer than {MAX_EXPRESSION_CHARS} characters"));
     }
-    // The innermost operand counts as a level of its own.
+    // The innermost operand counts as a level.
     let evaluator = Evaluator::<Math>::new(&Math).max_depth(MAX_NESTING + 1);
     match evaluator.evaluate::<f64>(expression) {
         Ok(value) if value.is_finite() => Ok(value),
@@ -57,7 +57,7 @@ fn evaluate(expression: &str) -> Result<f64, String> {
 
 const NOT_FINITE: &str = "the result is not a finite number";
 
-/// What is wrong, where, and with which part.
+/// Describes an error, its position and the part concerned.
 fn explain_error(error: Error, expression: &str) -> String {
     let what = match error.kind {
         ErrorKind::DivisionByZero => return "division by zero".to_owned(),
@@ -75,7 +75,7 @@ fn explain_error(error: Error, expression: &str) -> String {
     format!("{what} `{part}` at character {}", before.chars().count() + 1)
 }
 
-/// A number as people write it: whole ones without a point, huge and tiny ones with an exponent.
+/// Formats a number: integers without a decimal point, very large and very small ones with an exponent.
 fn format_number(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()

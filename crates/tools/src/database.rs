@@ -1,7 +1,7 @@
-//! Databases that are read: SQLite files and PostgreSQL servers, by queries that were written before.
+//! Read-only databases: predefined queries on SQLite files and PostgreSQL servers.
 //!
-//! Nothing is opened before the first call. What a caller gives is bound to a parameter and never becomes part of a query;
-//! that nothing is changed is the database's own promise and not only ours.
+//! Nothing is opened before the first call. A caller's values are bound to parameters and never become part of a query.
+//! The database itself enforces read-only access, in addition to the checks here.
 
 pub mod address;
 pub mod query;
@@ -29,14 +29,14 @@ use query::Query;
 pub(crate) use rows::Rows;
 use sqlite::SqlitePool;
 
-/// How much is read at once, and by how many.
+/// Limits on reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseLimits {
-    /// How many connections there are at most; further calls wait.
+    /// Maximum number of connections; further calls wait.
     pub max_connections: usize,
-    /// How many rows one answer has at most.
+    /// Maximum number of rows in a result.
     pub max_rows: usize,
-    /// How long one query may take.
+    /// Maximum duration of a query.
     pub query_timeout: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Default for DatabaseLimits {
     }
 }
 
-/// A database that is read; clones share its connections.
+/// A read-only database; clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Database {
     inner: Arc<DatabaseInner>,
@@ -66,7 +66,7 @@ enum Backend {
     Postgres(Box<PostgresPool>),
 }
 
-/// Databases are the same if they are at the same place, with the same limits.
+/// Databases are equal if their addresses and limits are equal.
 impl PartialEq for Database {
     fn eq(&self, other: &Self) -> bool {
         let (one, other) = (&self.inner, &other.inner);
@@ -75,7 +75,7 @@ impl PartialEq for Database {
 }
 
 impl Database {
-    /// A database of this name. Nothing is opened yet.
+    /// A database with this name. Nothing is opened yet.
     pub fn new(name: &str, address: DatabaseAddress, limits: DatabaseLimits) -> Self {
         let backend = match &address {
             DatabaseAddress::Sqlite(file) => {
@@ -91,22 +91,22 @@ impl Database {
         Self { inner: Arc::new(DatabaseInner { name, address, limits, backend }) }
     }
 
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &DatabaseAddress {
         &self.inner.address
     }
 
-    /// How much is read at once.
+    /// Its limits.
     pub fn limits(&self) -> DatabaseLimits {
         self.inner.limits
     }
 
-    /// The file, if it is one.
+    /// Its file, if it is an SQLite database.
     pub fn file(&self) -> Option<&Path> {
         match &self.inner.address {
             DatabaseAddress::Sqlite(file) => Some(file),
@@ -114,7 +114,7 @@ impl Database {
         }
     }
 
-    /// Why a query cannot be asked, as far as it can be told without connecting: of a file that is there.
+    /// Checks a query without connecting, against an existing file. Returns the reason why it cannot run.
     pub(crate) fn check_offline(&self, query: &Query) -> Option<String> {
         let file = self.file().filter(|file| file.is_file())?;
         match sqlite::check(file, &query.sql(&self.inner.address)) {
@@ -123,7 +123,7 @@ impl Database {
         }
     }
 
-    /// Why a query cannot be asked, after the database was asked to prepare it. Nothing is run.
+    /// Checks a query by letting the database prepare it. Nothing is run.
     pub(crate) async fn check_query(&self, query: &Query) -> Result<(), DatabaseError> {
         let sql = query.sql(&self.inner.address);
         match &self.inner.backend {
@@ -169,7 +169,7 @@ impl Database {
         }
     }
 
-    /// The same with the server and the database in it: what PostgreSQL says of a connection does not name them.
+    /// Adds the server and the database to an error, because PostgreSQL's connection errors do not name them.
     fn located(&self, trouble: DatabaseError) -> DatabaseError {
         match trouble {
             DatabaseError::Unavailable(why) => {
@@ -180,7 +180,7 @@ impl Database {
     }
 }
 
-/// How much room an answer has.
+/// Limits on the size of a result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResultLimits {
     pub(crate) max_rows: usize,

@@ -1,4 +1,4 @@
-//! The pack `echo`: one tool that says what it hears.
+//! The pack `echo`: one tool that returns its input.
 
 use creole::Server;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
-//! The pack `everything`: the fixtures that the official conformance suite and our own tests call for.
+//! The pack `everything`: the fixtures of the official conformance suite and of this project's tests.
 //!
-//! The names, texts and keys are the suite's; what it wants them for is in its scenarios.
+//! The suite defines the names, texts and keys. Their purpose is documented in its scenarios.
 
 mod behaviour;
 mod changing;
@@ -16,8 +16,7 @@ mod tasks;
 
 use creole::Server;
 
-/// Adds the pack. The first tool takes no arguments and the first resource can be read: the suite tries
-/// both.
+/// Adds the pack. The first tool takes no arguments and the first resource is readable, because the suite tries both.
 pub(crate) fn add(mut server: Server) -> Server {
     let tools = content::tools().into_iter().chain(behaviour::tools()).chain(schemas::tools());
     for tool in tools.chain(input_requests::tools()).chain(rounds::tools()).chain(tasks::tools()) {

@@ -1,4 +1,4 @@
-//! Files below a folder: opened without a way out of it, chosen by patterns, listed within limits, watched.
+//! Access to the files below a folder: confined opening, filter patterns, bounded listing and watching.
 
 mod file_error;
 pub(crate) mod file_filter;

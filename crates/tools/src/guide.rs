@@ -1,11 +1,11 @@
-//! The pack `guide`: what this server is and how to use it, as a text and as prompts.
+//! The pack `guide`: a description of this server and its usage, as a resource and as prompts.
 
 use creole::resource::Variables;
 use creole::{Content, Prompt, PromptMessage, PromptResult, Resource, Role, Server, ToolError};
 
 const GUIDE: &str = include_str!("guide.md");
 
-/// How a plan may be worded.
+/// The tones of a plan.
 const TONES: [&str; 3] = ["brief", "friendly", "formal"];
 
 const INTRODUCE: &str = "Read the resource creole://guide, list this server's tools, and tell me in a few \

@@ -1,7 +1,7 @@
-//! Ready packs of tools, resources and prompts for servers made with [`creole`].
+//! Packs of tools, resources and prompts for servers built with [`creole`].
 //!
-//! A pack is added by its name. Nothing is opened or created before the first call that needs it, but for the pack
-//! `skills`: its folder is read at once, so that what is wrong with it is told at the start.
+//! A pack is added by name. It opens or creates nothing before the first call that needs it. The exception is the pack
+//! `skills`: its folder is read at once, so that its errors are reported at startup.
 
 mod calculate;
 pub mod database;
@@ -31,7 +31,7 @@ use creole::Server;
 use creole::process::Reaper;
 use etcetera::BaseStrategy;
 
-/// The packs: their names, and what they hold and may do.
+/// The packs: their names and descriptions.
 pub const PACKS: &[(&str, &str)] = &[
     ("hello", "One tool that returns a greeting; touches nothing."),
     ("echo", "One tool that returns what it is given; touches nothing."),
@@ -59,20 +59,19 @@ pub const PACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where packs keep what they keep.
+/// Storage locations and other settings of the packs.
 #[derive(Clone, Debug, Default)]
 pub struct PackOptions {
-    /// The directory for data. By default what `CREOLE_DATA_DIR` says, or else the directory of `creole`
-    /// among the platform's application data.
+    /// The data directory. Defaults to `CREOLE_DATA_DIR`, or else to the directory `creole` in the platform's
+    /// application data.
     pub data_dir: Option<PathBuf>,
     /// The folder that the pack `skills` serves.
     pub skills: Option<PathBuf>,
-    /// Where the pack `tasks` keeps its tasks. By default what `CREOLE_TASKS_URL` says, or else a file in the
-    /// directory for data.
+    /// The database of the pack `tasks`. Defaults to `CREOLE_TASKS_URL`, or else to a file in the data directory.
     pub tasks: Option<database::DatabaseAddress>,
-    /// Who ends the programs that tools run, if this process dies first.
+    /// Ends the programs that tools run, if this process dies first.
     pub reaper: Option<Reaper>,
-    /// The site that the packs `buddyboss-platform` and `wordpress` work on.
+    /// The site of the packs `buddyboss-platform` and `wordpress`.
     pub site: Option<wordpress::Site>,
 }
 
@@ -81,7 +80,7 @@ impl PackOptions {
         self.site.as_ref().ok_or(PackError::MissingSite)
     }
 
-    /// The directory for data, if the platform has a place for it.
+    /// The data directory, if the platform has one.
     fn data_directory(&self) -> Option<PathBuf> {
         let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
         let usual = || etcetera::base_strategy::choose_native_strategy().ok();
@@ -109,16 +108,16 @@ pub fn add(server: Server, pack: &str, options: &PackOptions) -> Result<Server, 
     }
 }
 
-/// Why a pack cannot be added.
+/// The reason why a pack cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackError {
-    /// There is none of that name.
+    /// No pack has this name.
     Unknown(UnknownPack),
-    /// The pack `skills` was given no folder.
+    /// The pack `skills` has no folder.
     MissingFolder,
-    /// A pack of WordPress was given no site.
+    /// A WordPress pack has no site.
     MissingSite,
-    /// The folder of skills cannot be read.
+    /// The folder of skills is unreadable.
     Skills(skills::FileError),
 }
 
@@ -137,7 +136,7 @@ impl fmt::Display for PackError {
 
 impl Error for PackError {}
 
-/// There is no pack of that name.
+/// No pack has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPack {
     /// The name.

@@ -1,8 +1,8 @@
-//! OpenAPI documents as tools: each operation of a service that is described in one becomes a tool.
+//! Tools from OpenAPI documents: each operation of the described service becomes a tool.
 //!
-//! [`read`] takes a document and what is wanted of it, and gives an [`Api`]: tools that are ready to be added to a
-//! server, and a report on what became of every operation. Versions 3.0 and 3.1 are known, in JSON and in YAML. Only
-//! what reads becomes a tool, unless more is asked for.
+//! [`read`] takes a document with its settings and returns an [`Api`]: tools that can be added to a server, and a
+//! report on every operation. Versions 3.0 and 3.1 are supported, in JSON and in YAML. By default only reading
+//! operations become tools.
 
 mod base_url;
 mod body;
@@ -40,33 +40,34 @@ pub use settings::{ApiSettings, DocumentSource, OperationOverride, SchemeSecret,
 use tool::{ApiService, ApiTool, ServiceOptions};
 use tool_builder::{ToolBuilder, check_settings, list_operations};
 
-/// A service that is described in a document.
+/// A service with an OpenAPI document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Api {
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub name: String,
-    /// Where its document is.
+    /// The source of its document.
     pub document: DocumentSource,
-    /// The files that were read: that of the document, if it is in one, and those that it refers to.
+    /// The files that were read: the document, if it is a file, and the files it refers to.
     pub files: Arc<[PathBuf]>,
     /// Its tools.
     pub tools: Arc<[ApiTool]>,
-    /// How it is asked.
+    /// The options of its requests.
     pub options: ServiceOptions,
-    /// What became of its operations.
+    /// The report on its operations.
     pub report: Arc<ApiReport>,
-    /// Why there is no document at its address, if there is none. It then has no tools, or those of an earlier document.
+    /// The reason why its document is unavailable, if it is. The service then has no tools, or those of an earlier
+    /// document.
     pub failure: Option<String>,
 }
 
-/// Why a document cannot be used.
+/// The reason why a document cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
-    /// What of the settings is at fault.
+    /// The part of the settings at fault.
     pub part: SettingsPart,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The correction.
     pub help: Option<String>,
 }
 
@@ -75,13 +76,13 @@ pub struct ApiError {
 pub enum SettingsPart {
     /// The document.
     Document,
-    /// This one of `include`.
+    /// This entry of `include`.
     Include(usize),
-    /// This one of `exclude`.
+    /// This entry of `exclude`.
     Exclude(usize),
-    /// This one of `overrides`.
+    /// This entry of `overrides`.
     Override(usize),
-    /// This one of `security`.
+    /// This entry of `security`.
     Security(usize),
 }
 
@@ -105,12 +106,12 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// Reads a document and makes tools of its operations. If there is no OpenAPI document at an address now, the [`Api`] has
-/// no tools and says why: the service may be down and answer with a page of another kind.
+/// Reads a document and creates tools from its operations. If a URL currently has no OpenAPI document, the [`Api`] has
+/// no tools and a failure reason: the service may be down and respond with another page.
 ///
 /// # Errors
-/// When the document cannot be used or is of another kind, when it is not known where the service is, or when the
-/// settings name what the document does not have.
+/// When the document cannot be used or is of another kind, when the service's address is unknown, or when the settings
+/// name operations that the document does not have.
 pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     let library = match &settings.document {
         DocumentSource::File(path) => DocumentSet::open(path).map_err(DocumentError::Invalid),
@@ -153,7 +154,7 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     })
 }
 
-/// A service whose document is not there.
+/// A service without its document.
 fn absent(settings: &ApiSettings, failure: String) -> Api {
     let base = settings.base.clone().unwrap_or_default();
     Api {
@@ -164,7 +165,7 @@ fn absent(settings: &ApiSettings, failure: String) -> Api {
         report: Arc::new(ApiReport { base: base.clone(), operations: Vec::new() }),
         options: service_options(settings, base),
         failure: Some(match &settings.document {
-            // Behind the `?` there may be a secret.
+            // The query part may contain a secret.
             DocumentSource::Url(url) => {
                 let address = url.split(['?', '#']).next().unwrap_or(url);
                 format!("{failure} ({address})")
@@ -215,7 +216,7 @@ impl Api {
     }
 }
 
-/// Whether a document is of version 3.0, of those that are known.
+/// Whether a document is of version 3.0, among the supported ones.
 fn is_version_3_0(document: Node<'_>) -> Result<bool, ApiError> {
     let said = |key: &str| match document.value.get(key) {
         Some(serde_json::Value::String(text)) => Some(text.clone()),

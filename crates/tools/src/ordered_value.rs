@@ -1,4 +1,4 @@
-//! Data of others that keeps the order in which its members were written: who reads it finds it as its service tells it.
+//! JSON values that preserve the order of members, so that a service's data keeps its original order.
 
 use std::fmt;
 use std::ops::Index;
@@ -8,19 +8,19 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// A value of JSON. Of members with the same name the last one counts, at the place of the last.
+/// A JSON value. Of members with the same name the last one counts, at the last position.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderedValue {
-    /// Neither a list nor an object.
+    /// Neither an array nor an object.
     Leaf(Value),
-    /// A list.
+    /// An array.
     Array(Vec<Self>),
     /// An object.
     Object(Vec<(String, Self)>),
 }
 
 impl OrderedValue {
-    /// The part that a JSON pointer names (RFC 6901).
+    /// The value at a JSON pointer (RFC 6901).
     pub fn at_pointer(self, pointer: &str) -> Option<Self> {
         let Some(steps) = pointer.strip_prefix('/') else {
             return pointer.is_empty().then_some(self);
@@ -41,7 +41,7 @@ impl OrderedValue {
         })
     }
 
-    /// The same value without its order.
+    /// The same value as an unordered one.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Leaf(value) => value.clone(),
@@ -52,7 +52,7 @@ impl OrderedValue {
         }
     }
 
-    /// The text that it is.
+    /// The text, if it is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Leaf(value) => value.as_str(),
@@ -60,7 +60,7 @@ impl OrderedValue {
         }
     }
 
-    /// The items of the list that it is.
+    /// The items, if it is an array.
     pub fn items(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
@@ -68,7 +68,7 @@ impl OrderedValue {
         }
     }
 
-    /// The members of the object that it is, in their order.
+    /// The members in order, if it is an object.
     pub fn members(&self) -> &[(String, Self)] {
         match self {
             Self::Object(members) => members,
@@ -76,7 +76,7 @@ impl OrderedValue {
         }
     }
 
-    /// The same object with a member at its end, in the place of one of that name.
+    /// Appends a member to an object and removes an earlier one with this name.
     pub fn insert(&mut self, name: &str, value: Self) {
         if let Self::Object(members) = self {
             members.retain(|(other, _)| other != name);
@@ -85,13 +85,13 @@ impl OrderedValue {
     }
 }
 
-/// What stands for a member that is not there.
+/// Represents an absent member.
 static ABSENT: OrderedValue = OrderedValue::Leaf(Value::Null);
 
 impl Index<&str> for OrderedValue {
     type Output = Self;
 
-    /// The member of this name; null if there is none.
+    /// The member with this name; null if there is none.
     fn index(&self, name: &str) -> &Self {
         self.members().iter().find(|(known, _)| known == name).map_or(&ABSENT, |(_, value)| value)
     }
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for OrderedValue {
     }
 }
 
-/// Takes what a reader of JSON finds; that bounds the depth.
+/// Builds the value during deserialisation. The JSON reader bounds the depth.
 struct OrderedValueVisitor;
 
 impl<'de> Visitor<'de> for OrderedValueVisitor {
@@ -200,10 +200,10 @@ impl<'de> Visitor<'de> for OrderedValueVisitor {
     }
 }
 
-/// The members without those that a later one of the same name takes the place of.
+/// Removes members that a later member of the same name replaces.
 fn remove_duplicates(members: Vec<(String, OrderedValue)>) -> Vec<(String, OrderedValue)> {
     let mut places: Vec<usize> = (0..members.len()).collect();
-    // Stable, so that those of one name stay as they were written.
+    // The sort is stable, so that members of the same name keep their order.
     places.sort_by(|one, other| members[*one].0.cmp(&members[*other].0));
     let is_repeated = |pair: &[usize]| members[pair[0]].0 == members[pair[1]].0;
     let mut gone: Vec<usize> =

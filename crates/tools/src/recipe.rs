@@ -1,8 +1,7 @@
-//! What a server offers that was described, not programmed: tools without code, files as
-//! resources and prompts.
+//! Configured items: tools without code, files as resources, and prompts.
 //!
-//! A recipe is plain data that was checked before; [`Recipe::add`] makes what it describes. Whoever reads a
-//! configuration writes recipes, and so may a program.
+//! A recipe is checked, plain data. [`Recipe::add`] creates the items it describes. The configuration reader creates
+//! recipes, and a program may do the same.
 
 pub mod argument;
 pub mod command;
@@ -35,7 +34,7 @@ pub use tables::TablesRecipe;
 use tool::ToolAction;
 pub use tool::ToolRecipe;
 
-/// One thing that a server offers, described.
+/// The description of one configured item or group of items.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recipe {
     /// A tool.
@@ -44,7 +43,7 @@ pub enum Recipe {
     Folder(Box<FolderRecipe>),
     /// A folder of Markdown files that are prompts.
     Prompts(Box<PromptsRecipe>),
-    /// A resource, or a family of them.
+    /// A resource or a resource template.
     Resource(Box<ResourceRecipe>),
     /// Tables of a database.
     Tables(Box<TablesRecipe>),
@@ -53,7 +52,7 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub fn name(&self) -> &str {
         match self {
             Self::Tool(tool) => &tool.name,
@@ -65,7 +64,7 @@ impl Recipe {
         }
     }
 
-    /// The tool, if it is one.
+    /// The tool recipe, if it is one.
     pub fn tool(&self) -> Option<&ToolRecipe> {
         match self {
             Self::Tool(tool) => Some(tool),
@@ -73,7 +72,7 @@ impl Recipe {
         }
     }
 
-    /// The described service, if it is one.
+    /// The OpenAPI service, if it is one.
     pub fn api(&self) -> Option<&Api> {
         match self {
             Self::Api(api) => Some(api),
@@ -81,7 +80,7 @@ impl Recipe {
         }
     }
 
-    /// The script that it runs, if it runs one.
+    /// Its script, if it has one.
     pub fn script(&self) -> Option<&Script> {
         match &self.tool()?.action {
             ToolAction::Script(script) => Some(script),
@@ -89,15 +88,15 @@ impl Recipe {
         }
     }
 
-    /// Whether it runs programs, which somebody has to end if this process cannot.
+    /// Whether it runs programs, which the reaper has to end if this process cannot.
     pub fn runs_programs(&self) -> bool {
         self.tool().is_some_and(|tool| matches!(tool.action, ToolAction::Command(_)))
     }
 
-    /// Adds what it describes to a server.
+    /// Adds the described items to a server.
     ///
     /// # Errors
-    /// When it cannot be made, such as from a file that cannot be read.
+    /// When they cannot be created, for example from an unreadable file.
     pub fn add(&self, server: Server, options: &PackOptions) -> Result<Server, RecipeError> {
         match self {
             Self::Tool(tool) => Ok(server.tool(tool.make(options)?)),
@@ -109,7 +108,7 @@ impl Recipe {
         }
     }
 
-    /// Tries the database that it needs, if it needs one; tells what is wrong. Queries are prepared and not run.
+    /// Checks the database that it needs, if any, and returns the errors. Queries are prepared but not run.
     pub async fn check_database(&self) -> Vec<String> {
         match self {
             Self::Tool(tool) => tool.check_database().await,
@@ -118,8 +117,8 @@ impl Recipe {
         }
     }
 
-    /// What is wrong with the files that it is made of. A server would leave out a wrong prompt and serve the
-    /// others; whoever checks a configuration wants to know.
+    /// The errors in its files. A server omits an invalid prompt and serves the others; a check of the configuration
+    /// reports it.
     pub fn file_errors(&self) -> Vec<FileError> {
         match self {
             Self::Tool(tool) => tool.file_errors(),
@@ -130,12 +129,12 @@ impl Recipe {
     }
 }
 
-/// Why something described cannot be made.
+/// The reason why a configured item cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipeError {
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub name: String,
-    /// What is wrong, and what would be right.
+    /// The error and its correction.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Tools whose schemas are written out: nothing has to be derived when a server starts.
+//! Tools with literal schemas, so that no schema is derived when a server starts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 pub(crate) const NO_ARGUMENTS: &str =
     r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#;
 
-/// A tool whose arguments are described by a schema and read as a type.
+/// A tool whose arguments are described by a schema and decoded as a type.
 pub(crate) fn tool<A, M, H>(name: &str, about: &str, schema: &'static str, handler: H) -> Tool
 where
     A: DeserializeOwned + Send + 'static,

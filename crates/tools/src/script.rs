@@ -1,8 +1,8 @@
-//! Scripts: JavaScript of whoever runs the server, bounded and without a way out.
+//! Scripts: the operator's JavaScript, sandboxed and with bounded resources.
 //!
-//! A script is one file with functions. Each call of a caller gets an engine of its own, made for it and gone with it: what
-//! one caller leaves behind, no other can find, and what must be kept is the business of the layers that keep. Scripts run
-//! on threads of their own; one that waits for a call that it passed on holds none of them.
+//! A script is one file with functions. Each call runs in its own engine, which is dropped after the call: no state of
+//! one caller is visible to another, and persistent state is kept by the layers that provide it. Scripts run on their
+//! own threads. A script that waits for a forwarded call occupies none of them.
 
 mod batch;
 mod cpu_time;
@@ -31,21 +31,21 @@ use engine::Engine;
 pub use script_error::ScriptError;
 use workers::{StartCall, WorkerMessage};
 
-/// The largest script, in bytes.
+/// Maximum size of a script, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 256 * 1024;
-/// How often one call may be passed on.
+/// Maximum number of times that one call may be forwarded.
 const MAX_FORWARDED_CALLS: u32 = 100;
-/// The stack of a thread that answers at once.
+/// The stack size of a thread for blocking calls.
 const BLOCKING_STACK: usize = 2 * 1024 * 1024;
 
-/// What a script may use.
+/// Resource limits of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
-    /// How long one call may compute, in time of the processor; waiting does not count.
+    /// Maximum CPU time of one call; waiting does not count.
     pub cpu_time: Duration,
-    /// How much memory one call may have, in bytes.
+    /// Maximum memory of one call, in bytes.
     pub memory: usize,
-    /// How many calls may be under way at the same time; others wait.
+    /// Maximum number of concurrent calls; others wait.
     pub max_concurrent: usize,
 }
 
@@ -58,9 +58,9 @@ impl Default for ScriptLimits {
 /// The functions that a script may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// `metadata(definition, kind)` changes what is listed.
+    /// `metadata(definition, kind)` changes definitions.
     Metadata,
-    /// `request(call, next)` stands around calls.
+    /// `request(call, next)` wraps calls.
     Request,
     /// `tool(arguments)` is a tool.
     Tool,
@@ -70,7 +70,7 @@ impl Function {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Metadata, Self::Request, Self::Tool];
 
-    /// What it is called in a script.
+    /// Its name in a script.
     pub fn name(self) -> &'static str {
         match self {
             Self::Metadata => "metadata",
@@ -80,19 +80,19 @@ impl Function {
     }
 }
 
-/// A script as it was read.
+/// The source of a script.
 #[derive(Debug, PartialEq, Eq)]
 struct ScriptSource {
-    /// The whole path of its file.
+    /// The full path of its file.
     file: PathBuf,
-    /// The last part of that, which is all that callers are told.
+    /// The file name, which is all that callers see.
     name: String,
     text: String,
     limits: ScriptLimits,
     functions: Vec<Function>,
 }
 
-/// A script that was read and found right; clones are the same.
+/// A script that was loaded and checked; clones share it.
 #[derive(Clone, Debug)]
 pub struct Script {
     source: Arc<ScriptSource>,
@@ -100,7 +100,7 @@ pub struct Script {
     batch: Arc<EngineBatch>,
 }
 
-/// Scripts are the same if their files say the same.
+/// Scripts are equal if the contents of their files are equal.
 impl PartialEq for Script {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -108,10 +108,10 @@ impl PartialEq for Script {
 }
 
 impl Script {
-    /// Reads a script and tries whether it can be loaded.
+    /// Reads a script and checks that it loads.
     ///
     /// # Errors
-    /// When the file cannot be read, or what is in it is no script; with the place.
+    /// When the file is unreadable or not a valid script; with the position.
     pub fn load(file: &Path, limits: ScriptLimits) -> Result<Self, FileError> {
         let text = read_script(file).map_err(|what| FileError::new(file, what))?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
@@ -139,7 +139,7 @@ impl Script {
         Ok(Self { source: Arc::new(source), permits: places, batch: Arc::default() })
     }
 
-    /// The file that it was read from.
+    /// Its file.
     pub fn file(&self) -> &Path {
         &self.source.file
     }
@@ -154,7 +154,8 @@ impl Script {
         self.source.functions.contains(&function)
     }
 
-    /// What callers are told of what it threw. What is no refusal is a mistake of the script, which the log tells too.
+    /// The message for callers about an exception. An exception that is not a deliberate refusal is a bug of the script
+    /// and is logged too.
     pub fn explain_error(&self, thrown: &ScriptError) -> String {
         if thrown.is_deliberate() {
             return thrown.message.clone();
@@ -164,11 +165,11 @@ impl Script {
         format!("the script {} failed{line}: {thrown}", self.name())
     }
 
-    /// What a function that waits for nobody returns, as JSON, on a thread of its own: the caller waits. It is for what no
-    /// caller has a part in, because calls that follow each other may share an engine.
+    /// Runs a function that does not wait and returns its result as JSON. The function runs on its own thread while the
+    /// caller blocks. Consecutive calls may share an engine, so this must not be used for data of callers.
     ///
     /// # Errors
-    /// When it throws, takes too long or waits after all.
+    /// When it throws, takes too long or waits.
     pub fn call_blocking(
         &self,
         function: Function,
@@ -177,10 +178,10 @@ impl Script {
         self.batch.call(&self.source, function, arguments)
     }
 
-    /// Begins a call of a function, with its arguments as JSON.
+    /// Starts a call of a function, with its arguments as JSON.
     ///
     /// # Errors
-    /// When there is no thread for it.
+    /// When no thread is available.
     pub async fn begin(
         &self,
         function: Function,
@@ -211,16 +212,16 @@ impl ScriptSource {
     }
 }
 
-/// What a call of a script comes to next.
+/// The next step of a script call.
 #[derive(Debug, PartialEq)]
 pub enum ScriptStep {
-    /// It passes this call on, under this number.
+    /// It forwards this call, under this number.
     Next(u32, String),
-    /// It returned this as JSON, or nothing; or threw.
+    /// It returned this as JSON, or nothing, or it threw.
     Done(Result<Option<String>, Box<ScriptError>>),
 }
 
-/// A call of a script that is under way. Dropping it ends the script.
+/// A running script call. Dropping it ends the script.
 #[derive(Debug)]
 pub struct ScriptCall {
     number: u64,
@@ -231,15 +232,15 @@ pub struct ScriptCall {
 }
 
 impl ScriptCall {
-    /// What comes next.
+    /// Waits for the next step.
     pub async fn next_step(&mut self) -> ScriptStep {
         let lost = || ScriptStep::Done(Err(ScriptError::limit_exceeded("its thread was lost")));
         self.steps.recv().await.unwrap_or_else(lost)
     }
 
-    /// Tells what became of a call that was passed on: a result as JSON, or an object with a `message`.
+    /// Delivers the outcome of a forwarded call: a result as JSON, or an object with a `message`.
     pub fn resume(&self, next: u32, answer: Result<String, String>) {
-        // A thread that is lost needs no answer.
+        // A lost thread needs no outcome.
         _ = self.messages.send(WorkerMessage::Resume(self.number, next, answer));
     }
 }
@@ -251,7 +252,7 @@ impl Drop for ScriptCall {
     }
 }
 
-/// Does something on a thread whose stack is known, and waits for it.
+/// Runs a closure on a thread with a known stack size, and waits for it.
 fn run_on_thread<T: Send>(
     work: impl FnOnce() -> Result<T, Box<ScriptError>> + Send,
 ) -> Result<T, Box<ScriptError>> {

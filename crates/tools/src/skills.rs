@@ -1,7 +1,7 @@
 //! The pack `skills`: a folder of skills, each a folder with a `SKILL.md`.
 //!
-//! The folder is read once, when the server starts: what is wrong is told then, and what a skill tells of its files
-//! and what is read later are the same bytes. A change on the disk shows when the server starts again.
+//! The folder is read once, when the server starts. Errors are reported then, and the digests in a skill's entry match
+//! the bytes that are read later. A change on disk takes effect after a restart.
 
 mod folder;
 
@@ -13,16 +13,16 @@ use creole::{Server, SkillError};
 pub use crate::files::FileError;
 use folder::{FolderContents, SkillFolder};
 
-/// What a folder of skills holds.
+/// The skills in a folder.
 #[derive(Debug)]
 pub struct LoadedSkills {
-    /// The skills that can be served, by their paths.
+    /// The valid skills, sorted by path.
     pub skills: Vec<Skill>,
-    /// What is wrong with the others.
+    /// The errors in the others.
     pub errors: Vec<FileError>,
 }
 
-/// Adds the pack. A skill that is wrong is left out, and the log says why; the others are served.
+/// Adds the pack. An invalid skill is omitted and logged; the others are served.
 pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, FileError> {
     let loaded = load(folder)?;
     for problem in loaded.errors {
@@ -36,18 +36,18 @@ pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, FileError
 
 /// Reads a folder of skills.
 ///
-/// Names that begin with a dot are passed over. Links are followed as long as they stay inside of the folder, and
-/// nothing is opened but folders and files.
+/// Names that begin with a dot are skipped. Links are followed if they stay inside the folder, and only folders and
+/// files are opened.
 ///
 /// # Errors
-/// When the folder cannot be read at all, or holds more than one server should.
+/// When the folder is unreadable, or exceeds the limits of one server.
 pub fn load(folder: &Path) -> Result<LoadedSkills, FileError> {
     let FolderContents { files, skills: places, unreadable: unread } =
         SkillFolder::open(folder)?.read()?;
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
     for place in &places {
         let inside = format!("{place}/");
-        // Without one of its files a skill is not whole; what is wrong with the file is told already.
+        // A skill without one of its files is incomplete. The error of the file is already reported.
         if unread.iter().any(|(path, _)| path.starts_with(&inside)) {
             continue;
         }

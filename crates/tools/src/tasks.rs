@@ -1,4 +1,4 @@
-//! The pack `tasks`: a list of tasks in a database that outlives the server and may be shared.
+//! The pack `tasks`: a list of tasks in a database that persists and may be shared between servers.
 
 #[cfg(any(test, feature = "promises"))]
 pub mod conformance;
@@ -24,8 +24,7 @@ use crate::PackOptions;
 use store::Store;
 use task::Task;
 
-/// Adds the pack. The tools tell subscribers what they change, so they are added once the registry is
-/// there.
+/// Adds the pack. The tools notify subscribers of their changes, so they are added after the registry exists.
 pub(crate) fn add(server: Server, options: &PackOptions) -> Server {
     let store = Store::new(options.clone());
     server.setup(move |registry| {
@@ -37,7 +36,7 @@ pub(crate) fn add(server: Server, options: &PackOptions) -> Server {
     })
 }
 
-/// What the tools of this pack work with.
+/// The shared state of this pack's tools.
 #[derive(Clone)]
 struct TaskTools {
     store: Store,
@@ -45,7 +44,7 @@ struct TaskTools {
 }
 
 impl TaskTools {
-    /// Tells whoever watches that a task changed.
+    /// Notifies subscribers that a task changed.
     fn notify_changed(&self, task: &Task) {
         if let Some(registry) = self.registry.upgrade() {
             registry.resource_updated(&resource::uri(&task.id));
@@ -54,12 +53,12 @@ impl TaskTools {
 }
 
 fn not_found(id: &str) -> ToolError {
-    // Whoever asks for a megabyte does not get it back.
+    // A very long id is not repeated in full.
     let shown: String = id.chars().take(100).collect();
     ToolError::Failed(format!("error: task not found: {shown}"))
 }
 
-/// The longest description, in characters. The schema that clients know has no room for it, so it is checked here.
+/// Maximum length of a description, in characters. The published schema has no such limit, so it is checked here.
 const MAX_DESCRIPTION_CHARS: usize = 10_000;
 
 fn check_description(description: &str) -> Result<(), ToolError> {

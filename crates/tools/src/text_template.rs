@@ -1,4 +1,4 @@
-//! Texts with gaps: templates whose steps and length are bounded, and which reach nothing but their values.
+//! Text templates with bounded steps and output size, and without access to anything but their values.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,23 +7,23 @@ use std::io::Write;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
-/// How many steps one rendering may take.
+/// Maximum number of steps of one rendering.
 const MAX_STEPS: u64 = 200_000;
-/// How many bytes one rendering may have.
+/// Maximum size of one rendering, in bytes.
 const MAX_RENDERED_BYTES: usize = 1024 * 1024;
 /// The name of the one template in each environment.
 const TEMPLATE_NAME: &str = "text";
 
-/// A text with gaps.
+/// A text template.
 #[derive(Debug)]
 pub(crate) struct TextTemplate {
     environment: Environment<'static>,
     source: String,
-    /// The line of the file that it begins in.
+    /// The line of the file in which it begins.
     line: usize,
 }
 
-/// What is wrong with a text, and where in its file.
+/// An error in a template, and its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TemplateError {
     pub(crate) line: usize,
@@ -33,7 +33,7 @@ pub(crate) struct TemplateError {
 }
 
 impl TextTemplate {
-    /// Reads a text that begins in this line of its file and may use these names.
+    /// Parses a template that begins in this line of its file and may use these names.
     pub(crate) fn new(source: &str, line: usize, names: &[&str]) -> Result<Self, TemplateError> {
         let mut text = Self { environment: environment(), source: source.to_owned(), line };
         let added = text.environment.add_template_owned(TEMPLATE_NAME, source.to_owned());
@@ -54,7 +54,7 @@ impl TextTemplate {
         }
     }
 
-    /// The text with its gaps filled.
+    /// The rendered text.
     pub(crate) fn render(&self, values: BTreeMap<String, String>) -> Result<String, TemplateError> {
         let mut bounded = BoundedWriter::default();
         let template = self
@@ -67,7 +67,7 @@ impl TextTemplate {
             return Err(TemplateError { line: self.line, column: None, message: what, help: None });
         }
         rendered.map_err(|error| self.to_template_error(&error))?;
-        // Pieces of text were written, each of them UTF-8.
+        // Only complete UTF-8 texts were written.
         Ok(String::from_utf8_lossy(&bounded.bytes).into_owned())
     }
 
@@ -116,16 +116,16 @@ fn environment() -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_fuel(Some(MAX_STEPS));
-    // It would print what the template was given.
+    // It would print all values of the template.
     environment.remove_global("debug");
-    // A line that holds nothing but a condition leaves no empty line behind.
+    // A line with only a condition produces no empty line.
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         environment.set_syntax(syntax);
     }
     environment
 }
 
-/// Where a word first stands after the beginning of a gap.
+/// The first position of a word inside a placeholder.
 fn find_word(source: &str, name: &str) -> Option<usize> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let first = source.find("{{").into_iter().chain(source.find("{%")).min()?;
@@ -137,7 +137,7 @@ fn find_word(source: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// Takes what is written up to a limit.
+/// A writer that stops at a limit.
 #[derive(Default)]
 struct BoundedWriter {
     bytes: Vec<u8>,

@@ -1,8 +1,8 @@
-//! WordPress: the tools of a site, called as the person who calls.
+//! WordPress: the tools of a site, called with the identity of the caller.
 //!
-//! A caller shows a name and an Application Password; they are checked at the site and passed on to that site alone.
-//! The pack `buddyboss-platform` has curated tools of the BuddyBoss platform, the pack `wordpress` tools that are made of the
-//! site's own index of routes.
+//! A caller presents a user name and an Application Password. The site checks them, and they are sent to that site
+//! only. The pack `buddyboss-platform` has curated tools for the BuddyBoss platform. The pack `wordpress` has tools
+//! that are generated from the site's index of routes.
 
 mod address;
 mod authenticate;
@@ -32,28 +32,29 @@ pub use site::Site;
 pub(crate) use tools::add;
 pub use tools::{PHASES, SETS};
 
-/// Which of the routes of a site are tools: patterns, where `*` stands for any part and at the end for the rest.
+/// Patterns that select the routes of a site that become tools. `*` matches any path segment, and at the end the rest
+/// of the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedRoutes {
-    /// Those that may be read.
+    /// The routes that may be read.
     pub read: Vec<String>,
-    /// Those that may be written to.
+    /// The routes that may be written.
     pub write: Vec<String>,
 }
 
-/// What is to be known of a site before anything is asked of it.
+/// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteSettings {
-    /// Where it is.
+    /// Its address.
     pub address: SiteAddress,
-    /// The capability that callers must have at the site; empty if being known is enough.
+    /// The capability that callers need at the site; empty if a valid login is enough.
     pub capability: String,
-    /// Who calls where callers do not say who they are: a name and an Application Password.
+    /// The account for callers without credentials: a user name and an Application Password.
     pub account: Option<(String, SecretSource)>,
-    /// The sets of tools that are offered.
+    /// The tool sets that are offered.
     pub sets: Vec<String>,
-    /// The routes that tools are made of.
+    /// The routes that become tools.
     pub routes: AllowedRoutes,
-    /// How long one request may take.
+    /// Maximum duration of a request.
     pub timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! Where a database is. What is secret in an address is never shown.
+//! Database addresses. Their secrets are never displayed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,40 +13,40 @@ use super::tls::TlsMode;
 use crate::recipe::Secret;
 use crate::recipe::http::encode::percent_decode;
 
-/// How long it may take to connect.
+/// Maximum duration of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a database is.
+/// The address of a database.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DatabaseAddress {
-    /// A file.
+    /// An SQLite file.
     Sqlite(PathBuf),
-    /// A server.
+    /// A PostgreSQL server.
     Postgres(PostgresServer),
 }
 
-/// A PostgreSQL server, a database on it and who asks.
+/// A PostgreSQL server with a database and a user.
 #[derive(Clone)]
 pub struct PostgresServer {
     config: Box<Config>,
-    /// How the way there is encrypted.
+    /// The encryption of the connection.
     tls_mode: TlsMode,
-    /// What it was made of.
+    /// The address as configured.
     text: Secret,
 }
 
 impl PostgresServer {
-    /// How it is connected to.
+    /// The connection settings.
     pub(crate) fn config(&self) -> Config {
         (*self.config).clone()
     }
 
-    /// How the way there is encrypted.
+    /// The encryption of the connection.
     pub(crate) fn tls_mode(&self) -> &TlsMode {
         &self.tls_mode
     }
 
-    /// The server and the database, without who asks.
+    /// The server and the database, without the user.
     pub fn display_address(&self) -> String {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(name)) => name.clone(),
@@ -76,11 +76,11 @@ impl fmt::Debug for PostgresServer {
 }
 
 impl DatabaseAddress {
-    /// Reads an address: `sqlite:FILE`, as seen from this folder, or `postgres://USER@HOST/DATABASE`.
+    /// Parses an address: `sqlite:FILE`, relative to this folder, or `postgres://USER@HOST/DATABASE`.
     ///
     /// # Errors
-    /// When it is none, or names certificates that cannot be read; says what would be right, and nothing of what may be
-    /// secret.
+    /// When it is invalid, or names unreadable certificates. The message describes the correction and contains no
+    /// secrets.
     pub fn parse(text: &str, password: Option<&str>, folder: &Path) -> Result<Self, String> {
         if let Some(file) = text.strip_prefix("sqlite:") {
             let file = file.strip_prefix("//").unwrap_or(file);
@@ -97,7 +97,7 @@ impl DatabaseAddress {
             return Err(format!("the address is of no database that is known; {right}"));
         }
         let (plain, wish) = TlsOptions::split_from(text)?;
-        // The parser's own words may repeat a password.
+        // The parser's message may contain the password.
         let parsed = plain.parse::<Config>().map_err(|_| {
             "the address of the PostgreSQL server cannot be read; write `postgres://USER@HOST/DATABASE`"
         });
@@ -111,7 +111,7 @@ impl DatabaseAddress {
         Ok(Self::Postgres(PostgresServer { config: Box::new(config), tls_mode: privacy, text }))
     }
 
-    /// What people may be told of it.
+    /// The address without secrets.
     pub fn redacted(&self) -> String {
         match self {
             Self::Sqlite(file) => file.display().to_string(),
@@ -120,7 +120,7 @@ impl DatabaseAddress {
     }
 }
 
-/// What an address says about encryption, in the words of PostgreSQL's own clients.
+/// The encryption options of an address, named as in PostgreSQL's own clients.
 #[derive(Default)]
 struct TlsOptions {
     mode: Option<String>,
@@ -128,7 +128,7 @@ struct TlsOptions {
 }
 
 impl TlsOptions {
-    /// The address without it, and what it is.
+    /// The address without the options, and the options.
     fn split_from(text: &str) -> Result<(String, Self), String> {
         let Some((place, query)) = text.split_once('?') else {
             return Ok((text.to_owned(), Self::default()));
@@ -150,7 +150,8 @@ impl TlsOptions {
         Ok((format!("{place}{mark}{}", rest.join("&")), wish))
     }
 
-    /// What is done. Where nothing is said, what leaves this machine is encrypted, and the server has to prove who it is.
+    /// The resulting mode. By default, connections to other machines are encrypted and the server's certificate is
+    /// verified.
     fn resolve(self, is_here: bool, folder: &Path) -> Result<TlsMode, String> {
         let privacy = match self.mode.as_deref() {
             None if is_here => TlsMode::None,
@@ -174,7 +175,7 @@ impl TlsOptions {
     }
 }
 
-/// Certificates of a file, as seen from this folder, or those of the system.
+/// Uses the certificates of a file, relative to this folder, or those of the system.
 fn verified_tls(file: Option<&str>, folder: &Path) -> Result<TlsMode, String> {
     let Some(file) = file.filter(|file| *file != "system") else {
         return Ok(TlsMode::Verified(None));

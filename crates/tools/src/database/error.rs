@@ -1,24 +1,24 @@
-//! What can go wrong with a database, and what callers are told of it.
+//! Database errors, and their messages for callers.
 
 use creole::ToolError;
 use creole::proto::fault::{Fault, FaultKind};
 use tokio_postgres::error::SqlState;
 
-/// What went wrong with a database.
+/// A database error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseError {
-    /// It cannot be reached, or the connection was lost; why is for the log.
+    /// The database is unreachable, or the connection was lost; the reason is for the log.
     Unavailable(String),
-    /// It did not take the query, for this reason.
+    /// The database rejected the query, for this reason.
     QueryRejected(String),
-    /// The query took too long.
+    /// The query exceeded its timeout.
     TimedOut,
-    /// Not one row fits into an answer.
+    /// A single row exceeds the size limit of a result.
     TooLarge(usize),
 }
 
 impl DatabaseError {
-    /// What PostgreSQL said.
+    /// Converts an error of PostgreSQL.
     pub(crate) fn postgres(error: &tokio_postgres::Error) -> Self {
         match error.as_db_error() {
             Some(told) if *told.code() == SqlState::QUERY_CANCELED => Self::TimedOut,
@@ -34,7 +34,7 @@ impl DatabaseError {
         }
     }
 
-    /// What SQLite said.
+    /// Converts an error of SQLite.
     pub(crate) fn sqlite(error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
@@ -55,7 +55,7 @@ impl DatabaseError {
         }
     }
 
-    /// What whoever runs the server is told of it.
+    /// The message for the operator.
     pub(crate) fn into_detail(self) -> String {
         match self {
             Self::Unavailable(why) => format!("it is not available: {why}"),
@@ -65,7 +65,7 @@ impl DatabaseError {
         }
     }
 
-    /// What callers are told of the database of this name; the log is told the rest.
+    /// The message for callers about the database with this name. The details are logged.
     pub(crate) fn into_tool_error(self, database: &str) -> ToolError {
         match self {
             Self::Unavailable(why) => {
@@ -86,9 +86,10 @@ impl DatabaseError {
     }
 }
 
-/// Whether it is about the server and who may connect, and not about a query.
+/// Whether the error concerns the server or the login, and not a query.
 fn is_server_error(code: &SqlState) -> bool {
-    // Connections, authorization, unknown databases, resources, interventions of an operator, and the system.
+    // The classes for connections, authorization, unknown databases, resources, operator intervention and system
+    // errors.
     ["08", "28", "3D", "53", "57P", "58"].iter().any(|class| code.code().starts_with(class))
 }
 

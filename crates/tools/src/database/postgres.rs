@@ -1,4 +1,4 @@
-//! PostgreSQL: a few connections, each made when it is needed and thrown away when in doubt.
+//! PostgreSQL: a small pool of connections, opened on demand and discarded after an incomplete use.
 
 use std::error::Error;
 use std::ops::Deref;
@@ -15,19 +15,19 @@ use super::rows::Rows;
 use super::tls::PostgresTls;
 use super::{DatabaseError, ResultLimits};
 
-/// Connections to one server.
+/// A pool of connections to one server.
 #[derive(Debug)]
 pub(crate) struct PostgresPool {
     config: Config,
     tls: PostgresTls,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Client>>>,
-    /// What each connection is told first.
+    /// The first statement on each connection.
     session_setup: &'static str,
 }
 
 impl PostgresPool {
-    /// Connections to this server, at most so many. None is made yet.
+    /// A pool for this server with at most this many connections. None is opened yet.
     pub(crate) fn new(server: &PostgresServer, connections: usize, greeting: &'static str) -> Self {
         let places = Arc::new(Semaphore::new(connections));
         let way = PostgresTls::new(server.tls_mode());
@@ -40,7 +40,7 @@ impl PostgresPool {
         }
     }
 
-    /// A connection for the caller alone. One that was idle and has been lost since is not given out.
+    /// Leases a connection for exclusive use. Idle connections that were lost are discarded.
     pub(crate) async fn lease(&self) -> Result<PostgresLease, DatabaseError> {
         let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
@@ -67,23 +67,23 @@ impl PostgresPool {
 
     async fn connect(&self) -> Result<Client, DatabaseError> {
         let failed = |error: tokio_postgres::Error| match DatabaseError::postgres(&error) {
-            // What a server says before a query is about who connects.
+            // An error before the first query concerns the login.
             DatabaseError::QueryRejected(why) => DatabaseError::Unavailable(why),
             other => other,
         };
         let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
-        // It ends with the client; what it ends with, the query that it served is told as well.
+        // The task ends with the client. Its error is also reported to the running query.
         tokio::spawn(async move { drop(connection.await) });
         client.batch_execute(self.session_setup).await.map_err(failed)?;
         Ok(client)
     }
 }
 
-/// A connection in use. It goes back only if its work was done; otherwise what it may still be doing is cancelled.
+/// A leased connection. It returns to the pool only after `release`; otherwise its running query is cancelled.
 pub(crate) struct PostgresLease {
     client: Option<Client>,
     idle: Arc<Mutex<Vec<Client>>>,
-    /// How what it may still be doing is cancelled.
+    /// The encryption for the cancel request.
     tls: PostgresTls,
     is_done: bool,
     is_fresh: bool,
@@ -91,7 +91,7 @@ pub(crate) struct PostgresLease {
 }
 
 impl PostgresLease {
-    /// That the work is done and nothing is left open.
+    /// Returns the connection to the pool after complete use.
     pub(crate) fn release(mut self) {
         self.is_done = true;
     }
@@ -117,18 +117,18 @@ impl Drop for PostgresLease {
     }
 }
 
-/// Has the server prepare a query, without running it.
+/// Lets the server prepare a query, without running it.
 pub(super) async fn prepare(pool: &PostgresPool, sql: &str) -> Result<(), DatabaseError> {
     let lease = pool.lease().await?;
-    // As a part of another one it has to be one reading statement.
+    // Inside another query it must be a single reading statement.
     let framed = format!("SELECT * FROM (\n{sql}\n) AS query");
     lease.prepare(&framed).await.map_err(|error| DatabaseError::postgres(&error))?;
     lease.release();
     Ok(())
 }
 
-/// The rows of a reading query. One that found its connection lost is asked once more on another: reading twice is the
-/// same as once.
+/// The rows of a reading query. If the connection was lost, the query is repeated once on another one, since reading
+/// twice is harmless.
 pub(super) async fn rows(
     pool: &PostgresPool,
     sql: &str,
@@ -164,7 +164,7 @@ async fn read(
         lease.batch_execute("ROLLBACK").await.map_err(failed)?;
         found
     };
-    // The server stops the query by itself; this is for one that does not answer any more.
+    // The server enforces the timeout itself. This one is for a server that does not respond any more.
     let found =
         tokio::time::timeout(room.timeout * 2, work).await.map_err(|_| DatabaseError::TimedOut)?;
     if !matches!(found, Err(DatabaseError::Unavailable(_))) {
@@ -173,7 +173,8 @@ async fn read(
     take_fitting(found?, room)
 }
 
-/// Each row as JSON text, or nothing where it does not fit any more: the server counts, so that nothing too large is sent.
+/// Fetches each row as JSON text, or null once the size limit is reached. The server counts the size, so that nothing
+/// too large is sent.
 async fn fetch_row_texts(
     client: &Client,
     sql: &str,
@@ -182,7 +183,7 @@ async fn fetch_row_texts(
 ) -> Result<Vec<Option<String>>, DatabaseError> {
     let failed = |error| DatabaseError::postgres(&error);
     let (rows, bytes) = (room.max_rows + 1, room.max_bytes);
-    // As a part of another one it has to be one reading statement.
+    // Inside another query it must be a single reading statement.
     let whole = format!(
         "SELECT CASE WHEN size <= {bytes} THEN line END FROM (
             SELECT line, sum(octet_length(line)) OVER (ROWS UNBOUNDED PRECEDING) AS size FROM (
@@ -209,7 +210,7 @@ fn take_fitting(texts: Vec<Option<String>>, room: ResultLimits) -> Result<Rows, 
     Ok(Rows { has_more: rows.len() < count, rows })
 }
 
-/// A value of a call, as the text that the server reads for whatever type the parameter has.
+/// A value of a call as text, which the server converts to the parameter's type.
 #[derive(Debug)]
 pub(crate) struct TextParameter<'a>(pub(crate) &'a Value);
 
@@ -248,7 +249,7 @@ impl ToSql for TextParameter<'_> {
     }
 }
 
-/// Whether a text in it has the one character that PostgreSQL keeps in no text.
+/// Whether a text in it contains NUL, which PostgreSQL cannot store.
 pub(crate) fn contains_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
@@ -264,7 +265,7 @@ fn is_json(kind: &Type) -> bool {
     *kind == Type::JSON || *kind == Type::JSONB
 }
 
-/// Schemas call 5.0 an integer; PostgreSQL does not.
+/// Formats an integer: JSON Schema accepts 5.0 as one, PostgreSQL does not.
 fn format_integer(number: &serde_json::Number) -> String {
     match number.as_f64() {
         Some(real) if number.is_f64() && real.fract() == 0.0 && real.abs() < 1e15 => {
@@ -274,7 +275,7 @@ fn format_integer(number: &serde_json::Number) -> String {
     }
 }
 
-/// A list as PostgreSQL writes arrays.
+/// An array in PostgreSQL's syntax.
 fn format_array(items: &[Value]) -> String {
     let item = |item: &Value| match item {
         Value::Null => "NULL".to_owned(),

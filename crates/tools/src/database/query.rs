@@ -1,4 +1,4 @@
-//! A query that was written before: placeholders become parameters, and it is one reading statement.
+//! Predefined queries: placeholders become parameters, and a query is a single reading statement.
 
 use super::DatabaseAddress;
 use crate::recipe::template::{Template, TemplatePart};
@@ -7,15 +7,15 @@ use crate::recipe::template::{Template, TemplatePart};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     template: Template,
-    /// The parameters in the order of their numbers.
+    /// The parameters in order.
     names: Vec<String>,
 }
 
 impl Query {
-    /// Reads a query: `{name}` stands for a parameter.
+    /// Parses a query with placeholders such as `{name}`.
     ///
     /// # Errors
-    /// When a placeholder stands where it would be no parameter; says what would be right.
+    /// When a placeholder is in a position where it cannot be a parameter; describes the correction.
     pub fn new(template: Template) -> Result<Self, String> {
         let mut place = SqlContext::Code;
         let mut names: Vec<String> = Vec::new();
@@ -44,12 +44,12 @@ impl Query {
         }
     }
 
-    /// The names of its parameters, in their order.
+    /// The names of its parameters in order.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The query for the database at this address. One that ends with a semicolon ends there.
+    /// The query for the database at this address, without a final semicolon.
     pub(super) fn sql(&self, address: &DatabaseAddress) -> String {
         let sign = match address {
             DatabaseAddress::Sqlite(_) => '?',
@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// Where in a query a placeholder would stand.
+/// The lexical context of a position in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SqlContext {
     Code,
@@ -73,7 +73,7 @@ enum SqlContext {
 }
 
 impl SqlContext {
-    /// The place behind a text that begins here.
+    /// The context after a text that begins in this one.
     fn advance(self, text: &str) -> Self {
         let mut place = self;
         let mut letters = text.chars().peekable();

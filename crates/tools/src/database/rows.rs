@@ -1,23 +1,23 @@
-//! Rows as JSON, with the columns in their order, within limits.
+//! Rows as JSON, with columns in order and within limits.
 
 use creole::proto::wire::{Raw, hex, quote};
 
-/// Rows that were read.
+/// The rows of a result.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// Each an object, as JSON.
+    /// Each row as a JSON object.
     pub(crate) rows: Vec<String>,
-    /// Whether there are more than these.
+    /// Whether there are more rows.
     pub(crate) has_more: bool,
 }
 
 impl Rows {
-    /// All rows as a list.
+    /// All rows as a JSON array.
     pub(crate) fn to_json_array(&self) -> String {
         format!("[{}]", self.rows.join(","))
     }
 
-    /// The rows, and whether there are more, as one object.
+    /// The rows and whether there are more, as one object.
     pub(crate) fn to_json(&self) -> Option<Raw> {
         Raw::parse(&format!(r#"{{"rows":{},"more":{}}}"#, self.to_json_array(), self.has_more)).ok()
     }
@@ -30,7 +30,7 @@ pub(crate) fn quote_json(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Bytes as text, in the form that PostgreSQL writes them in.
+/// Bytes as text, in PostgreSQL's hexadecimal format.
 pub(crate) fn to_postgres_hex(bytes: &[u8]) -> String {
     String::from("\\x") + &hex(bytes)
 }

@@ -1,4 +1,4 @@
-//! SQLite files, read by a few connections that can do nothing else.
+//! SQLite files, read through a small pool of read-only connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use tokio::sync::Semaphore;
 use super::rows::{Rows, quote_json, to_postgres_hex};
 use super::{DatabaseError, ResultLimits};
 
-/// How long a read waits for another process's write.
+/// Maximum time that a read waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many steps of a query pass between two looks at the clock.
+/// Number of query steps between two checks of the deadline.
 const PROGRESS_STEPS: i32 = 1000;
-/// The largest single value, in bytes.
+/// Maximum size of a single value, in bytes.
 const MAX_VALUE_BYTES: i32 = 64 << 20;
 
-/// The connections to one file.
+/// The pool of connections to one file.
 #[derive(Debug)]
 pub(super) struct SqlitePool {
     file: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct SqlitePool {
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
-/// Stops a query whose caller has gone.
+/// Interrupts the query of a cancelled call.
 struct InterruptOnDrop(Arc<AtomicBool>);
 
 impl Drop for InterruptOnDrop {
@@ -58,7 +58,7 @@ impl SqlitePool {
         let stop = InterruptOnDrop(Arc::default());
         let stopped = Arc::clone(&stop.0);
         let work = tokio::task::spawn_blocking(move || {
-            // The place is given back with the connection, even if nobody waits any more.
+            // The permit is released with the connection, even if the call was cancelled.
             let _place = place;
             let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut connection = kept.map_or_else(|| open(&file), Ok)?;
@@ -74,22 +74,22 @@ impl SqlitePool {
     }
 }
 
-/// Whether a query could be asked of a file.
+/// Checks whether a query can run on a file.
 pub(super) fn check(file: &Path, sql: &str) -> Result<(), DatabaseError> {
     let connection = open(file)?;
     let tried = connection.prepare(&wrap_in_select(sql, 1)).map(drop);
     tried.map_err(|error| DatabaseError::sqlite(&error))
 }
 
-/// The query within another one: as a part of that it has to be one reading statement.
+/// Wraps the query in another one, inside which it must be a single reading statement.
 fn wrap_in_select(sql: &str, most: usize) -> String {
     format!("SELECT * FROM (\n{sql}\n) AS query LIMIT {most}")
 }
 
-/// Opens a file for reading, with every lock there is on the way to anything else.
+/// Opens a file read-only, with every restriction that SQLite offers.
 fn open(file: &Path) -> Result<Connection, DatabaseError> {
     let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
-    // Without the flag for URIs, a file's name is nothing but its name.
+    // Without the URI flag, a file name has no special meaning.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags).map_err(failed)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
@@ -109,7 +109,7 @@ fn open(file: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-/// Reading is allowed, and nothing else: no other file, no setting, no code from outside.
+/// Allows reading, and denies other files, settings and external code.
 fn authorize(context: AuthContext<'_>) -> Authorization {
     let allowed = match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
@@ -170,14 +170,14 @@ fn collect(
     Ok(rows)
 }
 
-/// A value as SQLite has it. Lists and objects are JSON text, which `json_each` reads.
+/// Converts a value for SQLite. Arrays and objects become JSON text, which `json_each` reads.
 fn bind_value(value: &Value) -> Bound {
     match value {
         Value::Null => Bound::Null,
         Value::Bool(yes) => Bound::Integer(i64::from(*yes)),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Bound::Integer(whole),
-            // Schemas call 5.0 an integer.
+            // JSON Schema accepts 5.0 as an integer.
             (None, Some(real)) if real.fract() == 0.0 && real.abs() < 1e15 => {
                 Bound::Integer(real as i64)
             }
@@ -188,7 +188,7 @@ fn bind_value(value: &Value) -> Bound {
     }
 }
 
-/// A row as JSON; one that is too long is not written to its end.
+/// A row as JSON. A row that is too long is truncated.
 fn row_to_json(row: &Row<'_>, names: &[String], most: usize) -> rusqlite::Result<String> {
     let mut text = String::from("{");
     for (index, name) in names.iter().enumerate() {

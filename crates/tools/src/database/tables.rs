@@ -1,4 +1,4 @@
-//! Tables that may be looked at: their columns, and their rows page by page.
+//! Readable tables: their columns, and their rows in pages.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use super::rows::{Rows, quote_json};
 use super::{Database, DatabaseAddress, DatabaseError, ResultLimits};
 
-/// How much one page has at most, in bytes.
+/// Maximum size of a page, in bytes.
 const PAGE_BYTES: usize = 1 << 20;
-/// How many columns of a table are told.
+/// Maximum number of columns that are listed.
 const MAX_COLUMNS: usize = 1000;
 
 /// A page of a table.
 pub(crate) struct TablePage {
-    /// Its columns, as a list in JSON.
+    /// Its columns, as a JSON array.
     columns: String,
     rows: Rows,
 }
 
 impl TablePage {
-    /// The page as JSON; `next` is where the next one is, if there is one.
+    /// The page as JSON; `next` is the URI of the next page, if any.
     pub(crate) fn to_json(&self, name: &str, page: u32, next: &str) -> String {
         let next = if self.rows.has_more { quote_json(next) } else { "null".to_owned() };
         format!(
@@ -33,7 +33,7 @@ impl TablePage {
 }
 
 impl Database {
-    /// A page of a table, from one on; nothing if there is no such table.
+    /// A page of a table, counted from one; `None` if the table does not exist.
     pub(crate) async fn table(
         &self,
         name: &str,
@@ -51,7 +51,7 @@ impl Database {
             false => format!(" ORDER BY {}", keys.join(", ")),
         };
         let skipped = (page.saturating_sub(1) as usize).saturating_mul(limits.max_rows);
-        // A page that does not fit would leave out rows, so it fails instead.
+        // A page that exceeds the limits would lose rows, so it fails instead.
         let most = limits.max_rows + 1;
         let sql =
             format!("SELECT * FROM {}{order} LIMIT {most} OFFSET {skipped}", identifier(name));
@@ -92,14 +92,14 @@ impl Database {
     }
 }
 
-/// The name of a column that is part of the primary key, as SQL.
+/// The quoted name of a column that is part of the primary key.
 fn primary_key_column(column: &str) -> Option<String> {
     let column: Value = serde_json::from_str(column).ok()?;
     let name = column["name"].as_str().filter(|_| column["key"] == true)?;
     Some(identifier_part(name))
 }
 
-/// SQLite tells yes and no as numbers.
+/// Converts SQLite's numeric flags to booleans.
 fn with_boolean_flags(column: &str) -> String {
     column
         .replace(r#""required":1"#, r#""required":true"#)
@@ -108,7 +108,7 @@ fn with_boolean_flags(column: &str) -> String {
         .replace(r#""key":0}"#, r#""key":false}"#)
 }
 
-/// A table's name as SQL; what stands before a dot is the schema that it is in.
+/// A table's name as a quoted SQL identifier. The part before a dot is the schema.
 fn identifier(name: &str) -> String {
     name.split('.').map(identifier_part).collect::<Vec<_>>().join(".")
 }

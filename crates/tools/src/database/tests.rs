@@ -1,4 +1,4 @@
-//! Reading SQLite files; PostgreSQL is read in the acceptance tests, which start one.
+//! Tests of reading SQLite files. The acceptance tests cover PostgreSQL, because they start a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,12 +92,12 @@ async fn nothing_but_reading_is_possible() {
     let still = ask(&database, "SELECT count(*) AS n FROM products", &[]).await.unwrap();
     assert_eq!(still.rows, [r#"{"n":3}"#]);
     assert!(!other.exists());
-    // Not even where the file itself could be written.
+    // Writing fails even though the file itself is writable.
     let connection = sqlite_connection(&file);
     assert!(connection.execute("INSERT INTO notes VALUES ('x')", []).is_err());
 }
 
-/// A connection as the pool opens it, without its authorizer: the other locks hold alone.
+/// A connection as the pool opens it, without its authorizer: the other restrictions suffice.
 fn sqlite_connection(file: &Path) -> Connection {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     Connection::open_with_flags(file, flags).unwrap()

@@ -1,4 +1,4 @@
-//! The way to a PostgreSQL server, encrypted as its address says.
+//! Encryption of connections to a PostgreSQL server, as its address specifies.
 
 use std::io;
 use std::pin::Pin;
@@ -11,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
-/// Who may read along.
+/// The protection of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TlsMode {
-    /// Whoever is on the way.
+    /// None.
     None,
-    /// Nobody who only listens, if the server can encrypt; whoever stands in the way can have it not.
+    /// Encrypted against eavesdropping if the server supports it. An active attacker can disable it.
     Preferred,
-    /// Nobody who only listens; who the server is is not asked.
+    /// Encrypted against eavesdropping. The server's identity is not verified.
     Required,
-    /// Nobody: the server proves by a certificate of these authorities, or of the system's, that the name is its own.
+    /// Encrypted, and the server's name is verified with a certificate of these authorities, or of the system's.
     Verified(Option<Vec<u8>>),
 }
 
 impl TlsMode {
-    /// What is asked of the server.
+    /// The corresponding setting of the PostgreSQL client.
     pub(super) fn mode(&self) -> SslMode {
         match self {
             Self::None => SslMode::Disable,
@@ -43,11 +43,11 @@ impl TlsMode {
     }
 }
 
-/// Encrypts connections to one server; clones are the same.
+/// Encrypts connections to one server; clones share the settings.
 #[derive(Clone, Debug)]
 pub(super) struct PostgresTls {
     mode: TlsMode,
-    /// Made when it is first needed, because most servers need none.
+    /// Created on first use, because most servers need none.
     encryption: Arc<OnceLock<Result<TlsClient, String>>>,
 }
 
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
     type TlsConnect = TlsHandshake;
     type Error = io::Error;
 
-    /// This is asked for every connection, also for those that stay plain.
+    /// The client calls this for every connection, including unencrypted ones.
     fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, io::Error> {
         if self.mode == TlsMode::None {
             return Ok(TlsHandshake { host: host.to_owned(), encryption: None });
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
     }
 }
 
-/// One connection that is about to be encrypted.
+/// A TLS handshake of one connection.
 pub(super) struct TlsHandshake {
     host: String,
     encryption: Option<TlsClient>,
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHa
     }
 }
 
-/// An encrypted connection, as PostgreSQL's client wants it.
+/// An encrypted connection, with the interface of the PostgreSQL client.
 pub(super) struct TlsConnection<S>(Encrypted<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for TlsConnection<S> {

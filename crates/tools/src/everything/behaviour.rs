@@ -1,4 +1,4 @@
-//! Tools that take their time, tell of their progress, write to the log, or break down.
+//! Tools that are slow, report progress, write to the log, or panic.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ const WEATHER: &str = r#"{
     "required": ["city", "temperature"]
 }"#;
 
-/// Between two signs of life.
+/// The pause between two progress notifications.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// After which a client that was let go comes back.
+/// The reconnection delay of a client whose stream was closed.
 const RETRY: Duration = Duration::from_millis(500);
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -56,7 +56,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// The schema of a list of what [`WEATHER`] describes.
+/// The schema of an array of the values that [`WEATHER`] describes.
 fn weather_list_schema() -> Raw {
     let list = format!(r#"{{"type": "array", "items": {WEATHER}}}"#);
     Raw::parse(&list).expect("a schema within a schema is JSON")
@@ -87,7 +87,7 @@ async fn log_once(_: Value, context: Context) -> &'static str {
     "Logged once"
 }
 
-/// A client that can come back is let go at once, and finds the answer when it does.
+/// Closes the stream of a client that can resume at once. The client gets the result after it reconnects.
 async fn reconnection(_: Value, context: Context) -> &'static str {
     sleep(PAUSE).await;
     context.release_connection(RETRY);

@@ -1,4 +1,4 @@
-//! What changes while the server runs: its lists, and a resource to be watched.
+//! Items that change while the server runs: the lists, and a resource for subscriptions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

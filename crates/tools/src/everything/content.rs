@@ -1,4 +1,4 @@
-//! Tools that answer with each kind of content.
+//! Tools that return each kind of content.
 
 use creole::{Content, Contents, Tool, ToolResult};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::samples::{WAV, image};
 use crate::schema_tool::{NO_ARGUMENTS, tool};
 
-/// The tools, of which the first is the simplest.
+/// The tools; the first one is the simplest.
 pub(super) fn tools() -> Vec<Tool> {
     let fixed = |name, about, content: fn() -> Vec<Content>| {
         tool(name, about, NO_ARGUMENTS, move |_: Value| async move { content() }).read_only()

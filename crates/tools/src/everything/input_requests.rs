@@ -1,4 +1,4 @@
-//! Tools that ask the client once: the model, the person, or for a page to be visited.
+//! Tools with one input request: sampling, a form, or a URL elicitation.
 
 use creole::input::{ElicitAction, ElicitResult, form, sample, url_elicitation};
 use creole::proto::model::InputRequest;
@@ -158,7 +158,8 @@ async fn url(_: Value, context: Context) -> Result<String, ToolError> {
     )
 }
 
-/// Asks without a look at what the client offered, where it is the client that refuses: so do many servers.
+/// Sends the input request without checking the client's capabilities, where the client itself refuses it. Many servers
+/// do so.
 async fn needs_sampling(_: Value, context: Context) -> Result<String, ToolError> {
     let question = sample("Say hello", 100);
     let answer = match context.caller().rules.input_request_style {
@@ -189,7 +190,7 @@ fn elicit_and_describe(context: &Context, question: InputRequest) -> Result<Stri
     Ok(format!("Elicitation completed: {}", describe_response(&answer)))
 }
 
-/// What a person did, in the suite's words.
+/// The user's action, in the suite's wording.
 fn describe_response(answer: &ElicitResult) -> String {
     let action = match answer.action {
         ElicitAction::Accept => "accept",

@@ -1,4 +1,4 @@
-//! Prompts: plain, with arguments, with a resource, with a picture, and one that has to ask first.
+//! Prompts: plain, with arguments, with a resource, with an image, and one with an input request.
 
 use creole::resource::Variables;
 use creole::{Content, Contents, Context, Prompt, PromptMessage, PromptResult, Role, ToolError};

@@ -1,4 +1,4 @@
-//! Resources: a text, a picture and a family; the watched one is where it changes.
+//! Resources: a text, an image and a template. The module `changing` has the one for subscriptions.
 
 use creole::resource::Variables;
 use creole::{Contents, Resource, Server, Template, ToolError};
@@ -31,7 +31,7 @@ fn read(uri: String, variables: &Variables) -> Result<Vec<Contents>, ToolError> 
     Ok(vec![Contents::text(uri, "application/json", data.to_string())])
 }
 
-/// The values that begin with what was typed.
+/// The values that begin with the typed text.
 pub(super) fn complete_from(typed: &str, values: &[&str]) -> Vec<String> {
     values.iter().filter(|value| value.starts_with(typed)).map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! Tools that need answers before they can go on, in one round or several (SEP-2322).
+//! Tools that need input responses, in one or several rounds (SEP-2322).
 
 use creole::input::{form, sample};
 use creole::proto::model::{InputRequest, KeyedInputRequest};
@@ -62,7 +62,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// A form of one text.
+/// A form with one text field.
 pub(super) fn text_form(message: &str, field: &str) -> InputRequest {
     let schema = json!({
         "type": "object",
@@ -80,7 +80,7 @@ fn keyed_request(key: &str, question: InputRequest) -> KeyedInputRequest {
     KeyedInputRequest { key: key.to_owned(), question }
 }
 
-/// A text that a person filled in, or what stands for one who did not.
+/// The text that the user entered, or a placeholder if the user declined.
 fn request_text(
     context: &Context,
     key: &str,

@@ -1,4 +1,4 @@
-//! Tools whose schemas are the point: they must reach the client as they are written.
+//! Tools that test schemas, which must reach the client unchanged.
 
 use creole::Tool;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::schema_tool::tool;
 
-/// Every corner of JSON Schema 2020-12 that the suite looks for.
+/// All features of JSON Schema 2020-12 that the suite checks.
 const FULL: &str = r##"{
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -31,7 +31,7 @@ const FULL: &str = r##"{
     "additionalProperties": false
 }"##;
 
-/// An argument that clients repeat in the header `Mcp-Param-Value` (2026-07-28, Streamable HTTP).
+/// An argument that is mirrored in the header `Mcp-Param-Value` (2026-07-28, Streamable HTTP).
 const HEADER: &str = r#"{
     "type": "object",
     "properties": {

@@ -1,4 +1,4 @@
-//! Skills: one with a reference, one below a prefix with templates at two depths.
+//! Skills: one with a reference, and one below a prefix with templates at two depths.
 
 use creole::{Server, Skill};
 

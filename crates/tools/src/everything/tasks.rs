@@ -1,4 +1,4 @@
-//! Tools that run as tasks: they take their time, fail, break down, or ask on their way (SEP-2663).
+//! Tools that run as tasks: slow ones, ones that fail or panic, and ones with input requests (SEP-2663).
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const FILENAME: &str = r#"{
     "additionalProperties": false
 }"#;
 
-/// How long work takes that only has to be seen to take a while.
+/// The duration of work that only has to be observably slow.
 const WORK_TIME: Duration = Duration::from_millis(100);
 
 pub(super) fn tools() -> Vec<Tool> {

@@ -1,21 +1,21 @@
-//! What is wrong with a file.
+//! Errors in files.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a file or folder, and what would be right.
+/// An error in a file or folder, and its correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     /// The file or folder.
     pub file: PathBuf,
-    /// The line, from one.
+    /// The line, counted from one.
     pub line: Option<usize>,
-    /// The column in that line, from one, in characters.
+    /// The column in that line, counted from one, in characters.
     pub column: Option<usize>,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The correction.
     pub help: Option<String>,
 }
 

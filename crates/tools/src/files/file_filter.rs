@@ -1,22 +1,22 @@
-//! Which files of a folder are shown.
+//! The filter that selects the visible files of a folder.
 
 use super::pattern::Pattern;
 
-/// Which files of a folder are shown.
+/// Selects the visible files of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileFilter {
-    /// One of these is for each file; all files if there is none.
+    /// A file must match one of these; empty means all files.
     pub(crate) include: Vec<Pattern>,
-    /// None of these is for a file or for a folder that it is in.
+    /// Neither a file nor a folder above it may match one of these.
     pub(crate) exclude: Vec<Pattern>,
-    /// Whether names that begin with a dot are shown.
+    /// Whether names that begin with a dot are visible.
     pub(crate) hidden: bool,
-    /// How many folders may be inside of one another.
+    /// Maximum depth of nested folders.
     pub(crate) max_depth: usize,
 }
 
 impl FileFilter {
-    /// Whether a file is shown. The path is a plain way down.
+    /// Whether a file is visible. The path contains no `.` or `..`.
     pub(crate) fn includes_file(&self, path: &str) -> bool {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         (folder.is_empty() || self.descends_into(folder))
@@ -24,7 +24,7 @@ impl FileFilter {
             && (self.include.is_empty() || self.include.iter().any(|it| it.matches(path)))
     }
 
-    /// Whether a folder is looked into: neither it nor one that it is in is left out.
+    /// Whether a folder is scanned: neither it nor a folder above it is excluded.
     pub(crate) fn descends_into(&self, path: &str) -> bool {
         let slashes = path.match_indices('/').map(|(at, _)| at);
         let mut ways = slashes.chain([path.len()]).map(|end| &path[..end]);

@@ -1,18 +1,18 @@
-//! Patterns for paths, matched in linear time per part of a path.
+//! Patterns for paths, matched in linear time per path segment.
 
 use std::fmt;
 
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 256;
 
-/// A pattern for paths: `*` stands for anything within one name, `?` for one letter, `**` for any number of folders.
-/// One without a slash is about names at any depth, one with a slash about paths from the top.
+/// A pattern for paths: `*` matches any text within one name, `?` one character, `**` any number of folders. A pattern
+/// without a slash matches names at any depth, one with a slash matches paths from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     parts: Vec<String>,
 }
 
-/// What is wrong with a pattern, and what would be right.
+/// An error in a pattern, and its correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError(pub &'static str);
 
@@ -23,10 +23,10 @@ impl fmt::Display for PatternError {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// When it could never match, or has what other languages of patterns have and this one has not.
+    /// When it could never match, or uses syntax of other pattern languages.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
             return Err(PatternError("a pattern has from 1 to 256 bytes"));
@@ -57,7 +57,7 @@ impl Pattern {
         Ok(Self { parts })
     }
 
-    /// Whether it is a pattern for this path.
+    /// Whether it matches this path.
     pub fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
         let pattern: Vec<&str> = self.parts.iter().map(String::as_str).collect();
@@ -79,8 +79,8 @@ impl Pattern {
     }
 }
 
-/// Whether items follow a pattern in which some signs stand for any number of items and the others for one each. Only
-/// the last such sign can be wrong about how much it stands for, so time grows with the product and no faster.
+/// Whether items match a pattern in which some signs match any number of items and the others one each. Backtracking is
+/// limited to the last such sign, so the time is at most proportional to the product of both lengths.
 pub(crate) fn is_match<T>(
     pattern: &[T],
     items: &[T],

@@ -1,9 +1,9 @@
-//! A folder that no path leads out of.
+//! A folder that confines all paths.
 //!
-//! Everything is opened from the folder's own descriptor, one part of a path after the other and never through a
-//! link. So whoever changes the folder while it is read cannot lead the reader elsewhere: there is no moment between
-//! a check and a use of the same name. What is no regular file is not opened, so that neither a pipe nor a device can
-//! make a reader wait; a name is looked at before it is opened, and what was opened is looked at again.
+//! Everything is opened relative to the folder's descriptor, one path segment after the other and never through a
+//! link. So a concurrent change of the folder cannot redirect the reader between a check and a use of the same name.
+//! Only regular files are opened, so that neither a pipe nor a device can block a reader. A name is inspected before it
+//! is opened, and the opened file is inspected again.
 
 use std::fs::File;
 use std::io;
@@ -14,53 +14,53 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
-/// The longest path below the folder, in bytes.
+/// Maximum length of a path below the folder, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 2048;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-/// A pipe that has come in place of a file would make the reader wait, and a terminal would become ours.
+/// A pipe that replaced a file would block the reader, and a terminal would become the controlling terminal.
 const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A folder, which is looked up anew each time: it may be replaced as a whole while a server runs.
+/// A folder that is looked up for each access, because it may be replaced while a server runs.
 #[derive(Clone, Debug)]
 pub(crate) struct RootDirectory {
     path: PathBuf,
     hard_links: bool,
 }
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// There is no regular file at this path that can be reached without links.
+    /// The path has no regular file that is reachable without links.
     NotFound,
-    /// It has more bytes than it may have.
+    /// It exceeds the maximum size.
     TooLarge,
-    /// The system refused.
+    /// The operating system refused.
     Failed(io::Error),
 }
 
-/// What is known of something in a folder without opening it.
+/// The metadata of a file, read without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileMetadata {
     /// Its size in bytes.
     pub(crate) size: u64,
-    /// When it changed, in nanoseconds since 1970.
+    /// The time of its last change, in nanoseconds since 1970.
     pub(crate) modified: i128,
-    /// What tells it from another file that came in its place.
+    /// Distinguishes it from a file that replaced it.
     pub(crate) inode: u64,
 }
 
-/// What stands under a name.
+/// The entry with a certain name.
 pub(crate) enum DirectoryEntry {
     /// A regular file.
     File(FileMetadata),
     /// A folder.
     Folder,
-    /// A link, a pipe, a device, a file that has another name as well, or nothing any more.
+    /// A link, a pipe, a device, a file with several hard links, or a missing entry.
     Other,
 }
 
-/// A folder below the root, or the root itself, opened.
+/// An open folder: the root or one below it.
 pub(crate) struct OpenDirectory {
     folder: OwnedFd,
     hard_links: bool,
@@ -68,12 +68,12 @@ pub(crate) struct OpenDirectory {
 
 impl RootDirectory {
     pub(crate) fn new(path: &Path) -> Self {
-        // What watches files reports absolute paths.
+        // The file watcher reports absolute paths.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path, hard_links: true }
     }
 
-    /// The same folder, where files with more than one name are there only if this says so: the other name may be outside.
+    /// Sets whether files with several hard links are visible. The other name may be outside of the folder.
     pub(crate) fn with_hard_links(self, hard_links: bool) -> Self {
         Self { hard_links, ..self }
     }
@@ -82,7 +82,7 @@ impl RootDirectory {
         &self.path
     }
 
-    /// Opens a folder below, or the root itself at the empty path.
+    /// Opens a folder below the root, or the root itself at the empty path.
     pub(crate) fn open_directory(&self, path: &str) -> io::Result<OpenDirectory> {
         let mut folder = openat(CWD, &self.path, FOLDER, Mode::empty())?;
         for part in path_parts(path).ok_or(Errno::NOENT)? {
@@ -91,7 +91,7 @@ impl RootDirectory {
         Ok(OpenDirectory { folder, hard_links: self.hard_links })
     }
 
-    /// Reads a file of at most so many bytes.
+    /// Reads a file of at most `most` bytes.
     pub(crate) fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, ReadError> {
         if path.is_empty() || path_parts(path).is_none() {
             return Err(ReadError::NotFound);
@@ -108,7 +108,7 @@ impl RootDirectory {
             openat(&folder, name, FILE | OFlags::NOFOLLOW, Mode::empty()).map_err(to_read_error)?;
         check(&fstat(&file).map_err(to_read_error)?)?;
         let mut bytes = Vec::new();
-        // It may grow while it is read.
+        // The file may grow while it is read.
         File::from(file)
             .take(most.saturating_add(1))
             .read_to_end(&mut bytes)
@@ -118,7 +118,7 @@ impl RootDirectory {
 }
 
 impl OpenDirectory {
-    /// The names in the folder, sorted, at most so many; those that are no UTF-8 are left out.
+    /// The sorted names in the folder, at most `most`. Names that are not UTF-8 are omitted.
     pub(crate) fn names(&self, most: usize) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
@@ -133,7 +133,7 @@ impl OpenDirectory {
         Ok(names)
     }
 
-    /// What stands under a name of the folder.
+    /// The entry with this name in the folder.
     pub(crate) fn entry(&self, name: &str) -> DirectoryEntry {
         let Ok(stat) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return DirectoryEntry::Other;
@@ -152,7 +152,7 @@ impl OpenDirectory {
     }
 }
 
-/// The parts of a path that is a plain way down; the empty path has none.
+/// The segments of a path without `.` and `..`; the empty path has none.
 pub(crate) fn path_parts(path: &str) -> Option<impl Iterator<Item = &str>> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     let is_path = path.is_empty()
@@ -170,7 +170,7 @@ fn check(stat: &Stat, most: u64) -> Result<(), ReadError> {
     }
 }
 
-/// A link in the way, a file in place of a folder and a name that is too long are all no file at that path.
+/// A link in the path, a file in place of a folder and a name that is too long all count as not found.
 fn to_read_error(error: impl Into<io::Error>) -> ReadError {
     let error = error.into();
     let code = error.raw_os_error().map(Errno::from_raw_os_error);

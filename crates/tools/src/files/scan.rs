@@ -1,4 +1,4 @@
-//! What is in a folder: names, sizes and times, within limits. No file is opened.
+//! Scans a folder for names, sizes and times, within limits. No file is opened.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -6,31 +6,31 @@ use std::io;
 use super::file_filter::FileFilter;
 use super::root::{DirectoryEntry, FileMetadata, MAX_PATH_BYTES, RootDirectory};
 
-/// How many names are looked at, shown or not.
+/// Maximum number of names that are examined, visible or not.
 const MAX_NAMES: usize = 100_000;
-/// How many folders are looked into.
+/// Maximum number of folders that are scanned.
 const MAX_FOLDERS: usize = 4_000;
 
-/// What was found in a folder.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanResult {
-    /// The files by their paths.
+    /// The files by path.
     pub(crate) files: BTreeMap<String, FileMetadata>,
-    /// The folders that were looked into, the root as the empty path first.
+    /// The scanned folders, starting with the root as the empty path.
     pub(crate) folders: Vec<String>,
-    /// What there was too much of, if there was.
+    /// The exceeded limit, if any.
     pub(crate) truncation: Option<String>,
 }
 
-/// Whether an error says that there is no folder any more.
+/// Whether an error means that the folder does not exist any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Looks through a folder, the upper levels first, for at most so many files.
+/// Scans a folder breadth-first, for a limited number of files.
 ///
 /// # Errors
-/// When the folder itself cannot be read; a folder in it that cannot be is passed over.
+/// When the folder itself is unreadable. Unreadable folders in it are skipped.
 pub(crate) fn scan(
     root: &RootDirectory,
     rules: &FileFilter,

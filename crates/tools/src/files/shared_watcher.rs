@@ -1,4 +1,5 @@
-//! The one watcher of a process: systems give each user few of them, however much each may watch.
+//! The file watcher that the whole process shares. Operating systems allow each user few watchers, but many paths per
+//! watcher.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::watch::{WatchState, lock};
 
-/// The hub, while somebody watches.
+/// The shared watcher, while it has subscribers.
 static SHARED_WATCHER: Mutex<Weak<SharedWatcher>> = Mutex::new(Weak::new());
 
-/// Passes on what the system tells to all who watch.
+/// Distributes the system's events to all subscribers.
 pub(super) struct SharedWatcher {
     system: Mutex<WatcherState>,
     listeners: Mutex<Vec<Weak<WatchState>>>,
@@ -19,12 +20,12 @@ pub(super) struct SharedWatcher {
 
 struct WatcherState {
     watcher: RecommendedWatcher,
-    /// How many watch each folder.
+    /// Number of subscribers per folder.
     counts: BTreeMap<PathBuf, usize>,
 }
 
 impl SharedWatcher {
-    /// The hub, which tells this one too from now on.
+    /// Subscribes a listener to the shared watcher.
     pub(super) fn subscribe(listener: &Arc<WatchState>) -> Result<Arc<Self>, String> {
         let mut slot = lock(&SHARED_WATCHER);
         let hub = match slot.upgrade() {
@@ -61,7 +62,7 @@ impl SharedWatcher {
         listeners.iter().for_each(|listener| listener.record_event(event));
     }
 
-    /// Watches what is directly in a folder; also one that came in place of another.
+    /// Watches the direct contents of a folder. Repeated for a folder that replaced another.
     pub(super) fn watch(&self, folder: &Path) -> Result<(), String> {
         let mut system = lock(&self.system);
         let watched = system.watcher.watch(folder, RecursiveMode::NonRecursive);
@@ -70,14 +71,14 @@ impl SharedWatcher {
         Ok(())
     }
 
-    /// Watches a folder no longer, unless somebody else does.
+    /// Stops watching a folder, unless another subscriber watches it.
     pub(super) fn unwatch(&self, folder: &Path) {
         let mut system = lock(&self.system);
         let Some(count) = system.counts.get_mut(folder) else { return };
         *count -= 1;
         if *count == 0 {
             system.counts.remove(folder);
-            // What is gone is not watched any more anyway.
+            // A folder that is gone is not watched any more in any case.
             _ = system.watcher.unwatch(folder);
         }
     }

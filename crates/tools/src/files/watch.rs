@@ -1,8 +1,8 @@
-//! Folders that are watched: whoever wants to know is told once the changes have settled.
+//! Folder watches: report changes once they have settled.
 //!
-//! The system tells of each change to a folder; here these are gathered until it has been quiet for a tenth of a
-//! second, or for a second at most. What is told is that something changed, and which files were written: whoever
-//! is told looks for himself, so that a change that was missed costs nothing but time.
+//! The system reports each change to a folder. The changes are collected until a tenth of a second passes without one,
+//! but for a second at most. The report says that something changed and which files were written. The receiver scans
+//! the folder itself, so a missed change only delays it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -16,36 +16,36 @@ use notify::{Event, EventKind};
 
 use super::shared_watcher::SharedWatcher;
 
-/// How long nothing may happen before a change is told.
+/// The time without changes before a report.
 const QUIET_PERIOD: Duration = Duration::from_millis(100);
-/// How long changes are gathered at most.
+/// Maximum time for collecting changes.
 const MAX_DELAY: Duration = Duration::from_secs(1);
-/// How many written files are remembered by name until they are told.
+/// Maximum number of written files that are remembered until the report.
 const MAX_PATHS: usize = 1000;
-/// How many folders are watched; changes in others show when something else changes.
+/// Maximum number of watched folders. Changes in others are noticed with the next change elsewhere.
 const MAX_FOLDERS: usize = 1000;
 
-/// Something that looks at folders and wants to know when they change.
+/// A receiver of reports about changed folders.
 pub(crate) trait WatchTarget: Send + 'static {
-    /// What the log calls it.
+    /// Its name in the log.
     fn name(&self) -> String;
 
-    /// The folder or file that it is about: what changes elsewhere is nothing to it.
+    /// Its folder or file. Changes elsewhere are ignored.
     fn root(&self) -> PathBuf;
 
-    /// The folders whose direct contents matter now.
+    /// The folders whose direct contents are relevant now.
     fn folders(&self) -> Vec<PathBuf>;
 
-    /// Looks again; these files were written.
+    /// Handles a change. These files were written.
     fn on_change(&mut self, written: &BTreeSet<PathBuf>);
 }
 
-/// Keeps watching until it is dropped.
+/// Watches until it is dropped.
 pub(crate) struct FolderWatch {
     shared: Arc<WatchState>,
 }
 
-/// What one who watches is told, and has not looked at yet.
+/// The collected changes of one watch.
 pub(super) struct WatchState {
     root: PathBuf,
     pending: Mutex<PendingChanges>,
@@ -60,7 +60,7 @@ struct PendingChanges {
 }
 
 impl FolderWatch {
-    /// Watches from now on, in a thread of its own.
+    /// Starts watching in a new thread.
     ///
     /// # Errors
     /// When the system cannot watch files, or not so many.
@@ -81,22 +81,22 @@ impl FolderWatch {
 
 impl Drop for FolderWatch {
     fn drop(&mut self) {
-        // The thread is not waited for: it may be the one that drops this.
+        // The thread is not joined, because it may be the one that drops this.
         lock(&self.shared.pending).ended = true;
         self.shared.wakeup.notify_all();
     }
 }
 
 impl WatchState {
-    /// Notes what the system tells.
+    /// Records an event of the system.
     pub(super) fn record_event(&self, event: &notify::Result<Event>) {
         let top = std::slice::from_ref(&self.root);
         let (paths, is_written) = match event {
-            // Something was missed.
+            // Events were lost.
             Ok(event) if event.need_rescan() => (top, false),
             Err(_) => (top, false),
             Ok(Event { kind: EventKind::Access(kind), paths, .. }) => match kind {
-                // Readers open and close files too, this process among them.
+                // Reading also opens and closes files, in this process too.
                 AccessKind::Close(AccessMode::Write) => (paths.as_slice(), true),
                 _ => return,
             },
@@ -120,11 +120,11 @@ impl WatchState {
         self.wakeup.notify_all();
     }
 
-    /// Tells of changes until the end.
+    /// Reports changes until the watch ends.
     fn run(&self, watched: &mut impl WatchTarget, hub: &SharedWatcher) {
         let mut known = BTreeMap::new();
         loop {
-            // What came into a folder before it was watched has been missed.
+            // Changes in a folder before it was watched were missed.
             if update_watches(watched, hub, &mut known) {
                 lock(&self.pending).changed = true;
             }
@@ -134,7 +134,7 @@ impl WatchState {
         known.keys().for_each(|folder| hub.unwatch(folder));
     }
 
-    /// Waits for changes and until they have settled; `None` at the end.
+    /// Waits until changes have settled; `None` at the end.
     fn wait_until_settled(&self) -> Option<BTreeSet<PathBuf>> {
         let waiting = self.wakeup.wait_while(lock(&self.pending), |it| !it.changed && !it.ended);
         let mut pending = waiting.unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl WatchState {
     }
 }
 
-/// Brings what is watched up to date; tells whether a folder came to it.
+/// Updates the set of watched folders. Returns whether a folder was added.
 fn update_watches(
     watched: &impl WatchTarget,
     hub: &SharedWatcher,
@@ -198,7 +198,7 @@ fn update_watches(
     came
 }
 
-/// What is behind the locks is whole between any two steps.
+/// The locked data is consistent between any two steps, so a poisoned lock is usable.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells what was written, and that it is gone.
+    /// Reports the written files, and its own end.
     struct Teller {
         top: PathBuf,
         tells: Sender<Vec<PathBuf>>,
@@ -230,7 +230,7 @@ mod tests {
         }
 
         fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
-            // A receiver that is gone wants to know no more.
+            // A dropped receiver needs no report.
             _ = self.tells.send(written.iter().cloned().collect());
         }
     }
@@ -238,7 +238,7 @@ mod tests {
     fn watched(top: &std::path::Path) -> (FolderWatch, Receiver<Vec<PathBuf>>) {
         let (tells, told) = channel();
         let watch = FolderWatch::start(Teller { top: top.to_owned(), tells }).unwrap();
-        // The first look, after the folder came to be watched.
+        // The first report, after the folder is watched.
         assert!(told.recv().unwrap().is_empty());
         (watch, told)
     }
@@ -254,7 +254,7 @@ mod tests {
             while !told.recv().unwrap().contains(&file) {}
         }
         drop(first);
-        // The thread ends, and its end of the channel with it.
+        // The thread ends and closes its end of the channel.
         while first_told.recv().is_ok() {}
         fs::write(folder.path().join("b"), "2").unwrap();
         while !second_told.recv().unwrap().contains(&folder.path().join("b")) {}

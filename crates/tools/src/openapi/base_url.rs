@@ -1,4 +1,4 @@
-//! Where a service is: what the configuration says, or what the document says if it is trusted.
+//! The base URL of a service: from the configuration, or from the document if it is trusted.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::document_set::Node;
 use super::settings::ApiSettings;
 use super::{ApiError, SettingsPart};
 
-/// Where the service is, without a slash at the end.
+/// The base URL of the service, without a trailing slash.
 pub(super) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result<String, ApiError> {
     if let Some(base) = &settings.base {
         return Ok(base.trim_end_matches('/').to_owned());
@@ -37,7 +37,7 @@ pub(super) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result
     Ok(said.trim_end_matches('/').to_owned())
 }
 
-/// The host that an operation is served by where that is another one than the document's.
+/// The host of an operation, if it differs from the document's.
 pub(super) fn other_host(
     operation: Node<'_>,
     item: Node<'_>,
@@ -50,7 +50,7 @@ pub(super) fn other_host(
     (!own.is_empty() && own != usual).then_some(own)
 }
 
-/// The first server, with the usual values of its variables.
+/// The first server, with the default values of its variables.
 fn first_server_url(node: Node<'_>) -> Option<String> {
     let server = node.get("servers")?.items().next()?;
     let mut url = server.text("url")?.to_owned();
@@ -60,7 +60,7 @@ fn first_server_url(node: Node<'_>) -> Option<String> {
     Some(url)
 }
 
-/// Whether a document may send us there.
+/// Checks whether a document may direct requests to this URL.
 fn check_base_url(url: &str, allow_private: bool) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.ok_or("which is no whole address")?.split('/').next().unwrap_or_default();

@@ -1,31 +1,31 @@
-//! The body of a request, as its document describes it: members that become arguments, or one argument for all.
+//! Request bodies in OpenAPI documents: their members become arguments, or the whole body is one argument.
 
 use super::document_set::{DocumentSet, Node};
 use super::parameter::{member_names, style_from_name};
 use super::schema::is_read_only;
 use super::style::Style;
 
-/// The name of the argument that is the whole body.
+/// The name of the argument for the whole body.
 pub(super) const WHOLE_BODY_ARGUMENT: &str = "body";
-/// Bytes of which nothing else is known.
+/// The media type of bytes without a known type.
 const OCTET_STREAM: &str = "application/octet-stream";
-/// How many schemas may be put together to one.
+/// Maximum number of schemas that are merged.
 const MAX_PARTS: usize = 64;
-/// How many members become arguments; of more, the body is one argument.
+/// Maximum number of members that become arguments. A larger body is one argument.
 const MAX_MEMBERS: usize = 500;
 
-/// A body.
+/// A request body.
 pub(super) struct RequestBody<'a> {
     pub(super) kind: BodyKind,
     pub(super) required: bool,
     /// Whether the only member is the body itself.
     pub(super) is_whole: bool,
     pub(super) members: Vec<BodyMember<'a>>,
-    /// What there is to know.
+    /// Notes for the report.
     pub(super) notes: Vec<String>,
 }
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Json(String),
@@ -41,18 +41,18 @@ pub(super) struct BodyMember<'a> {
     pub(super) name: String,
     pub(super) schema: Node<'a>,
     pub(super) required: bool,
-    /// How it is written in a form.
+    /// Its style in a form.
     pub(super) style: Style,
     pub(super) explode: bool,
     pub(super) names: Vec<String>,
-    /// The media type, if it is bytes or a list of such.
+    /// The media type, if it is a file or an array of files.
     pub(super) file: Option<String>,
 }
 
 /// The body of an operation, if it has one.
 ///
 /// # Errors
-/// Why its body cannot be sent.
+/// The reason why its body cannot be sent.
 pub(super) fn read_body<'a>(
     library: &'a DocumentSet,
     operation: Node<'a>,
@@ -65,7 +65,7 @@ pub(super) fn read_body<'a>(
     let flat = schema.and_then(|schema| read_members(library, schema, &mut 0));
     let is_form = matches!(kind, BodyKind::Form | BodyKind::Multipart);
     if is_form && !required && flat.as_ref().is_some_and(Vec::is_empty) {
-        // A form without a field that need not be sent is none.
+        // An optional form without fields is no body.
         return Ok(None);
     }
     let flat = flat.filter(|members| !members.is_empty());
@@ -107,7 +107,7 @@ fn new_member<'a>(name: &str, schema: Node<'a>, required: bool) -> BodyMember<'a
     BodyMember { name, schema, required, style, explode: true, names, file: None }
 }
 
-/// The kind of body that suits best, of those that the service takes.
+/// The most suitable kind of body among those that the service accepts.
 fn choose_media_type<'a>(
     library: &DocumentSet,
     node: Node<'a>,
@@ -143,7 +143,7 @@ fn choose_media_type<'a>(
     }
 }
 
-/// The members of a schema that is an object and nothing else, also where it is put together of several.
+/// The members of a schema that describes only an object, including merged schemas.
 fn read_members<'a>(
     library: &'a DocumentSet,
     schema: Node<'a>,
@@ -184,7 +184,7 @@ fn read_members<'a>(
     Some(found)
 }
 
-/// A member of a form: how it is written stands in `encoding`; what has members is JSON if nothing stands there.
+/// A form member with the style from `encoding`. Without one, a value with members is JSON.
 fn with_form_encoding<'a>(
     library: &DocumentSet,
     member: BodyMember<'a>,
@@ -204,7 +204,7 @@ fn with_form_encoding<'a>(
     BodyMember { style, names, explode: explode.unwrap_or(style == Style::Form), ..member }
 }
 
-/// A member of a form in parts: a file, or a text. Its media type stands in `encoding` or in its schema.
+/// A multipart member: a file or a text. Its media type is in `encoding` or in its schema.
 fn with_multipart_encoding<'a>(
     library: &DocumentSet,
     member: BodyMember<'a>,
@@ -217,7 +217,7 @@ fn with_multipart_encoding<'a>(
     BodyMember { file: Some(media), ..member }
 }
 
-/// Whether bodies of this media type are bytes and no text with a grammar of its own.
+/// Whether bodies of this media type are bytes, and not a text with a grammar.
 fn is_binary(library: &DocumentSet, media: &str, content: Node<'_>) -> bool {
     let is_known = ["image/", "audio/", "video/"].iter().any(|kind| media.starts_with(kind));
     let is_said =
@@ -225,8 +225,8 @@ fn is_binary(library: &DocumentSet, media: &str, content: Node<'_>) -> bool {
     is_concrete(media) && (media == OCTET_STREAM || is_known || is_said())
 }
 
-/// What is said of the media type of a file or of a list of files; nothing of what is neither. What is encoded is a
-/// text already (JSON Schema 2020-12, `contentEncoding`).
+/// The media type of a file or an array of files, if given; `None` for other schemas. Encoded content is text (JSON
+/// Schema 2020-12, `contentEncoding`).
 fn file_media_type<'a>(library: &'a DocumentSet, schema: Node<'a>) -> Option<Option<&'a str>> {
     let node = library.resolve(schema).ok()?;
     let node = match node.get("items") {
@@ -239,7 +239,7 @@ fn file_media_type<'a>(library: &'a DocumentSet, schema: Node<'a>) -> Option<Opt
     (is_file && node.get("contentEncoding").is_none()).then_some(media)
 }
 
-/// Whether a media type is one, and not a pattern or a list.
+/// Whether a media type is concrete, and not a pattern or a list.
 fn is_concrete(media: &str) -> bool {
     !media.contains(['*', ',', '\r', '\n']) && media.contains('/')
 }

@@ -1,7 +1,7 @@
-//! Texts of a document, before a model or a terminal sees them.
+//! Sanitises the texts of a document for models and terminals.
 
-/// A text of at most so many bytes, without what only deceives: control characters, letters without width, and signs
-/// that turn the direction of writing.
+/// A text of at most `most` bytes, without deceptive characters: control characters, zero-width characters and
+/// characters that change the writing direction.
 pub(super) fn clean_text(text: &str, most: usize) -> String {
     let mut cleaned: String = text.chars().filter(|letter| is_shown(*letter)).collect();
     cleaned = cleaned.trim().to_owned();

@@ -1,5 +1,4 @@
-//! Tokens that a service gives for a name and a secret of the program itself (RFC 6749, section 4.4), kept until they
-//! are nearly too old.
+//! Access tokens of the client credentials grant (RFC 6749, section 4.4), cached until shortly before they expire.
 
 use std::time::Duration;
 
@@ -16,36 +15,36 @@ use crate::recipe::http::request::{JSON_TYPE, USER_AGENT_VALUE, authorize};
 use crate::recipe::http::{Auth, encode, send};
 use crate::recipe::secret::{Secret, SecretSource};
 
-/// The longest answer that holds a token, in bytes.
+/// Maximum size of a token response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 65_536;
-/// How long a token is good for that does not say so.
+/// The lifetime of a token without a stated one, in seconds.
 const DEFAULT_LIFETIME: u64 = 300;
-/// How long before its end a token is not used any more.
+/// The time before its expiry at which a token is not used any more, in seconds.
 const EXPIRY_MARGIN: u64 = 30;
-/// The longest time that a token is kept.
+/// Maximum time for which a token is cached, in seconds.
 const MAX_LIFETIME: u64 = 86_400;
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// What a token is given for.
+/// The parameters of a token request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCredentials {
-    /// The name of the program.
+    /// The client id.
     pub id: String,
-    /// Its secret.
+    /// The client secret.
     pub secret: SecretSource,
-    /// Where tokens are given.
+    /// The token endpoint.
     pub url: String,
-    /// What the token is to allow.
+    /// The requested scopes.
     pub scopes: Vec<String>,
 }
 
-/// The tokens that were given.
+/// The cached tokens.
 #[derive(Default)]
 pub(super) struct TokenCache(Mutex<Vec<(ClientCredentials, Secret, Instant)>>);
 
 impl TokenCache {
-    /// A token that is still good. Whoever asks while one is fetched waits for it.
+    /// Returns a valid token. Concurrent calls wait while one is fetched.
     pub(super) async fn get(
         &self,
         grant: &ClientCredentials,
@@ -61,7 +60,7 @@ impl TokenCache {
         Ok(token)
     }
 
-    /// Forgets a token that was refused.
+    /// Removes a token that the service rejected.
     pub(super) async fn forget(&self, grant: &ClientCredentials) {
         self.0.lock().await.retain(|(known, ..)| known != grant);
     }
@@ -103,7 +102,7 @@ async fn fetch_token(
     Ok((Secret(token.to_owned()), Duration::from_secs(life.saturating_sub(EXPIRY_MARGIN))))
 }
 
-/// A name or a secret, as it has to be written before it is joined with the other (RFC 6749, section 2.3.1).
+/// Encodes a client id or secret for the `Authorization` header (RFC 6749, section 2.3.1).
 fn form_encoded(text: &str) -> String {
     let mut encoded = String::new();
     encode::percent_encode(text, &mut encoded);

@@ -1,7 +1,7 @@
-//! A document and the files that it refers to, read as a whole before anything is looked up in them.
+//! A document and the files it refers to, all read before any reference is resolved.
 //!
-//! References lead to places of the same file or of files in the folder of the document and below it; never through a
-//! link and never to the network.
+//! References point into the same file or to files in the document's folder and below it. They are never resolved
+//! through a link or over the network.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,16 +14,16 @@ use super::yaml;
 use crate::files::root::RootDirectory;
 use crate::recipe::http::encode::percent_decode;
 
-/// How many bytes a document may have, with the files that it refers to.
+/// Maximum total size of a document and the files it refers to, in bytes.
 pub(super) const MAX_BYTES: u64 = 20 * 1024 * 1024;
-/// How many files it may refer to.
+/// Maximum number of files.
 const MAX_FILES: usize = 5000;
-/// How many references may lead to one another.
+/// Maximum length of a chain of references.
 const MAX_REFERENCE_CHAIN: usize = 32;
 
-/// A document and the files that it refers to.
+/// A document and the files it refers to.
 pub(super) struct DocumentSet {
-    /// The files: their paths below the folder, and what is in them. The first is the document.
+    /// The files: their paths below the folder and their contents. The first is the document.
     files: Vec<(String, Value)>,
     index: HashMap<String, usize>,
 }
@@ -32,25 +32,25 @@ pub(super) struct DocumentSet {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
-    /// The number of the file.
+    /// The index of the file.
     pub(super) file: usize,
 }
 
-/// Where a reference leads to: the number of a file and a pointer.
+/// The target of a reference: the index of a file and a pointer.
 pub(super) type ReferenceTarget = (usize, String);
 
 impl<'a> Node<'a> {
-    /// A member of it.
+    /// A member.
     pub(super) fn get(self, key: &str) -> Option<Self> {
         self.value.get(key).map(|value| Self { value, ..self })
     }
 
-    /// A text in it.
+    /// A text member.
     pub(super) fn text(self, key: &str) -> Option<&'a str> {
         self.value.get(key).and_then(Value::as_str)
     }
 
-    /// Whether a member of it says yes.
+    /// Whether a member is true.
     pub(super) fn is_true(self, key: &str) -> bool {
         self.value.get(key) == Some(&Value::Bool(true))
     }
@@ -69,7 +69,7 @@ impl<'a> Node<'a> {
 }
 
 impl DocumentSet {
-    /// Reads a file and those that it refers to.
+    /// Reads a file and the files it refers to.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let text = read_regular_file(path)?;
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -81,13 +81,13 @@ impl DocumentSet {
         Ok(library)
     }
 
-    /// A document that came without a folder.
+    /// A document without a folder.
     pub(super) fn from_value(name: &str, document: Value) -> Self {
         let name = name.to_owned();
         Self { index: HashMap::from([(name.clone(), 0)]), files: vec![(name, document)] }
     }
 
-    /// The files that were read, of which the document is at this path.
+    /// The files that were read, given the path of the document.
     pub(super) fn files(&self, document: &Path) -> impl Iterator<Item = PathBuf> {
         let folder = document.parent().map(Path::to_owned).unwrap_or_default();
         self.files.iter().map(move |(name, _)| folder.join(name))
@@ -98,8 +98,8 @@ impl DocumentSet {
         Node { value: &self.files[0].1, file: 0 }
     }
 
-    /// Reads the files that are referred to, and those that these refer to. What cannot be read is missed where it is
-    /// needed: examples hold references that nobody means.
+    /// Reads the referenced files, recursively. An unreadable file is an error only where it is needed, because
+    /// examples may contain invalid references.
     fn load_references(&mut self, root: &RootDirectory, mut left: u64) -> Result<(), String> {
         let mut next = 0;
         while let Some((name, value)) = self.files.get(next) {
@@ -126,10 +126,10 @@ impl DocumentSet {
         Ok(())
     }
 
-    /// What a value is, with references followed.
+    /// Follows the references of a value.
     ///
     /// # Errors
-    /// The reference that leads nowhere.
+    /// The reference that has no target.
     pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
         for _ in 0..MAX_REFERENCE_CHAIN {
             let Some(reference) = node.text("$ref") else { return Ok(node) };
@@ -138,7 +138,7 @@ impl DocumentSet {
         Err("references that only lead to one another".to_owned())
     }
 
-    /// Where a reference leads to.
+    /// The target of a reference.
     pub(super) fn resolve_target(
         &self,
         file: usize,
@@ -157,7 +157,7 @@ impl DocumentSet {
         }
     }
 
-    /// The value at a place.
+    /// The value at a target.
     pub(super) fn node_at(&self, (file, pointer): &ReferenceTarget) -> Result<Node<'_>, String> {
         let value = self.files[*file].1.pointer(pointer);
         let value = value.ok_or_else(|| missing(&format!("#{pointer}")))?;
@@ -185,12 +185,12 @@ fn read_regular_file(path: &Path) -> Result<String, String> {
     decode_utf8(bytes)
 }
 
-/// Bytes that are text.
+/// Decodes bytes as UTF-8.
 pub(super) fn decode_utf8(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
-/// JSON where it is called so or begins as an object does, and YAML otherwise.
+/// Parses a document: as JSON if its name says so or it begins like an object, otherwise as YAML.
 pub(super) fn parse_document(name: &str, text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_json = name.ends_with(".json") || text.trim_start().starts_with('{');
@@ -203,7 +203,7 @@ pub(super) fn parse_document(name: &str, text: &str) -> Result<Value, String> {
     }
 }
 
-/// The files that a value refers to, as seen from the folder.
+/// Collects the files that a value refers to, relative to the folder.
 fn collect_references(name: &str, value: &Value, wanted: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -221,7 +221,7 @@ fn collect_references(name: &str, value: &Value, wanted: &mut Vec<String>) {
     }
 }
 
-/// A path beside a file, as seen from the folder; nothing if it leads out of it.
+/// A path relative to a file, as seen from the folder; `None` if it leaves the folder.
 fn resolve_relative(file: &str, path: &str) -> Option<String> {
     if path.contains("://") || path.starts_with('/') || path.contains(['\\', '\0']) {
         return None;
