@@ -1,7 +1,7 @@
-//! The official conformance suite, made to judge a server or a client of ours, and its verdicts as values.
+//! Runs the official conformance suite against a server or a client of ours, and reads its verdicts.
 //!
-//! The suite writes one `checks.json` for each scenario that it ran. Its exit code and its own summary are
-//! read too, but only these files tell what was checked and what was silently passed over.
+//! The suite writes one `checks.json` for each scenario that it ran. Its exit code and its own summary are read too,
+//! but only these files show what was checked and what was silently skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::peers::{Installed, Suite, installed_suite, process};
 /// How long one run of the suite may take before it is killed.
 const RUN: Duration = Duration::from_secs(240);
 
-/// What came of one check.
+/// The status of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Status {
@@ -26,9 +26,9 @@ pub enum Status {
     Failure,
     /// A SHOULD does not hold.
     Warning,
-    /// The suite did not check.
+    /// The suite did not check it.
     Skipped,
-    /// The suite only tells something.
+    /// The suite only reports information.
     Info,
 }
 
@@ -38,9 +38,9 @@ pub enum Status {
 pub struct Check {
     /// Its id.
     pub id: String,
-    /// What came of it.
+    /// Its status.
     pub status: Status,
-    /// What it is about.
+    /// What it checks.
     #[serde(default)]
     pub description: String,
     /// Why it does not hold.
@@ -48,23 +48,22 @@ pub struct Check {
     pub error_message: Option<String>,
 }
 
-/// What one run of the suite found.
+/// The result of one run of the suite.
 #[derive(Debug, Default)]
 pub struct SuiteResult {
-    /// What was run, for the table.
+    /// The title for the table.
     pub title: String,
-    /// Whether the suite itself was content, by its exit code.
+    /// Whether the suite succeeded, by its exit code.
     pub is_content: bool,
     /// The checks of each scenario.
     pub scenarios: BTreeMap<String, Vec<Check>>,
-    /// The scenarios that do not count, by the suite's own word.
+    /// The scenarios that the suite declares as not scored.
     pub not_scored: BTreeSet<String>,
-    /// What the suite printed.
+    /// The output of the suite.
     pub printed: String,
 }
 
-/// Runs the suite against a server with these words, such as `--suite all`, and without mercy: the list of
-/// failures that are expected is empty.
+/// Runs the suite against a server with these arguments, such as `--suite all`. The list of expected failures is empty.
 pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -92,8 +91,8 @@ pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult, Str
     })
 }
 
-/// Has the suite judge a client in one scenario after the other: some depend on time, and the suite would run
-/// them all at once. A warning counts as well, and so does a client that does not end in peace.
+/// Runs the suite against a client, one scenario after the other: some depend on time, and the suite would run all of
+/// them at once. A warning counts as well, and so does a client that ends with an error.
 pub fn judge_client(
     suite: Suite,
     client: &Path,
@@ -109,7 +108,7 @@ pub fn judge_client(
         let mut command = installed.command();
         command.arg("client").arg("--command").arg(client).args(["--scenario", name]);
         if let Some(revision) = revision {
-            // The suite counts extensions to no revision, and has to be told to run them in one.
+            // The suite assigns extensions to no revision and needs an explicit one to run them.
             command.args(["--spec-version", revision, "--force"]);
         }
         command.arg("--output-dir").arg(&results).current_dir(folder.path());
@@ -122,7 +121,7 @@ pub fn judge_client(
     Ok(verdict)
 }
 
-/// The scenarios for clients that a release of the suite has.
+/// The client scenarios of a release of the suite.
 pub fn client_scenarios(suite: Suite) -> Result<Vec<String>, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let mut command = installed.command();
@@ -158,14 +157,14 @@ fn scenario_of(folder: &str) -> Option<&str> {
     rest.get(..rest.len().checked_sub(stamp)?)
 }
 
-/// What a revision requires, as the suite says it.
+/// The requirements of a revision, as the suite states them.
 fn requirements(installed: &Installed, revision: &str) -> Result<String, String> {
     let package = installed.folder().join("node_modules/@modelcontextprotocol/conformance");
     let file = package.join("requirements").join(format!("{revision}.yaml"));
     fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The scenarios for servers that the requirements list as not scored.
+/// The server scenarios that the requirements list as not scored.
 fn not_scored(requirements: &str) -> BTreeSet<String> {
     let mut lines = requirements.lines().skip_while(|line| *line != "not_scored:").peekable();
     let mut names = BTreeSet::new();
@@ -179,7 +178,7 @@ fn not_scored(requirements: &str) -> BTreeSet<String> {
 }
 
 impl SuiteResult {
-    /// Whether a scenario was run, had something to check, and nothing that does not hold.
+    /// Whether a scenario ran, checked something, and found no failure.
     #[must_use]
     pub fn holds(&self, scenario: &str) -> bool {
         let checks = self.scenarios.get(scenario);
@@ -188,7 +187,7 @@ impl SuiteResult {
         })
     }
 
-    /// How many scenarios of one kind hold, and how many there are.
+    /// How many scored or unscored scenarios hold, and how many there are.
     #[must_use]
     pub fn score(&self, scored: bool) -> (usize, usize) {
         let of_kind = |name: &&String| self.not_scored.contains(*name) != scored;
@@ -211,14 +210,14 @@ impl SuiteResult {
         self.of(status).filter(|(listed, _)| *listed == scenario).count()
     }
 
-    /// The scenarios in which nothing was found to hold: the suite gave up on them and says nothing.
+    /// The scenarios without any success: the suite gave up on them silently.
     #[must_use]
     pub fn passed_over(&self) -> Vec<&str> {
         let names = self.scenarios.keys().map(String::as_str);
         names.filter(|name| self.count(name, Status::Success) == 0).collect()
     }
 
-    /// Everything in one table, and below it every check that neither holds nor merely tells.
+    /// All results in one table, followed by every check that neither holds nor is only information.
     #[must_use]
     pub fn table(&self) -> String {
         let (scored, all_scored) = self.score(true);
@@ -232,11 +231,11 @@ impl SuiteResult {
             let verdict = if self.holds(name) { "holds" } else { "FAILS" };
             let kind = if self.not_scored.contains(name) { "not scored" } else { "" };
             let (good, bad) = (count(Status::Success), count(Status::Failure));
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(table, "  {verdict} {good:>3} {bad:>3}  {name:<48} {kind}");
         }
         for status in [Status::Failure, Status::Warning, Status::Skipped] {
-            // One reason is often given for many checks.
+            // One reason often applies to many checks.
             let mut last = "";
             for (scenario, check) in self.of(status) {
                 let why = check.error_message.as_deref().unwrap_or(&check.description);

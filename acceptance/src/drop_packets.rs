@@ -1,24 +1,24 @@
-//! Sockets that hear nothing, as if somebody had cut the cable: the system drops what arrives before it is
-//! acknowledged, so that the other side learns nothing either.
+//! Sockets that receive nothing, like a cut cable: the system drops packets before it acknowledges them, so that the
+//! other side notices nothing either.
 
 use std::os::fd::AsFd;
 
 use socket2::{SockFilter, SockRef};
 
-/// Instructions of the filter: how long is it, go on if it is longer, and how much of it is taken.
+/// Instructions of the filter: load the length, jump if it is greater, and return how much is accepted.
 const LENGTH: u16 = 0x80;
 const IS_LONGER: u16 = 0x25;
 const TAKE: u16 = 0x06;
 
-/// The longest head of TCP, without which no connection comes about.
+/// The maximum length of a TCP header, without which no connection can be established.
 const HEAD: u32 = 60;
 
-/// Has a socket hear nothing from now on; nobody can connect to one that listens.
+/// Makes a socket receive nothing from now on. A listening one accepts no connections.
 pub fn cut(socket: &impl AsFd) {
     attach(socket, &[SockFilter::new(TAKE, 0, 0, 0)]);
 }
 
-/// Has the connections of a socket that listens hear nothing that is said on them, although they come about.
+/// Makes the connections of a listening socket receive no data, although they are established.
 pub fn starve(socket: &impl AsFd) {
     attach(
         socket,

@@ -1,4 +1,4 @@
-//! Servers behind a gateway: our own in one era only, and puppets that do what a test says.
+//! Upstreams for gateway tests: our own server in one era only, and scripted servers that a test controls.
 
 mod clients;
 mod gateway_setup;

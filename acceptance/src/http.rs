@@ -1,4 +1,4 @@
-//! HTTP as a test wants it: the real binary with a port, and a client that can also be rude.
+//! HTTP for tests: the real binary with a port, and a client that can send invalid requests.
 
 pub mod client;
 pub mod events;

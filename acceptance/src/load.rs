@@ -1,8 +1,8 @@
-//! Load over HTTP, and the history of what everybody got.
+//! Load tests over HTTP, and a checker of the responses of all clients.
 //!
-//! A bounded pool of raw connections, clients of both eras, and a checker that finds an answer that came to
-//! the wrong caller, twice or not at all. The pool repairs nothing and repeats nothing: a connection that
-//! breaks is a call without an answer.
+//! A bounded pool of raw connections, clients of both eras, and a checker that finds responses that reached the wrong
+//! caller, arrived twice or never. The pool repairs and repeats nothing: a connection that breaks is a call without a
+//! response.
 
 mod client;
 mod descriptors;

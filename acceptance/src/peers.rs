@@ -1,9 +1,8 @@
-//! Clients that nobody here wrote, made to talk to a server of ours over stdio and over HTTP.
+//! Runs clients of other authors against our server over stdio and over HTTP.
 //!
-//! Each [`Peer`] is a published SDK or tool, pinned to an exact version under `acceptance/peers/`.
-//! [`installed`] puts it under `target/peers/` once, and [`run`] has it perform [`Steps`] against a
-//! server command and returns the JSON document that it printed; `acceptance/peers/README.md`
-//! describes the document.
+//! Each [`Peer`] is a published SDK or tool, pinned to an exact version under `acceptance/peers/`. [`installed`]
+//! installs it under `target/peers/` once. [`run`] makes it perform [`Steps`] against a server command and returns the
+//! JSON document that it printed; `acceptance/peers/README.md` describes the document.
 //!
 //! ```no_run
 //! use creole_acceptance::peers::{self, Mode, Peer, Steps};
@@ -40,22 +39,21 @@ pub use self::install::{
 pub use self::release::Release;
 pub use self::servers::{UpstreamServer, Web};
 
-/// How long a conversation may take before its processes are killed.
+/// How long a run may take before its processes are killed.
 const CONVERSATION: Duration = Duration::from_secs(180);
 
-/// A client of another make.
+/// A client of another author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// FastMCP, whose client is built on version 2 of the Python SDK. It cannot subscribe.
     FastMcp,
-    /// The command line of the MCP Inspector. It lists, calls, reads and gets prompts; it answers no
-    /// request of a server.
+    /// The command line of the MCP Inspector. It lists, calls, reads and gets prompts. It answers no input request.
     Inspector,
-    /// Version 1 of the Python SDK, which knows no revision after 2025-11-25.
+    /// Version 1 of the Python SDK, which supports no revision after 2025-11-25.
     PythonV1,
     /// Version 2 of the Python SDK.
     PythonV2,
-    /// Version 1 of the TypeScript SDK, which knows no revision after 2025-11-25.
+    /// Version 1 of the TypeScript SDK, which supports no revision after 2025-11-25.
     TypeScriptV1,
     /// Version 2 of the TypeScript SDK.
     TypeScriptV2,
@@ -66,7 +64,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// All the peers but for the older releases.
+    /// All peers except the older releases.
     pub const ALL: [Self; 7] = [
         Self::FastMcp,
         Self::Inspector,
@@ -77,7 +75,7 @@ impl Peer {
         Self::Rmcp,
     ];
 
-    /// The peer's name, which is also its folder's under `target/peers/` and `sdk` in its document.
+    /// The name of the peer, of its folder under `target/peers/`, and of `sdk` in its document.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,7 +90,7 @@ impl Peer {
         }
     }
 
-    /// The modes that the peer can be put in.
+    /// The modes that the peer supports.
     #[must_use]
     pub fn modes(self) -> &'static [Mode] {
         match self {
@@ -112,17 +110,16 @@ impl fmt::Display for Peer {
     }
 }
 
-/// How a peer settles on a revision of the protocol.
+/// How a peer negotiates the revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// As the SDK does when it is not told: `python-v2` and `fastmcp` as in [`Mode::Auto`], the others
-    /// as in [`Mode::Legacy`].
+    /// The default of the SDK: `python-v2` and `fastmcp` as in [`Mode::Auto`], the others as in [`Mode::Legacy`].
     Default,
-    /// By asking `server/discover`, and by `initialize` if the server does not know it.
+    /// With `server/discover`, and with `initialize` if the server does not support it.
     Auto,
-    /// By `initialize`.
+    /// With `initialize`.
     Legacy,
-    /// 2026-07-28 or nothing; `python-v2` then does not even ask `server/discover`.
+    /// Only 2026-07-28. `python-v2` does not even send `server/discover` then.
     Modern,
 }
 
@@ -139,13 +136,13 @@ impl Mode {
     }
 }
 
-/// What a peer is to do once it is connected and has listed the tools, which it always does.
+/// The steps of a peer after it has connected and listed the tools, which it always does.
 ///
-/// The peer keeps an order of its own, the order of the methods below, and does each step once.
+/// The peer uses its own order, that of the methods below, and performs each step once.
 #[derive(Clone, Debug, Default)]
 pub struct Steps(Vec<Step>);
 
-/// One step: the flag of the command line, what it names, and the arguments to go with it.
+/// One step: the flag of the command line, its name, and its arguments.
 #[derive(Clone, Debug)]
 struct Step {
     flag: &'static str,
@@ -154,7 +151,7 @@ struct Step {
 }
 
 impl Steps {
-    /// No step but the listing of tools.
+    /// Only the listing of tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -178,14 +175,14 @@ impl Steps {
         self.with("--prompt", prompt, Some(arguments))
     }
 
-    /// Calls a tool that tells of its progress: `progress` and `progress_call`.
+    /// Calls a tool that reports progress: `progress` and `progress_call`.
     #[must_use]
     pub fn progress(self, tool: &str, arguments: Value) -> Self {
         self.with("--progress", tool, Some(arguments))
     }
 
-    /// Calls a tool and cancels it once it tells of its progress: `cancelled` says whether the tool then
-    /// made the file that the argument `file` names.
+    /// Calls a tool and cancels it when it reports progress: `cancelled` says whether the tool then created the file
+    /// that the argument `file` names.
     #[must_use]
     pub fn cancel(self, tool: &str, arguments: Value) -> Self {
         self.with("--cancel", tool, Some(arguments))
@@ -197,20 +194,20 @@ impl Steps {
         self.with("--elicit", tool, Some(arguments))
     }
 
-    /// Calls a tool that samples, and answers: `sampled` and `sample_call`.
+    /// Calls a tool that samples, and responds: `sampled` and `sample_call`.
     #[must_use]
     pub fn sample(self, tool: &str, arguments: Value) -> Self {
         self.with("--sample", tool, Some(arguments))
     }
 
-    /// Calls a tool that asks for the roots, and answers: `roots` and `roots_call`.
+    /// Calls a tool that requests the roots, and responds: `roots` and `roots_call`.
     #[must_use]
     pub fn roots(self, tool: &str, arguments: Value) -> Self {
         self.with("--roots", tool, Some(arguments))
     }
 
-    /// Calls a tool that changes the tools, and waits to be told, by a subscription where the
-    /// revision has them: `list_changed` and `list_changed_call`.
+    /// Calls a tool that changes the tools, and waits for the notification, with a subscription if the revision has
+    /// them: `list_changed` and `list_changed_call`.
     #[must_use]
     pub fn list_changed(self, tool: &str, arguments: Value) -> Self {
         self.with("--list-changed", tool, Some(arguments))
@@ -222,17 +219,17 @@ impl Steps {
     }
 }
 
-/// How a peer comes to its server.
+/// How a peer reaches its server.
 #[derive(Clone, Copy, Debug)]
 enum Server<'a> {
-    /// It starts this command and speaks on its standard streams.
+    /// It starts this command and uses its standard streams.
     Command(&'a [OsString]),
-    /// It speaks HTTP to this address; only the Inspector can be given a header to send along.
+    /// It uses HTTP with this URL. Only the Inspector supports an additional header.
     Url { url: &'a str, header: Option<&'a str> },
 }
 
 impl Server<'_> {
-    /// The words of a peer's command line.
+    /// The arguments of a peer's command line.
     fn words(self) -> Vec<OsString> {
         match self {
             Self::Command(command) => {
@@ -243,20 +240,20 @@ impl Server<'_> {
     }
 }
 
-/// Has a peer perform steps against the server at this address, and returns its document as [`run`] does.
+/// Makes a peer perform steps against the server at this URL, and returns its document as [`run`] does.
 pub fn run_at(peer: Peer, mode: Mode, steps: &Steps, url: &str) -> Result<Value, String> {
     perform(peer, mode, steps, Server::Url { url, header: None })
 }
 
-/// Has the Inspector perform steps against the server at this address, with a header `Name: Value` in each request.
+/// Makes the Inspector perform steps against the server at this URL, with a header `Name: Value` in each request.
 pub fn inspect_at(mode: Mode, steps: &Steps, url: &str, header: &str) -> Result<Value, String> {
     perform(Peer::Inspector, mode, steps, Server::Url { url, header: Some(header) })
 }
 
-/// Has a peer perform steps against the server that a command starts, and returns its document.
+/// Makes a peer perform steps against the server that a command starts, and returns its document.
 ///
-/// An error that the server answered to one step is in the document's `errors`; `Err` means that
-/// the peer is [`Missing`], that no conversation came about, or that it took longer than a minute.
+/// An error response to one step is in the document's `errors`. `Err` means that the peer is [`Missing`], that no
+/// connection was established, or that the run took longer than three minutes.
 pub fn run<S: AsRef<OsStr>>(
     peer: Peer,
     mode: Mode,

@@ -1,7 +1,6 @@
-//! The real binary as a process that a test can flood, starve, weigh and kill.
+//! The real binary as a process that a test can flood, stall, measure and kill.
 //!
-//! Where a transcript says what is answered, this is for what a process does to its streams, its memory
-//! and its end.
+//! Transcripts cover the protocol. This module covers the process: its streams, its memory and its end.
 
 pub mod resource_usage;
 
@@ -22,7 +21,7 @@ use tempfile::TempDir;
 use crate::stage::stdio::binary;
 use resource_usage::ResourceUsage;
 
-/// How long a test waits for anything: only a server that hangs takes longer.
+/// How long a test waits: only a server that hangs takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The exit code, stdout and stderr of `creole config check` on the `creole.toml` of a folder.
@@ -53,18 +52,18 @@ pub struct Server {
     _data: Option<TempDir>,
 }
 
-/// What a server left when it ended.
+/// The exit of a server.
 #[derive(Debug)]
 pub struct ServerExit {
-    /// Its exit code, or nothing if a signal ended it.
+    /// Its exit code, or `None` if a signal ended it.
     pub code: Option<i32>,
-    /// The lines of stdout that nobody had taken.
+    /// The unread lines of stdout.
     pub output: Vec<String>,
-    /// All that it said on stderr.
+    /// Its whole stderr output.
     pub log: String,
 }
 
-/// The command `creole serve` with these words, at home in `data`.
+/// The command `creole serve` with these arguments and the data directory `data`.
 #[must_use]
 pub fn serve(data: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(binary().expect("the binary under test"));
@@ -73,7 +72,7 @@ pub fn serve(data: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Takes every `CREOLE_` variable of whoever runs the tests from a command; its folder is `data`.
+/// Removes every `CREOLE_` variable of the user from a command. Its data directory is `data`.
 fn at_home(command: &mut Command, data: &Path) {
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("CREOLE_") {
@@ -83,8 +82,8 @@ fn at_home(command: &mut Command, data: &Path) {
     command.env("CREOLE_DATA_DIR", data).current_dir(data);
 }
 
-/// A shell that runs a script in this folder, which is also its data directory; the binary under test is
-/// its command `creole`, whatever its file is called.
+/// A shell that runs a script in this folder, which is also its data directory. The binary under test is its command
+/// `creole`, whatever its file is called.
 #[must_use]
 #[cfg(unix)]
 pub fn shell(folder: &Path, script: &str) -> Command {
@@ -115,7 +114,7 @@ pub fn call(id: u64, tool: &str, arguments: &Value) -> String {
     request(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
 }
 
-/// The two lines of a handshake; its answer has the id 0.
+/// The two lines of a handshake. Its response has the id 0.
 #[must_use]
 pub fn handshake() -> String {
     let params = json!({
@@ -128,7 +127,7 @@ pub fn handshake() -> String {
 }
 
 impl ChildGuard {
-    /// The sockets that it has open.
+    /// Its open sockets.
     #[must_use]
     #[track_caller]
     pub fn sockets(&self) -> BTreeSet<PathBuf> {
@@ -141,26 +140,26 @@ impl ChildGuard {
         Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
-    /// The process, to take its streams.
+    /// The process, for access to its streams.
     pub fn child(&mut self) -> &mut Child {
         &mut self.0
     }
 
-    /// What it weighs now.
+    /// Its current resource usage.
     #[must_use]
     #[track_caller]
     pub fn weight(&self) -> ResourceUsage {
         ResourceUsage::of(self.0.id())
     }
 
-    /// Waits for it to end by itself, and gives the processor time that it took in all.
+    /// Waits for it to end by itself, and returns its total processor time.
     #[track_caller]
     #[must_use]
     pub fn processor_time_until_end(&self) -> Duration {
         resource_usage::processor_time_until_end(self.0.id())
     }
 
-    /// Waits for it to end by itself, and gives the processor time that its first thread took, to the nanosecond.
+    /// Waits for it to end by itself, and returns the processor time of its first thread, to the nanosecond.
     #[track_caller]
     #[must_use]
     pub fn first_thread_until_end(&self) -> Duration {
@@ -168,7 +167,7 @@ impl ChildGuard {
         resource_usage::first_thread(self.0.id())
     }
 
-    /// Waits for it to end by itself; its exit code, or nothing if a signal ended it.
+    /// Waits for it to end by itself. Returns its exit code, or `None` if a signal ended it.
     #[track_caller]
     pub fn wait(&mut self) -> Option<i32> {
         let started = Instant::now();
@@ -184,14 +183,14 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // Fails only when it has already ended, which is as good.
+        // Fails only if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Server {
-    /// Starts `creole serve` with these words and an empty data directory.
+    /// Starts `creole serve` with these arguments and an empty data directory.
     #[must_use]
     pub fn start(words: &[&str]) -> Self {
         let data = tempfile::tempdir().expect("a data directory");
@@ -200,7 +199,7 @@ impl Server {
         server
     }
 
-    /// Starts `creole serve` with these words and this data directory.
+    /// Starts `creole serve` with these arguments and this data directory.
     #[must_use]
     pub fn start_in(data: &Path, words: &[&str]) -> Self {
         Self::start_command(serve(data, words))
@@ -226,7 +225,7 @@ impl Server {
         Self { process, input, output, log, last_id: 0, _data: None }
     }
 
-    /// Shakes hands and takes the answer.
+    /// Performs the handshake and takes the response.
     #[must_use]
     pub fn greeted(mut self) -> Self {
         self.write(handshake());
@@ -235,7 +234,7 @@ impl Server {
         self
     }
 
-    /// Writes bytes; a server that ended already is noticed by what it does not answer.
+    /// Writes bytes. If the server has ended, the test notices missing responses.
     pub fn write(&mut self, bytes: impl AsRef<[u8]>) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(bytes.as_ref());
@@ -259,7 +258,7 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))
     }
 
-    /// Sends a request and takes the next line, which must be the answer to it.
+    /// Sends a request and takes the next line, which must be its response.
     #[track_caller]
     pub fn request(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
@@ -269,32 +268,32 @@ impl Server {
         answer
     }
 
-    /// Calls a tool and takes the next line, which must be the answer to it.
+    /// Calls a tool and takes the next line, which must be its response.
     #[track_caller]
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Sends a ping and takes the next line, which must be the answer to it.
+    /// Sends a ping and takes the next line, which must be its response.
     #[track_caller]
     pub fn ping(&mut self) {
         let answer = self.request("ping", &json!({}));
         assert_eq!(answer["result"], json!({}), "{answer}");
     }
 
-    /// What it weighs now.
+    /// Its current resource usage.
     #[must_use]
     pub fn weight(&self) -> ResourceUsage {
         self.process.weight()
     }
 
-    /// The number of its process.
+    /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// Waits until it has said this on stderr.
+    /// Waits until its stderr contains this text.
     #[track_caller]
     pub fn until_said(&self, what: &str) {
         let log = self.log.as_ref().expect("its stderr");
@@ -313,7 +312,7 @@ impl Server {
         assert!(status.is_ok_and(|status| status.success()), "{script}");
     }
 
-    /// Ends its input; it may still answer.
+    /// Ends its input. It may still respond.
     pub fn end_input(&mut self) {
         self.input = None;
     }
@@ -333,7 +332,7 @@ impl Server {
         self.end()
     }
 
-    /// Kills it with a signal that it cannot handle, and takes what it had written.
+    /// Kills it with a signal that it cannot handle, and takes its output.
     #[must_use]
     pub fn kill(mut self) -> ServerExit {
         self.process.child().kill().expect("it can be killed");
@@ -348,7 +347,7 @@ impl Server {
     }
 }
 
-/// What a process says on stderr, read as it comes.
+/// Reads the stderr of a process as it arrives.
 #[derive(Debug)]
 struct StderrReader {
     said: Arc<Mutex<Vec<u8>>>,
@@ -361,7 +360,7 @@ impl StderrReader {
         let heard = Arc::clone(&said);
         let reader = thread::spawn(move || {
             let mut chunk = [0; 4096];
-            // What came before an error is still worth showing.
+            // The text before an error is still useful.
             while let Ok(length @ 1..) = from.read(&mut chunk) {
                 heard.lock().expect("nobody panics with it").extend_from_slice(&chunk[..length]);
             }
@@ -374,17 +373,17 @@ impl StderrReader {
         String::from_utf8_lossy(&said).into_owned()
     }
 
-    /// All of it, once the process has ended.
+    /// The whole text, once the process has ended.
     fn all(self) -> String {
         let Self { said, reader } = self;
-        // What it heard is there, whatever became of it.
+        // The collected text is available even if the reader panicked.
         let _ = reader.join();
         let said = said.lock().expect("nobody panics with it");
         String::from_utf8_lossy(&said).into_owned()
     }
 }
 
-/// The text of a result, or of why there is none.
+/// The text of a result, or of the error.
 #[track_caller]
 pub fn told(answer: &Value) -> Result<String, String> {
     if let Some(message) = answer["error"]["message"].as_str() {

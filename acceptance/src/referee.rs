@@ -1,20 +1,20 @@
-//! The referee: judges every message that a server sends, by rules that nobody here wrote.
+//! The referee: checks every message of a server against independent rules.
 //!
-//! It watches one conversation in both directions and knows which revision holds for each message: the one that
-//! `initialize` was answered with, or the one that a request claims in its `_meta`. Each message of the server is
-//! then judged by
+//! It observes one connection in both directions and knows which revision applies to each message: the one in the
+//! response to `initialize`, or the one that a request states in its `_meta`. Each message of the server is checked
+//! against
 //!
 //! * the published types of that revision (`rust-mcp-schema`), always;
 //! * the official `schema.json` of that revision, where `MCP_SPEC_DIR` names a folder of them;
-//! * the laws of the stream: one answer to each request and none to anything else, no question to a client that
-//!   cannot be asked, no log message below the level asked for, no listener's notification without its
+//! * the laws of the stream: one response to each request and none to any other message, no input request without the
+//!   client's capability, no log message below the requested level, no listener's notification without its
 //!   subscription or before its acknowledgement.
 //!
-//! Messages of an extension are in neither; `extension` judges them by the extension's own document, and by its
-//! schema where `MCP_SPEC_DIR` has it.
+//! Neither covers messages of an extension. `extension` checks them against the extension's own document, and against
+//! its schema if `MCP_SPEC_DIR` has it.
 //!
-//! A dialect that calls its protocol by a name of its own is judged as JSON-RPC and by the laws of the stream.
-//! Where a dialect differs on purpose although it claims a revision, `exceptions` says so with the reason.
+//! A dialect with its own protocol name is checked as JSON-RPC and by the laws of the stream. Where a dialect
+//! deliberately deviates from the revision that it claims, `exceptions` lists the deviation with the reason.
 
 mod envelope;
 mod exceptions;
@@ -35,23 +35,23 @@ use serde_json::value::RawValue;
 use self::sent::{LineJoiner, OpenMessage, SentMessage};
 use crate::transcript::Direction;
 
-/// Watches one conversation.
+/// Observes one connection.
 #[derive(Debug)]
 pub struct Referee {
     dialect: Dialect,
     pieces: LineJoiner,
     session: Session,
-    /// Messages of the client that may still be answered, oldest first.
+    /// Messages of the client that may still get a response, oldest first.
     open: Vec<OpenMessage>,
-    /// Ids of the server's own requests that the client has not answered, as they were written.
+    /// Ids of the server's own requests without a response so far, as they were written.
     asked: Vec<String>,
 }
 
-/// What the handshake agreed on.
+/// The result of the handshake.
 #[derive(Debug, Default)]
 struct Session {
     version: Version,
-    /// Whether the client sent a request without a version of its own.
+    /// Whether the client sent a request without its own version.
     used: bool,
     client: Value,
     server: Value,
@@ -59,10 +59,10 @@ struct Session {
     watched: Vec<String>,
 }
 
-/// What revision holds.
+/// Which revision applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Version {
-    /// None was agreed on.
+    /// None was negotiated.
     #[default]
     Open,
     /// An official one.
@@ -71,7 +71,7 @@ enum Version {
     Own,
 }
 
-/// What a message of a server is.
+/// The kind of a server message.
 #[derive(Clone, Copy, Debug)]
 enum ServerMessageKind<'a> {
     Error,
@@ -79,11 +79,11 @@ enum ServerMessageKind<'a> {
         method: &'a str,
         result: &'a Value,
     },
-    /// A result that asks for input instead of answering.
+    /// A result with input requests.
     Asking {
         result: &'a Value,
     },
-    /// A result that hands out a task instead of answering.
+    /// A result with a task.
     Task {
         result: &'a Value,
     },
@@ -96,7 +96,7 @@ enum ServerMessageKind<'a> {
 }
 
 impl Referee {
-    /// A referee of one conversation, which has not begun, with a server of this dialect.
+    /// A referee of one new connection with a server of this dialect.
     #[must_use]
     pub fn new(dialect: &Dialect) -> Self {
         Self {
@@ -108,10 +108,10 @@ impl Referee {
         }
     }
 
-    /// Takes note of what a client sent, in any pieces, and judges one message of the server.
+    /// Records the data of a client, in pieces of any size, and checks one message of the server.
     ///
     /// # Errors
-    /// What is wrong with the server's message, in words.
+    /// The problem of the server's message.
     pub fn observe(&mut self, direction: Direction, line: &str) -> Result<(), String> {
         match direction {
             Direction::ToServer => {
@@ -215,7 +215,7 @@ impl Referee {
         let open = self.take_open(id, message.get("error").is_some())?;
         let Some(result) = message.get("result") else {
             let mut versions = self.versions(&open);
-            // What is refused as a whole is refused by the rules of the session.
+            // A rejection of the whole message follows the rules of the session.
             versions.extend(id.is_none().then_some(self.session.version));
             return self.compare(&versions, ServerMessageKind::Error, message);
         };
@@ -233,7 +233,7 @@ impl Referee {
         self.compare(&self.versions(&open), kind, message)
     }
 
-    /// Takes note of what `initialize` was answered with.
+    /// Records the response to `initialize`.
     fn agree(&mut self, open: &OpenMessage, result: &Value) -> Result<(), String> {
         let name = result["protocolVersion"].as_str().ok_or("no `protocolVersion`")?;
         self.session.version = match Revision::from_name(name) {
@@ -247,7 +247,7 @@ impl Referee {
         Ok(())
     }
 
-    /// What may hold for the answer: what was agreed on when the request was sent, or what is now.
+    /// The versions that may apply to the response: the one at the time of the request, or the current one.
     fn versions(&self, open: &OpenMessage) -> Vec<Version> {
         if open.stateless {
             return vec![Version::Official(Revision::newest(Era::Stateless))];
@@ -259,7 +259,8 @@ impl Referee {
         }
     }
 
-    /// Judges a message by the revisions of which one holds; where none was agreed on, one of all must do.
+    /// Checks a message against the possible revisions, of which one must accept it. Without a negotiated one, all are
+    /// possible.
     fn compare(
         &self,
         versions: &[Version],

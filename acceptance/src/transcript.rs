@@ -1,7 +1,7 @@
-//! Transcripts: conversations between a client and a server, written down as the specification reads.
+//! Transcripts: exchanges between a client and a server in a text notation.
 //!
-//! One text file is one conversation. It opens with a paragraph of prose, then come header lines,
-//! a blank line, and the dialogue:
+//! One text file is one exchange. It begins with a paragraph of prose, followed by header lines, a blank line, and the
+//! dialogue:
 //!
 //! ```text
 //! A second initialize is refused, and the first handshake stands.
@@ -34,14 +34,14 @@
 //! | `!` | closes the client's side; the server must finish and exit well. The end of the file implies it |
 //! | `# text` | explains the next step |
 //!
-//! What the server sends must be expected: the next expectation, or the end of the file, asserts
-//! that it was silent until then.
+//! Every message of the server must be expected: the next expectation, or the end of the file, asserts that there was
+//! no other one before.
 //!
 //! # Matching
 //!
-//! Messages are compared as parsed JSON, the order of members apart. The `id` of a message must be
-//! byte for byte the expected token, so `1`, `1.0` and `"1"` are three different ids. The entries
-//! of a batch may come in any order. Wildcards:
+//! Messages are compared as parsed JSON, regardless of the order of members. The `id` of a message must be byte for
+//! byte the expected token, so `1`, `1.0` and `"1"` are three different ids. The entries of a batch may come in any
+//! order. Wildcards:
 //!
 //! | expected | matches |
 //! |---|---|
@@ -52,8 +52,8 @@
 //! | `"${name}"` | any one JSON value, which is remembered |
 //! | `"a${name}b"` | a string; the (non-empty) text in place of `${name}` is remembered |
 //!
-//! A name that is already known must stand for the same value again. In a `>` line `"${name}"`
-//! puts the whole value back, whatever its type, and `${name}` inside a longer string its text.
+//! A known name must stand for the same value again. In a `>` line `"${name}"` inserts the whole value, whatever its
+//! type, and `${name}` inside a longer string its text.
 
 mod failure;
 mod matching;
@@ -71,7 +71,7 @@ use self::matching::Pattern;
 pub use self::parse::ParseError;
 pub use self::run::{Direction, run, update};
 
-/// One conversation, read from a file.
+/// One exchange, read from a file.
 #[derive(Debug)]
 pub struct Transcript {
     file: PathBuf,
@@ -86,43 +86,43 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Reads and checks a file; a transcript without prose, clause or server is refused.
+    /// Reads and checks a file. A transcript without prose, clause or server is rejected.
     pub fn load(file: &Path) -> Result<Self, ParseError> {
         let source = fs::read_to_string(file)
             .map_err(|error| ParseError::new(file, 0, error.to_string()))?;
         Self::parse(file, &source)
     }
 
-    /// Reads a conversation from text; `file` only names it in reports.
+    /// Reads an exchange from text. `file` only names it in reports.
     pub fn parse(file: &Path, source: &str) -> Result<Self, ParseError> {
         parse::transcript(file, source)
     }
 
-    /// Where it was read from.
+    /// Its file.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// What is shown, in a sentence or two.
+    /// What it shows, in a sentence or two.
     #[must_use]
     pub fn prose(&self) -> &str {
         &self.prose
     }
 
-    /// The clauses that are shown.
+    /// The clauses of the specification that it shows.
     #[must_use]
     pub fn spec(&self) -> &[String] {
         &self.spec
     }
 
-    /// The words after `creole serve`.
+    /// The arguments after `creole serve`.
     #[must_use]
     pub fn server(&self) -> &[String] {
         &self.server
     }
 
-    /// Why this stage leaves the file out, if it does.
+    /// Why this stage skips the file, if it does.
     #[must_use]
     pub fn skip(&self, stage: &str) -> Option<&str> {
         let elsewhere = self.only.iter().filter(|(name, _)| name != stage);
@@ -130,7 +130,7 @@ impl Transcript {
         skips.chain(elsewhere).map(|(_, reason)| reason.as_str()).next()
     }
 
-    /// Whether a step moves the clock and no header allows to wait for it really.
+    /// Whether a step advances the clock and no header allows a real wait.
     #[must_use]
     pub fn needs_fake_clock(&self) -> bool {
         let moves = self.steps.iter().any(|step| matches!(step.action, Action::Advance(_)));

@@ -1,11 +1,10 @@
-//! Published servers, spoken to directly and through Creole, and what differs between the two.
+//! Compares the behaviour of published servers with and without Creole in front.
 //!
-//! A [`Published`] server is started with the same words in every conversation: alone, behind
-//! `creole connect` and behind `creole serve --http`. A [`Client`] of either era performs the same
-//! [`TranscriptStep`]s each time and makes a [`Record`] of all that it sees. [`differences`] compares a record
-//! that was made through Creole with the one that was made without, after the translations that
-//! [`compare`] documents. The client is our own and decodes nothing: an SDK would mend what the test
-//! has to see.
+//! A [`Published`] server is started with the same command in every run: alone, behind `creole connect` and behind
+//! `creole serve --http`. A [`ZooClient`] of either era performs the same [`ZooStep`]s each time and makes a [`Record`]
+//! of everything that it receives. [`differences`] compares a record that was made through Creole with the one that was
+//! made without, after the translations that [`compare`] documents. The client is our own and decodes nothing: an SDK
+//! would repair errors that the test has to see.
 
 mod answers;
 mod client;

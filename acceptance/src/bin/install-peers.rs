@@ -1,4 +1,4 @@
-//! Installs the peers that the acceptance tests talk to, unless they are installed already.
+//! Installs the peers of the acceptance tests, unless they are installed already.
 
 use std::process::ExitCode;
 

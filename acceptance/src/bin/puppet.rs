@@ -1,4 +1,4 @@
-//! A program whose strings are held by a test: its lines go to a port, and what comes from there it says.
+//! A program that a test controls: it forwards its stdin to a port, and writes to stdout what the port sends.
 
 use std::io::{Read, Write, copy, stdin, stdout};
 use std::net::{Shutdown, TcpStream};
@@ -11,7 +11,7 @@ fn main() -> std::io::Result<()> {
     writeln!(strings, "{}", id())?;
     let mut to_test = strings.try_clone()?;
     thread::spawn(move || {
-        // Either end may leave first.
+        // Either end may close first.
         _ = copy(&mut stdin().lock(), &mut to_test);
         _ = to_test.shutdown(Shutdown::Write);
     });

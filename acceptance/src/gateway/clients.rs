@@ -1,4 +1,4 @@
-//! Clients of both eras that show every message of a call, each as it came.
+//! Clients of both eras that return every message of a call unchanged.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::http::client::ConnectionCloser;
 use crate::http::{Connection, Events, Request, Response, required_headers};
 
-/// How long a test waits for anything: only a server that hangs takes longer.
+/// How long a test waits: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of the stateless era. Each request goes on a connection of its own.
+/// A client of the stateless era. Each request has its own connection.
 #[derive(Clone, Debug)]
 pub struct StatelessClient {
     address: SocketAddr,
@@ -29,21 +29,21 @@ pub struct HandshakeClient {
     session: String,
     version: String,
     key: Option<String>,
-    /// What the server answered the handshake with.
+    /// The result of `initialize`.
     pub welcome: Value,
 }
 
-/// A request that is being answered.
+/// A request whose response is pending.
 pub struct PendingResponse {
     messages: Receiver<Value>,
     ender: ConnectionCloser,
 }
 
-/// Where a client that has another name keeps it.
+/// The member that holds another client name.
 const CLIENT: &str = "client";
 
 impl StatelessClient {
-    /// A client that can be asked nothing.
+    /// A client without capabilities.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self { address, capabilities: json!({}), key: None, meta: json!({}) }
@@ -55,7 +55,7 @@ impl StatelessClient {
         Self { capabilities, ..self.clone() }
     }
 
-    /// The same with this key of access.
+    /// The same with this API key.
     #[must_use]
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self.clone() }
@@ -95,28 +95,28 @@ impl StatelessClient {
         authorized(request, self.key.as_deref())
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its response.
     #[track_caller]
     #[must_use]
     pub fn request(&self, method: &str, params: Value) -> Value {
         self.begin(&json!(1), method, params).answer()
     }
 
-    /// Calls a tool and gives the answer.
+    /// Calls a tool and returns the response.
     #[track_caller]
     #[must_use]
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Begins to call a tool.
+    /// Begins a tool call.
     #[track_caller]
     #[must_use]
     pub fn begin_call(&self, tool: &str, arguments: Value) -> PendingResponse {
         self.begin(&json!(1), "tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Begins to call a tool again, with answers to the questions in this result.
+    /// Begins the next round of a tool call, with input responses to the input requests in this result.
     #[track_caller]
     #[must_use]
     pub fn begin_again(
@@ -132,7 +132,7 @@ impl StatelessClient {
         self.begin(&json!(2), "tools/call", params)
     }
 
-    /// Calls a tool again and gives the answer.
+    /// Makes the next round of a tool call and returns the response.
     #[track_caller]
     #[must_use]
     pub fn again(&self, tool: &str, arguments: Value, state: &Value, answers: Value) -> Value {
@@ -141,7 +141,7 @@ impl StatelessClient {
 }
 
 impl HandshakeClient {
-    /// Shakes hands.
+    /// Performs the handshake.
     #[track_caller]
     #[must_use]
     pub fn open(
@@ -185,7 +185,7 @@ impl HandshakeClient {
         &self.session
     }
 
-    /// Begins to listen to what belongs to no request.
+    /// Opens the stream for messages that belong to no request.
     #[track_caller]
     #[must_use]
     pub fn listen(&self) -> PendingResponse {
@@ -193,28 +193,28 @@ impl HandshakeClient {
         PendingResponse::begin(self.address, &authorized(request, self.key.as_deref()))
     }
 
-    /// Sends a request and gives its answer.
+    /// Sends a request and returns its response.
     #[track_caller]
     #[must_use]
     pub fn request(&self, method: &str, params: &Value) -> Value {
         self.begin(&json!(1), method, params).answer()
     }
 
-    /// Calls a tool and gives the answer.
+    /// Calls a tool and returns the response.
     #[track_caller]
     #[must_use]
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Sends a notification, or an answer to a question.
+    /// Sends a notification, or an input response.
     #[track_caller]
     pub fn tell(&self, message: &Value) {
         let response = self.post(message).send(self.address).expect("a response");
         assert_eq!(response.head.status, 202, "{message}: {}", response.text());
     }
 
-    /// Sends any message and gives the whole response.
+    /// Sends any message and returns the whole HTTP response.
     #[track_caller]
     #[must_use]
     pub fn exchange(&self, message: &Value) -> Response {
@@ -257,7 +257,7 @@ impl PendingResponse {
             if !head.is_events() {
                 let mut body = Vec::new();
                 let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
-                // Nobody who listens any more needs nothing.
+                // The receiver may be gone.
                 _ = read.map(|_| heard.send(parse(&body)));
                 return;
             }
@@ -281,12 +281,12 @@ impl PendingResponse {
         }
     }
 
-    /// The next message, if one comes soon.
+    /// The next message, if one arrives in time.
     pub fn within(&mut self, wait: Duration) -> Option<Value> {
         self.messages.recv_timeout(wait).ok()
     }
 
-    /// The answer, and the messages before it.
+    /// The response, and the messages before it.
     #[track_caller]
     pub fn all(&mut self) -> (Vec<Value>, Value) {
         let mut before = Vec::new();
@@ -299,7 +299,7 @@ impl PendingResponse {
         }
     }
 
-    /// The answer; what was said before it is passed over.
+    /// The response, without the messages before it.
     #[track_caller]
     pub fn answer(&mut self) -> Value {
         self.all().1
@@ -311,13 +311,13 @@ impl PendingResponse {
         self.ender.port()
     }
 
-    /// Cuts the connection: the server hears nothing any more, not even that.
+    /// Cuts the connection: the server receives nothing any more, not even the end.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
         self.ender.cut();
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     pub fn hang_up(self) {
         self.ender.end();
     }

@@ -1,4 +1,4 @@
-//! Our own binary as the server behind a gateway, made to speak one era only.
+//! Our own binary as an upstream that supports one era only.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use tempfile::TempDir;
 use crate::http::ListeningServer;
 use crate::stage::stdio::binary;
 
-/// The eras that the server behind speaks.
+/// The eras that the upstream supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEra {
-    /// Only with a handshake.
+    /// Only the handshake era.
     Legacy,
-    /// Only with everything in each request.
+    /// Only the stateless era.
     Modern,
 }
 
@@ -29,17 +29,17 @@ impl ServerEra {
     }
 }
 
-/// A gateway with a port and the preset `everything` behind it.
+/// A gateway with a port, and the preset `everything` as its upstream.
 pub struct GatewaySetup {
     /// The gateway.
     pub gateway: ListeningServer,
-    /// The server behind it, where that has a port of its own.
+    /// The upstream, if it has its own port.
     pub server: Option<ListeningServer>,
     folder: TempDir,
 }
 
 impl GatewaySetup {
-    /// The server behind is a child of the gateway.
+    /// The upstream is a child process of the gateway.
     pub fn child(speaks: ServerEra) -> Result<Self, String> {
         let (folder, file) = configured(speaks)?;
         let creole = creole()?;
@@ -47,7 +47,7 @@ impl GatewaySetup {
         Ok(Self { gateway, server: None, folder })
     }
 
-    /// The server behind listens on a port.
+    /// The upstream listens on a port.
     pub fn listening(speaks: ServerEra) -> Result<Self, String> {
         let (folder, file) = configured(speaks)?;
         let server = ListeningServer::start(&[&file])?;
@@ -59,7 +59,7 @@ impl GatewaySetup {
         Ok(Self { gateway, server: Some(server), folder })
     }
 
-    /// The same server once more, without a gateway before it.
+    /// Another instance of the same server, without a gateway.
     pub fn alone(&self) -> Result<ListeningServer, String> {
         ListeningServer::start(&[&file_in(&self.folder)])
     }

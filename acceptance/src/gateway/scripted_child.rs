@@ -1,7 +1,8 @@
-//! Children of a gateway that do what a test says, and show the test all that they are told.
+//! Child processes of a gateway that a test controls and whose received messages the test sees.
 //!
-//! The binary `puppet` is such a child: it hands its standard streams to a [`ScriptedChildren`]. What every server has
-//! to answer, such as the handshake and the lists, is answered here; all else is [`ReceivedMessage`] by the test.
+//! The binary `puppet` is such a child: it connects its standard streams to a [`ScriptedChildren`]. Requests that every
+//! server answers, such as the handshake and the lists, are answered here. All others become a [`ReceivedMessage`] for
+//! the test.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::stage::stdio::beside;
 
-/// How long a test waits for anything: only a gateway that hangs takes longer.
+/// How long a test waits: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What every puppet of a test answers by itself, by method: results, or errors with a code.
+/// The automatic replies of a scripted server, by method: results, or errors with a code.
 #[derive(Clone, Debug)]
 pub struct ScriptedReplies(HashMap<String, Value>);
 
@@ -44,7 +45,7 @@ impl ScriptedReplies {
             .answering("logging/setLevel", json!({}))
     }
 
-    /// The same with this answer to a method: a result, or an error with its `code`.
+    /// The same with this reply to a method: a result, or an error with its `code`.
     #[must_use]
     pub fn answering(mut self, method: &str, answer: Value) -> Self {
         self.0.insert(method.to_owned(), answer);
@@ -58,7 +59,7 @@ impl ScriptedReplies {
         self
     }
 
-    /// The answer that needs no test; null to what needs none at all.
+    /// The automatic reply; null for a message that needs no reply.
     pub(super) fn answer(&self, message: &Value) -> Option<Value> {
         let method = message["method"].as_str()?;
         if method == "notifications/initialized" {
@@ -70,14 +71,14 @@ impl ScriptedReplies {
     }
 }
 
-/// Holds the strings of all children.
+/// Controls all children of a test.
 pub struct ScriptedChildren {
     port: String,
     heard: Receiver<ReceivedMessage>,
     children: Arc<Mutex<Vec<ScriptedChild>>>,
 }
 
-/// A message that a child was told.
+/// A message that a child received.
 #[derive(Debug)]
 pub struct ReceivedMessage {
     /// The child.
@@ -96,7 +97,7 @@ pub struct ScriptedChild {
 }
 
 impl ScriptedChildren {
-    /// Waits for children, which all show the same.
+    /// Waits for children, which all have the same replies.
     #[must_use]
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -113,14 +114,14 @@ impl ScriptedChildren {
         Self { port, heard, children }
     }
 
-    /// The command that makes a child.
+    /// The command that starts a child.
     #[must_use]
     pub fn command(&self) -> Vec<String> {
         let puppet = beside("puppet").expect("the program");
         vec![puppet.display().to_string(), self.port.clone()]
     }
 
-    /// The next message that the test has to deal with, which must have this method.
+    /// The next message for the test, which must have this method.
     #[track_caller]
     pub fn hears(&self, method: &str) -> ReceivedMessage {
         let heard = self.next();
@@ -128,7 +129,7 @@ impl ScriptedChildren {
         heard
     }
 
-    /// The next message that the test has to deal with.
+    /// The next message for the test.
     #[track_caller]
     pub fn next(&self) -> ReceivedMessage {
         match self.heard.recv_timeout(PATIENCE) {
@@ -138,12 +139,12 @@ impl ScriptedChildren {
         }
     }
 
-    /// The next message, if one comes soon.
+    /// The next message, if one arrives in time.
     pub fn within(&self, wait: Duration) -> Option<ReceivedMessage> {
         self.heard.recv_timeout(wait).ok()
     }
 
-    /// All children that there were.
+    /// All children that have connected.
     #[must_use]
     pub fn children(&self) -> Vec<ScriptedChild> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -151,17 +152,17 @@ impl ScriptedChildren {
 }
 
 impl ReceivedMessage {
-    /// Answers with a result.
+    /// Responds with a result.
     pub fn result(&self, result: Value) {
         self.by.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}));
     }
 
-    /// Answers with a text, as a tool does.
+    /// Responds with a text, as a tool does.
     pub fn text(&self, text: &str) {
         self.result(json!({"content": [{"type": "text", "text": text}]}));
     }
 
-    /// Answers with an error.
+    /// Responds with an error.
     pub fn error(&self, code: i64, message: &str, data: &Value) {
         let error = json!({"code": code, "message": message, "data": data});
         self.by.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}));
@@ -169,18 +170,18 @@ impl ReceivedMessage {
 }
 
 impl ScriptedChild {
-    /// Has it say a message.
+    /// Makes it send a message.
     pub fn says(&self, message: &Value) {
         self.writes(&format!("{message}\n"));
     }
 
-    /// Has it ask.
+    /// Makes it send a request.
     pub fn asks(&self, id: Value, method: &str, params: Value) {
         let id = &id;
         self.says(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
-    /// Has it ask several things in one breath, each with an id, a method and parameters.
+    /// Makes it send several requests in one write, each with an id, a method and parameters.
     pub fn asks_at_once(&self, questions: &[(Value, &str, Value)]) {
         let lines = questions.iter().map(|(id, method, params)| {
             let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -189,32 +190,32 @@ impl ScriptedChild {
         self.writes(&lines.collect::<String>());
     }
 
-    /// Has it tell something.
+    /// Makes it send a notification.
     pub fn tells(&self, method: &str, params: &Value) {
         self.says(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Has it write any text.
+    /// Makes it write any text.
     pub fn writes(&self, text: &str) {
         let mut strings = self.strings.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has ended shows itself by what it does not hear.
+        // If it has ended, the test notices missing messages.
         _ = strings.write_all(text.as_bytes());
     }
 
-    /// Has it end.
+    /// Makes it end.
     pub fn ends(&self) {
         let strings = self.strings.lock().unwrap_or_else(PoisonError::into_inner);
         _ = strings.shutdown(Shutdown::Both);
     }
 
-    /// All that it was told, in order.
+    /// All messages that it received, in order.
     #[must_use]
     pub fn told(&self) -> Vec<Value> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Listens to one child until it ends.
+/// Reads the messages of one child until it ends.
 fn hold(
     strings: TcpStream,
     show: &ScriptedReplies,

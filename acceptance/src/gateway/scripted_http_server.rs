@@ -1,4 +1,4 @@
-//! A server with a port that does what a test says, for gateways that call it over HTTP.
+//! An HTTP server that a test controls, as an upstream of a gateway.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::ScriptedReplies;
 
-/// How long a test waits for anything: only a gateway that hangs takes longer.
+/// How long a test waits: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with a port. What a [`ScriptedReplies`] answers it answers by itself, all else is a [`PendingRequest`].
+/// A server with a port. It sends the replies of a [`ScriptedReplies`] by itself. All other requests become a
+/// [`PendingRequest`].
 pub struct ScriptedHttpServer {
     port: u16,
     #[cfg(target_os = "linux")]
@@ -24,7 +25,7 @@ pub struct ScriptedHttpServer {
     door: Arc<Mutex<AccessControl>>,
 }
 
-/// Who is let in, and who came.
+/// The required credentials, and the requests so far.
 #[derive(Default)]
 struct AccessControl {
     wanted: Option<String>,
@@ -32,7 +33,7 @@ struct AccessControl {
 }
 
 impl AccessControl {
-    /// Whether a request is let in.
+    /// Whether a request is authorised.
     fn lets_in(&mut self, method: &str, fields: &Fields) -> bool {
         let shown = fields.iter().find(|(name, _)| name == "authorization");
         let shown = shown.map(|(_, value)| value.clone());
@@ -44,7 +45,7 @@ impl AccessControl {
 /// Header fields, names in lower case.
 type Fields = Vec<(String, String)>;
 
-/// A request that the test has to answer.
+/// A request that the test must answer.
 pub struct PendingRequest {
     /// Its method, such as `POST`.
     pub method: String,
@@ -56,19 +57,19 @@ pub struct PendingRequest {
 }
 
 impl ScriptedHttpServer {
-    /// Waits for requests; has no streams besides those that answer.
+    /// Accepts requests. It offers no streams besides responses.
     #[must_use]
     pub fn new(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST"])
     }
 
-    /// Waits for requests, also for those that want a stream.
+    /// Accepts requests, including those for a stream.
     #[must_use]
     pub fn with_streams(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST", "GET"])
     }
 
-    /// Waits for requests, also for those that want a stream or end a session.
+    /// Accepts requests, including those that open a stream or end a session.
     #[must_use]
     pub fn with_sessions(show: ScriptedReplies) -> Self {
         Self::start(show, &["POST", "GET", "DELETE"])
@@ -99,12 +100,12 @@ impl ScriptedHttpServer {
         }
     }
 
-    /// From now on, answers 401 to whoever does not show this in the header `Authorization`.
+    /// From now on, responds with 401 to requests without this `Authorization` header.
     pub fn wants(&self, authorization: &str) {
         self.door().wanted = Some(authorization.to_owned());
     }
 
-    /// The method of each request so far, and what it had in the header `Authorization`.
+    /// The method of each request so far, and its `Authorization` header.
     #[must_use]
     pub fn shown(&self) -> Vec<(String, Option<String>)> {
         self.door().shown.clone()
@@ -114,13 +115,13 @@ impl ScriptedHttpServer {
         self.door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cuts the way to it: nobody can connect any more. Requests that it has are [cut](Visit::cut) one by one.
+    /// Cuts the listener: no client can connect any more. Pending requests are [cut](PendingRequest::cut) one by one.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
         crate::drop_packets::cut(&self.listener);
     }
 
-    /// Lets no request through on connections that are made from now on.
+    /// Drops all requests on connections that are opened from now on.
     #[cfg(target_os = "linux")]
     pub fn starve(&self) {
         crate::drop_packets::starve(&self.listener);
@@ -138,7 +139,7 @@ impl ScriptedHttpServer {
         self.port
     }
 
-    /// The next request that the test has to answer.
+    /// The next request for the test.
     #[track_caller]
     pub fn next(&self) -> PendingRequest {
         match self.visits.recv_timeout(PATIENCE) {
@@ -148,7 +149,7 @@ impl ScriptedHttpServer {
         }
     }
 
-    /// The next request that the test has to answer, which must have this method.
+    /// The next request for the test, which must have this method.
     #[track_caller]
     pub fn hears(&self, method: &str) -> PendingRequest {
         let visit = self.next();
@@ -156,14 +157,14 @@ impl ScriptedHttpServer {
         visit
     }
 
-    /// The next request, if one comes soon.
+    /// The next request, if one arrives in time.
     pub fn within(&self, wait: Duration) -> Option<PendingRequest> {
         self.visits.recv_timeout(wait).ok()
     }
 }
 
 impl PendingRequest {
-    /// Cuts its connection: the other side hears nothing any more, not even that.
+    /// Cuts its connection: the other side receives nothing any more, not even the end.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
         crate::drop_packets::cut(&self.stream);
@@ -177,29 +178,29 @@ impl PendingRequest {
         })
     }
 
-    /// A field of its head.
+    /// A header field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(listed, _)| listed == name).map(|(_, value)| value.as_str())
     }
 
-    /// Answers with a status, further lines of the head, each with its end, and a body.
+    /// Responds with a status, further header lines, each with its line end, and a body.
     pub fn respond(&mut self, status: &str, head: &str, body: &str) {
         respond(&mut self.stream, status, head, body);
     }
 
-    /// Answers with a text, as a tool does.
+    /// Responds with a text, as a tool does.
     pub fn text(&mut self, text: &str) {
         self.result(json!({"content": [{"type": "text", "text": text}]}));
     }
 
-    /// Answers with a result.
+    /// Responds with a result.
     pub fn result(&mut self, result: Value) {
         let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
         self.respond("200 OK", "Content-Type: application/json\r\n", &answer.to_string());
     }
 
-    /// Refuses the request with an error.
+    /// Responds with an error.
     pub fn error(&mut self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error});
@@ -211,7 +212,7 @@ impl PendingRequest {
     pub fn stream(&mut self) {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-        // Who left shows itself by what it does not ask.
+        // If the client has left, the test notices missing requests.
         _ = self.stream.write_all(head.as_bytes());
     }
 
@@ -220,7 +221,7 @@ impl PendingRequest {
         _ = self.stream.write_all(format!("data: {message}\n\n").as_bytes());
     }
 
-    /// Sends a message on the stream, as an event with this id, after which the stream can be taken up again.
+    /// Sends a message on the stream as an event with this id, from which the stream can be resumed.
     pub fn event_with_id(&mut self, id: &str, message: &Value) {
         _ = self.stream.write_all(format!("id: {id}\ndata: {message}\n\n").as_bytes());
     }
@@ -234,7 +235,7 @@ fn respond(stream: &mut TcpStream, status: &str, head: &str, body: &str) {
     _ = stream.write_all(text.as_bytes());
 }
 
-/// Reads one request and answers it, or has the test do so.
+/// Reads one request and answers it, or passes it to the test.
 fn receive(
     mut stream: TcpStream,
     methods: &[&str],
@@ -268,7 +269,7 @@ fn receive(
             };
             respond(&mut stream, "200 OK", &head, &answer.to_string());
         }
-        // Nobody who tests any more has nothing to answer.
+        // The test may be over.
         None => _ = tells.send(PendingRequest { method, message, fields, stream }),
     }
 }

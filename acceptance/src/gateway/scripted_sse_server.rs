@@ -1,4 +1,4 @@
-//! A server with a port that speaks HTTP+SSE, the transport of 2024-11-05, and does what a test says.
+//! A server for HTTP+SSE, the transport of 2024-11-05, that a test controls.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,22 +12,22 @@ use serde_json::{Value, json};
 
 use super::ScriptedReplies;
 
-/// How long a test waits for anything: only a gateway that hangs takes longer.
+/// How long a test waits: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The streams that are open, by number.
+/// The open streams by number.
 type Streams = Arc<Mutex<HashMap<usize, TcpStream>>>;
 
-/// A server whose answers all come on the stream that a client opened first. What a [`ScriptedReplies`] answers it answers by
-/// itself, all else is a [`SseServerMessage`].
+/// A server whose responses all come on the stream that a client opened first. It sends the replies of a
+/// [`ScriptedReplies`] by itself. All other messages become a [`SseServerMessage`].
 pub struct ScriptedSseServer {
     port: u16,
     messages: Receiver<SseServerMessage>,
 }
 
-/// A message that the test has to answer.
+/// A message that the test must answer.
 pub struct SseServerMessage {
-    /// The stream on which its answer belongs.
+    /// The stream of its response.
     pub stream: usize,
     /// The message.
     pub message: Value,
@@ -35,7 +35,7 @@ pub struct SseServerMessage {
 }
 
 impl ScriptedSseServer {
-    /// Waits for clients; each stream that one opens is a session.
+    /// Accepts clients. Each stream is a session.
     #[must_use]
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -51,19 +51,19 @@ impl ScriptedSseServer {
         Self { port, messages }
     }
 
-    /// Where its streams are.
+    /// The URL of its streams.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/sse", self.port)
     }
 
-    /// The next message that the test has to answer.
+    /// The next message for the test.
     #[track_caller]
     pub fn next(&self) -> SseServerMessage {
         self.messages.recv_timeout(PATIENCE).expect("nobody sent anything")
     }
 
-    /// The next message that the test has to answer, which must have this method.
+    /// The next message for the test, which must have this method.
     #[track_caller]
     pub fn hears(&self, method: &str) -> SseServerMessage {
         let message = self.next();
@@ -73,13 +73,13 @@ impl ScriptedSseServer {
 }
 
 impl SseServerMessage {
-    /// Asks on its stream.
+    /// Sends a request on its stream.
     pub fn asks(&self, id: Value, method: &str, params: Value) {
         let id = &id;
         self.says(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
-    /// Answers with a text, as a tool does.
+    /// Responds with a text, as a tool does.
     pub fn text(&self, text: &str) {
         let result = json!({"content": [{"type": "text", "text": text}]});
         self.says(&json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}));
@@ -93,11 +93,11 @@ impl SseServerMessage {
 fn say(streams: &Streams, number: usize, message: &Value) {
     let streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut stream) = streams.get(&number) else { return };
-    // Who left shows itself by what it does not ask.
+    // If the client has left, the test notices missing requests.
     _ = stream.write_all(format!("event: message\ndata: {message}\n\n").as_bytes());
 }
 
-/// Opens a stream, or takes a message; to whoever knows only the newer transport, it is a stranger.
+/// Opens a stream, or receives a message. Requests of the newer transport get an error.
 fn receive(
     number: usize,
     mut stream: TcpStream,
@@ -110,7 +110,7 @@ fn receive(
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
         let endpoint = format!("{head}event: endpoint\ndata: /message/{number}\n\n");
-        // Nobody is told of a stream on which nothing can be said yet.
+        // A stream is registered only when it is writable.
         let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
         _ = stream.write_all(endpoint.as_bytes());
         streams.insert(number, stream);
@@ -124,7 +124,7 @@ fn receive(
     match show.answer(&message) {
         Some(Value::Null) => {}
         Some(answer) => say(streams, session, &answer),
-        // Nobody who tests any more has nothing to answer.
+        // The test may be over.
         None => {
             _ = tells.send(SseServerMessage {
                 stream: session,
@@ -135,7 +135,7 @@ fn receive(
     }
 }
 
-/// What a request is for, and the message in it.
+/// The purpose of a request, and the message in it.
 fn read(stream: &TcpStream) -> Option<(String, Value)> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();

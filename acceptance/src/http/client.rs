@@ -1,7 +1,6 @@
-//! A client of HTTP/1.1 that writes the bytes it is given and reads what comes, no more.
+//! An HTTP/1.1 client that writes given bytes and reads the response without interpretation.
 //!
-//! A library would not send half of what these tests have to send, and would mend much of what they have
-//! to see.
+//! A library would not send many of the requests of these tests, and would repair many of the responses.
 
 use std::io;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -13,13 +12,13 @@ use serde_json::Value;
 /// How long one read may take: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest head of a response that is read.
+/// The maximum length of a response head.
 const LONGEST_HEAD: u64 = 64 * 1024;
 
 /// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
-/// A request, still to be changed.
+/// A request that can still be changed.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
@@ -48,52 +47,52 @@ impl Request {
             .with("Accept", "application/json, text/event-stream")
     }
 
-    /// A request to another path than the usual one.
+    /// A request to another path than the default.
     #[must_use]
     pub fn to(method: &str, target: &str, body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), ..Self::new(method, target) }
     }
 
-    /// The stream of a session.
+    /// A GET request for the stream of a session.
     #[must_use]
     pub fn get(session: &str) -> Self {
         Self::new("GET", PATH).with("Accept", "text/event-stream").with("Mcp-Session-Id", session)
     }
 
-    /// The end of a session.
+    /// A DELETE request that ends a session.
     #[must_use]
     pub fn delete(session: &str) -> Self {
         Self::new("DELETE", PATH).with("Mcp-Session-Id", session)
     }
 
-    /// One more field, also beside one of the same name.
+    /// Adds a field, also beside one of the same name.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Each of these fields.
+    /// Adds each of these fields.
     #[must_use]
     pub fn with_all(mut self, fields: impl IntoIterator<Item = (String, String)>) -> Self {
         self.fields.extend(fields);
         self
     }
 
-    /// No field of this name.
+    /// Removes the fields of this name.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(listed, _)| !listed.eq_ignore_ascii_case(name));
         self
     }
 
-    /// This field with this value, whatever it had.
+    /// Replaces the fields of this name by this value.
     #[must_use]
     pub fn replacing(self, name: &str, value: &str) -> Self {
         self.without(name).with(name, value)
     }
 
-    /// The request as it is sent; who names no `Host` gets the server's.
+    /// The request as bytes. Without a `Host` field it gets the server's.
     #[must_use]
     pub fn bytes(&self, address: SocketAddr) -> Vec<u8> {
         let has = |name: &str| self.fields.iter().any(|(listed, _)| listed == name);
@@ -113,7 +112,7 @@ impl Request {
         bytes
     }
 
-    /// Sends it on a connection of its own and reads the whole response.
+    /// Sends it on its own connection and reads the whole response.
     pub fn send(&self, address: SocketAddr) -> Result<Response, String> {
         let mut connection = Connection::open(address)?;
         connection.write(&self.bytes(address))?;
@@ -137,7 +136,7 @@ impl Connection {
         Ok(Self { reader: BufReader::new(stream) })
     }
 
-    /// Writes bytes. One that the server has left shows itself when its answer is read.
+    /// Writes bytes. If the server has closed the connection, the read of the response shows it.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         match self.reader.get_mut().write_all(bytes) {
             Err(error) if has_left(&error) => Ok(()),
@@ -145,12 +144,12 @@ impl Connection {
         }
     }
 
-    /// A handle by which another thread ends the connection.
+    /// A handle by which another thread closes the connection.
     pub fn ender(&self) -> Result<ConnectionCloser, String> {
         self.reader.get_ref().try_clone().map(ConnectionCloser).map_err(told("no second handle"))
     }
 
-    /// Reads the head of a response; interim ones are passed over.
+    /// Reads the head of a response. Interim responses are skipped.
     pub fn head(&mut self) -> Result<Head, String> {
         loop {
             let head = self.one_head()?;
@@ -187,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// The body that follows a head, to be read as it comes.
+    /// The body that follows a head, to be read incrementally.
     pub fn body(&mut self, head: &Head) -> Body<'_> {
         let left = match head.field("content-length").and_then(|length| length.parse().ok()) {
             Some(length) => BodyRemainder::Bytes(length),
@@ -206,7 +205,7 @@ impl Connection {
         Ok(Response { head, body })
     }
 
-    /// Whether the server ends the connection without another byte.
+    /// Whether the server closes the connection without another byte.
     #[must_use]
     pub fn is_ended(&mut self) -> bool {
         match self.reader.fill_buf() {
@@ -216,25 +215,25 @@ impl Connection {
     }
 }
 
-/// Ends a connection that another thread reads.
+/// Closes a connection that another thread reads.
 pub struct ConnectionCloser(TcpStream);
 
 impl ConnectionCloser {
-    /// Our port.
+    /// The local port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.0.local_addr().expect("an address").port()
     }
 
-    /// Cuts the connection: nothing comes through any more, and nobody is told.
+    /// Cuts the connection: no packet passes any more, and neither side is notified.
     #[cfg(target_os = "linux")]
     pub fn cut(&self) {
         crate::drop_packets::cut(&self.0);
     }
 
-    /// Ends it in both directions.
+    /// Closes it in both directions.
     pub fn end(&self) {
-        // One that has ended already needs no end.
+        // It may be closed already.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
@@ -313,16 +312,16 @@ impl Response {
     }
 }
 
-/// What of a body is still to come.
+/// The remaining part of a body.
 enum BodyRemainder {
     Bytes(u64),
-    /// This much of the chunk that is being read.
+    /// The rest of the current chunk.
     Chunks(u64),
     UntilTheEnd,
     Nothing,
 }
 
-/// A body, read as it comes.
+/// A body, read incrementally.
 pub struct Body<'a> {
     reader: &'a mut BufReader<TcpStream>,
     left: BodyRemainder,
@@ -364,7 +363,7 @@ impl Read for Body<'_> {
     }
 }
 
-/// Reads the line before a chunk, and what follows the last one.
+/// Reads the line before a chunk, and the trailer after the last one.
 fn next_chunk(reader: &mut BufReader<TcpStream>) -> io::Result<u64> {
     let mut line = String::new();
     reader.read_line(&mut line)?;

@@ -1,4 +1,4 @@
-//! Server-sent events, read as the WHATWG's rules say.
+//! Parses server-sent events by the rules of the WHATWG.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -11,11 +11,11 @@ pub struct Event {
     pub kind: Option<String>,
     /// Its data, lines joined by newlines.
     pub data: String,
-    /// How long to wait before coming back, if it says so.
+    /// The reconnection time, if it states one.
     pub retry: Option<u64>,
 }
 
-/// The events of a body, one after the other as they come.
+/// The events of a body, as they arrive.
 pub struct Events<R>(BufReader<R>);
 
 impl<R: Read> Events<R> {
@@ -29,7 +29,7 @@ impl<R: Read> Events<R> {
 impl<R: Read> Iterator for Events<R> {
     type Item = Event;
 
-    /// The next event, also one without data; nothing when the body ended or broke off.
+    /// The next event, also one without data. `None` when the body has ended or broke off.
     fn next(&mut self) -> Option<Event> {
         let mut event = Event::default();
         let mut data: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The header fields that a message demands by what it says (2026-07-28 basic/transports/streamable-http).
+//! The header fields that a message requires (2026-07-28 basic/transports/streamable-http).
 
 use creole::proto::http::header_value;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use serde_json::Value;
 /// The member of `_meta` by which a request names its revision.
 pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// The revision that a request names for itself alone.
+/// The revision that a request states in its `_meta`.
 #[must_use]
 pub fn claimed_version(message: &Value) -> Option<&str> {
     message["params"]["_meta"][VERSION_KEY].as_str()
 }
 
-/// The fields for a request that stands alone; none for any other message.
+/// The fields of a stateless request. Empty for any other message.
 #[must_use]
 pub fn fields(message: &Value) -> Vec<(String, String)> {
     let Some(version) = claimed_version(message) else { return Vec::new() };
@@ -32,7 +32,7 @@ pub fn fields(message: &Value) -> Vec<(String, String)> {
     fields
 }
 
-/// These two headers have no encoding: what does not fit on a line cannot be repeated, and is not.
+/// These two headers have no encoding: a text that does not fit on a line is not repeated.
 fn on_one_line(text: &str) -> String {
     text.chars().filter(|character| matches!(character, ' '..='~')).collect()
 }

@@ -1,4 +1,4 @@
-//! The real binary, listening on a port of loopback that the system chose.
+//! The real binary, listening on a loopback port that the system chose.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -28,11 +28,11 @@ pub struct ListeningServer {
 }
 
 impl ListeningServer {
-    /// Starts `creole serve` with these words and an empty data directory, in the repository root, and
-    /// waits until it says where it listens.
+    /// Starts `creole serve` with these arguments and an empty data directory, in the repository root, and waits until
+    /// it reports its address.
     pub fn start(words: &[&str]) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // First, because the words may end with a command of their own.
+        // First, because the arguments may end with a command.
         let words = [&["--http", "127.0.0.1:0"], words].concat();
         let mut command = serve(data.path(), &words);
         command.current_dir(repository());
@@ -40,48 +40,48 @@ impl ListeningServer {
         Ok(Self { process, address, log, _data: data })
     }
 
-    /// Starts any other server that says in the same words where it listens.
+    /// Starts any other server that reports its address in the same form.
     pub fn other(command: Command) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (process, address, log) = begin(command)?;
         Ok(Self { process, address, log, _data: data })
     }
 
-    /// Where it listens.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of its endpoint.
+    /// The URL of its endpoint.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, super::client::PATH)
     }
 
-    /// What it weighs now.
+    /// Its current resource usage.
     #[must_use]
     pub fn weight(&self) -> ResourceUsage {
         self.process.weight()
     }
 
-    /// The sockets that it has open.
+    /// Its open sockets.
     #[must_use]
     #[track_caller]
     pub fn sockets(&self) -> BTreeSet<PathBuf> {
         self.process.sockets()
     }
 
-    /// All that it has said on stderr.
+    /// Its whole stderr output.
     #[must_use]
     pub fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until it has said this on stderr.
+    /// Waits until its stderr contains this text.
     ///
     /// # Panics
-    /// When it does not say so in time.
+    /// When it does not appear in time.
     #[track_caller]
     pub fn until_said(&self, what: &str) {
         let end = Instant::now() + BEGINNING;
@@ -98,7 +98,7 @@ impl ListeningServer {
         assert!(sent.is_ok_and(|sent| sent.success()), "it cannot be told {name}");
     }
 
-    /// Tells it to end, and waits for it; an error says how it ended badly.
+    /// Ends it, and waits for it. The error says how it failed.
     pub fn stop(&mut self) -> Result<(), String> {
         let script = format!("kill -s TERM {}", self.process.child().id());
         let told = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
@@ -113,7 +113,7 @@ impl ListeningServer {
 
 type StartedServer = (ChildGuard, SocketAddr, Arc<Mutex<String>>);
 
-/// Starts the command, keeps its log, and takes from it where the server listens.
+/// Starts the command, collects its log, and reads its address from it.
 fn begin(mut command: Command) -> Result<StartedServer, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut process = ChildGuard::start(&mut command);
@@ -125,7 +125,7 @@ fn begin(mut command: Command) -> Result<StartedServer, String> {
         for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             if let Some(address) = address_in(&line) {
-                // Only the first line that says so is waited for.
+                // Only the first such line is awaited.
                 let _ = found.send(address);
             }
             let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ fn begin(mut command: Command) -> Result<StartedServer, String> {
     Err(format!("{command:?}: {why}; it said:\n{said}"))
 }
 
-/// The address in the line that tells where the server listens.
+/// The address in the line in which the server reports it.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let (_, url) = line.split_once(" listens on http")?;
     let url = url.strip_prefix('s').unwrap_or(url).strip_prefix("://")?;

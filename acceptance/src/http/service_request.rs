@@ -1,20 +1,20 @@
-//! A request as a stand-in for a service reads it.
+//! Reads an HTTP request on the side of a fake service.
 
 use std::io::BufRead;
 
-/// What a service was asked.
+/// A request to a service.
 #[derive(Clone, Debug)]
 pub struct ServiceRequest {
-    /// The method and the target, as they came.
+    /// The method and the target.
     pub line: String,
-    /// The fields of the head, in their order.
+    /// The header fields in their order.
     pub head: Vec<(String, String)>,
     /// The body.
     pub body: String,
 }
 
 impl ServiceRequest {
-    /// Reads one request; nothing where its sender left.
+    /// Reads one request. `None` if its sender has left.
     pub fn read(stream: &mut impl BufRead) -> Option<Self> {
         let mut lines = Vec::new();
         loop {
@@ -40,7 +40,7 @@ impl ServiceRequest {
         Some(Self { body: String::from_utf8(body).ok()?, ..asked })
     }
 
-    /// The value of a field of the head.
+    /// The value of a header field.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.iter();

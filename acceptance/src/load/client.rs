@@ -11,14 +11,14 @@ use super::pool::{PATIENCE, Pool};
 use super::requests::{Era, Requests};
 use super::wire::{Connection, Response};
 
-/// A client of one era. Its calls share the pool with everybody else's.
+/// A client of one era. All clients share the connections of the pool.
 #[derive(Clone, Debug)]
 pub struct Client {
     pool: Arc<Pool>,
     requests: Requests,
 }
 
-/// An open stream of changes, on a connection of its own.
+/// An open stream of change notifications, on its own connection.
 #[derive(Debug)]
 pub struct Stream {
     connection: Connection,
@@ -27,7 +27,7 @@ pub struct Stream {
 }
 
 impl Client {
-    /// A client that is ready to call: one of the legacy era has shaken hands.
+    /// A client that is ready to call. In the handshake era it has performed the handshake.
     pub async fn connect(pool: &Arc<Pool>, era: Era) -> Result<Self, String> {
         let requests = Requests::new(pool.server(), era);
         let requests = match era {
@@ -45,7 +45,7 @@ impl Client {
         Ok(Self { pool: Arc::clone(pool), requests })
     }
 
-    /// Asks for a session: its id, or the refusal. The outer error is a connection that broke.
+    /// Opens a session: its id, or the error response. The outer error is a broken connection.
     pub async fn open_session(
         pool: &Pool,
         requests: &Requests,
@@ -58,13 +58,13 @@ impl Client {
         })
     }
 
-    /// How this client writes.
+    /// The request builder of this client.
     #[must_use]
     pub fn requests(&self) -> &Requests {
         &self.requests
     }
 
-    /// Calls a tool; every message that came for it.
+    /// Calls a tool. Returns every message that arrived for it.
     pub async fn call(
         &self,
         id: &Value,
@@ -75,13 +75,13 @@ impl Client {
         messages(&response)
     }
 
-    /// Calls `echo` with a nonce, always with the id 1, and notes what came.
+    /// Calls `echo` with a nonce, always with the id 1, and records the responses.
     pub async fn echo(&self, tenant: usize, number: usize, nonce: String) -> Call {
         let arguments = json!({"message": nonce});
         self.noted(tenant, number, "echo", &arguments, nonce).await
     }
 
-    /// Calls a tool whose right answer is `expected`, always with the id 1, and notes what came.
+    /// Calls a tool whose correct response is `expected`, always with the id 1, and records the responses.
     pub async fn noted(
         &self,
         tenant: usize,
@@ -98,7 +98,7 @@ impl Client {
         Call { tenant, number, id, nonce: expected, answers, failure }
     }
 
-    /// Opens this client's stream of changes; a modern one is known by `id`.
+    /// Opens this client's stream of change notifications. In the stateless era it has this `id`.
     pub async fn listen(&self, id: &Value) -> Result<Stream, String> {
         let opened = async {
             let mut connection = Connection::open(self.pool.server()).await?;
@@ -122,7 +122,7 @@ impl Client {
 }
 
 impl Stream {
-    /// The next message; nothing when the server has ended the stream.
+    /// The next message. `None` when the server has ended the stream.
     pub async fn next(&mut self) -> Result<Option<Value>, String> {
         while self.ready.is_empty() {
             let Some(piece) = self.connection.piece().await? else { return Ok(None) };

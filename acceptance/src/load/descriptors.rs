@@ -1,14 +1,14 @@
-//! How many connections a process may have.
+//! Raises the limit of open descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of descriptors that this process, and every process that it starts from now on, may
-/// open to the most that the system allows, and gives that number.
+/// Raises the limit of open descriptors of this process, and of every process that it starts from now on, to the
+/// maximum of the system. Returns the limit.
 #[must_use]
 pub fn descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where it cannot be raised, what there is already counts.
+    // If it cannot be raised, the current limit applies.
     let _ = setrlimit(Resource::Nofile, raised);
     getrlimit(Resource::Nofile).current.unwrap_or(1 << 20)
 }

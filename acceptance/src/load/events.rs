@@ -1,11 +1,11 @@
-//! Server-sent events, read as they come.
+//! Parses server-sent events incrementally.
 
 use serde_json::Value;
 
-/// The most bytes of one event.
+/// The maximum number of bytes of one event.
 const MOST: usize = 32 * 1024 * 1024;
 
-/// Puts the messages of a stream together from pieces of any size.
+/// Assembles the messages of a stream from pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     unread: Vec<u8>,
@@ -13,8 +13,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Takes a piece of the stream and gives the messages that it completes. Comments, event ids and
-    /// events without data, with which a server keeps a stream alive or primes it, are no messages.
+    /// Takes a piece of the stream and returns the messages that it completes. Comments, event ids and events without
+    /// data, with which a server keeps a stream alive or primes it, are not messages.
     pub(super) fn take(&mut self, piece: &[u8]) -> Result<Vec<Value>, String> {
         self.unread.extend_from_slice(piece);
         if self.unread.len() + self.data.len() > MOST {

@@ -1,42 +1,42 @@
-//! What every caller sent and got, and whether that is a history that an honest server can produce.
+//! The history of all requests and responses, and the check that a correct server can produce it.
 //!
-//! Every call carries a nonce that nobody else knows. An answer is right when it comes once, on the call's
-//! own stream, with the call's own id and with the call's own nonce. All clients may use the same id: a
-//! server that finds callers by id alone gives one the answer of another, and the nonce tells.
+//! Every call carries a unique secret nonce. A response is correct if it arrives once, on the call's own stream, with
+//! the call's own id and nonce. All clients may use the same id: a server that finds callers by id alone sends one the
+//! response of another, and the nonce shows it.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
 
-/// One call, and everything that came back for it.
+/// One call, and all its responses.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Which of the clients called.
+    /// The index of its client.
     pub tenant: usize,
-    /// Which of its calls it was.
+    /// The index of the call.
     pub number: usize,
-    /// The JSON-RPC id that it carried.
+    /// The JSON-RPC id of the request.
     pub id: Value,
-    /// The text that the right answer holds, a secret of this call.
+    /// The text of the correct response, a secret of this call.
     pub nonce: String,
-    /// Every answer, also the second.
+    /// Every response, including duplicates.
     pub answers: Vec<HistoryResponse>,
-    /// Why there is none, where the client knows.
+    /// Why there is none, if the client knows.
     pub failure: Option<String>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryResponse {
-    /// The JSON-RPC id that it carries.
+    /// Its JSON-RPC id.
     pub id: Value,
     /// The text of the result, or the error.
     pub text: Result<String, String>,
 }
 
 impl HistoryResponse {
-    /// Reads a message of the server; a notification is no answer.
+    /// Reads a message of the server. A notification is not a response.
     #[must_use]
     pub fn read(message: &Value) -> Option<Self> {
         if message.get("method").is_some() {
@@ -52,36 +52,36 @@ impl HistoryResponse {
     }
 }
 
-/// A call that no honest server answers so.
+/// A violation by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// No answer came.
+    /// No response arrived.
     Unanswered(String),
-    /// More than one answer came.
+    /// More than one response arrived.
     AnsweredTwice,
-    /// The answer carries another id.
+    /// The response carries another id.
     WrongId(Value),
-    /// The answer belongs to a call of another client.
+    /// The response belongs to a call of another client.
     WrongTenant {
-        /// Whose it was.
+        /// The client that it belongs to.
         of: usize,
     },
-    /// The answer belongs to another call of the same client, or to nobody.
+    /// The response belongs to another call of the same client, or to no call.
     WrongNonce(String),
-    /// The call was refused.
+    /// The call got an error response.
     Refused(String),
-    /// An answer came where nobody had asked.
+    /// A response arrived without a request.
     Stray(Value),
 }
 
-/// A breach, and where it happened.
+/// A violation, and where it happened.
 #[derive(Clone, Debug)]
 pub struct HistoryFinding {
-    /// Which client noticed.
+    /// The client that noticed it.
     pub tenant: usize,
-    /// Which of its calls it was.
+    /// The index of its call.
     pub number: usize,
-    /// What is wrong.
+    /// The violation.
     pub breach: Breach,
 }
 
@@ -104,21 +104,20 @@ impl History {
         self.calls.extend(calls);
     }
 
-    /// Adds a message that came to a client outside of any call. A notification is no answer, and is let
-    /// pass.
+    /// Adds a message that reached a client outside of any call. Notifications are ignored.
     pub fn add_stray(&mut self, tenant: usize, message: &Value) {
         if HistoryResponse::read(message).is_some() {
             self.strays.push((tenant, message.clone()));
         }
     }
 
-    /// How many calls were made.
+    /// The number of calls.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Everything that an honest server would not have done.
+    /// All violations.
     #[must_use]
     pub fn breaches(&self) -> Vec<HistoryFinding> {
         let owners: HashMap<&str, usize> =
@@ -139,11 +138,11 @@ impl History {
         findings
     }
 
-    /// Fails unless so many calls were made and each was answered rightly.
+    /// Fails unless there were this many calls and each got its correct response.
     ///
     /// # Panics
     ///
-    /// When it was not so; the first of the breaches are shown.
+    /// When that is not the case. Shows the first violations.
     #[track_caller]
     pub fn assert_right(&self, calls: usize) {
         assert_eq!(self.calls(), calls, "calls made");
@@ -163,7 +162,7 @@ fn breaches_of(call: &Call, owners: &HashMap<&str, usize>) -> Vec<Breach> {
     if call.answers.is_empty() {
         breaches.push(Breach::Unanswered(call.failure.clone().unwrap_or_default()));
     } else if let Some(failure) = &call.failure {
-        // An answer came, and then something that must not follow an answer.
+        // A response arrived, and then something that must not follow a response.
         breaches.push(Breach::Refused(failure.clone()));
     }
     if call.answers.len() > 1 {
@@ -191,7 +190,7 @@ mod tests {
 
     use super::{Breach, Call, History, HistoryResponse};
 
-    /// A call with the id 1 that got these texts.
+    /// A call with the id 1 and these response texts.
     fn call(tenant: usize, nonce: &str, texts: &[&str]) -> Call {
         let answer = |text: &&str| HistoryResponse { id: json!(1), text: Ok((*text).to_owned()) };
         Call {

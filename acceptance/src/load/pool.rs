@@ -1,5 +1,5 @@
-//! A bounded pool of connections that all clients share, so that the calls of different callers travel on
-//! the same connection, one after the other.
+//! A bounded pool of connections that all clients share, so that calls of different callers use the same connection,
+//! one after the other.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,20 +22,20 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// At most so many connections.
+    /// A pool of at most this many connections.
     #[must_use]
     pub fn new(server: SocketAddr, most: usize) -> Self {
         Self { server, free: Semaphore::new(most), idle: Mutex::default() }
     }
 
-    /// Where the connections go.
+    /// The address of the server.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// Sends one request and takes its response. Bytes after the response, or before the request, are an
-    /// error: HTTP/1.1 has no answer that nobody asked for.
+    /// Sends one request and reads its response. Bytes after the response, or before the request, are an error:
+    /// HTTP/1.1 has no response without a request.
     pub async fn exchange(&self, request: &[u8]) -> Result<Response, String> {
         let _place = self.free.acquire().await.map_err(|error| error.to_string())?;
         match timeout(PATIENCE, self.exchange_now(request)).await {
@@ -59,7 +59,7 @@ impl Pool {
         Ok(response)
     }
 
-    /// A connection that waits; one that the server closed meanwhile, as it may, is forgotten.
+    /// An idle connection. One that the server has closed meanwhile, as it may, is dropped.
     fn take_idle(&self) -> Result<Option<Connection>, String> {
         while let Some(connection) = self.idle().pop() {
             let ended = connection.has_ended();

@@ -1,24 +1,24 @@
-//! What a client of each era writes on the wire.
+//! Builds the requests of a client of each era.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-/// The two generations of the protocol.
+/// The two eras of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// With a handshake and a session.
+    /// The handshake era.
     Legacy,
-    /// With everything in each request.
+    /// The stateless era.
     Modern,
 }
 
 impl Era {
-    /// Both.
+    /// Both eras.
     pub const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
 
-    /// The revision that a client of this era speaks here.
+    /// The revision that a client of this era uses here.
     #[must_use]
     pub fn revision(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Era {
     }
 }
 
-/// Writes the requests of one client.
+/// Builds the requests of one client.
 #[derive(Clone, Debug)]
 pub struct Requests {
     server: SocketAddr,
@@ -74,7 +74,7 @@ impl Requests {
         self.write("POST", &self.versioned(), Some(&body))
     }
 
-    /// A request, with the headers that this era wants.
+    /// A request, with the headers that this era requires.
     #[must_use]
     pub fn request(&self, id: &Value, method: &str, mut params: Value) -> Vec<u8> {
         let mut headers = self.versioned();
@@ -100,7 +100,7 @@ impl Requests {
         self.request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The request that opens a stream of changes: `GET`, or `subscriptions/listen` with this id.
+    /// The request that opens a stream of change notifications: `GET`, or `subscriptions/listen` with this id.
     #[must_use]
     pub fn listen(&self, id: &Value) -> Vec<u8> {
         match self.era {

@@ -1,9 +1,9 @@
-//! Chance that can be repeated: the same seed throws the same dice.
+//! A random number generator with a seed, so that runs are reproducible.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// A generator of numbers (SplitMix64), good enough for delays and for nonces that nobody attacks.
+/// A random number generator (SplitMix64), sufficient for delays and for nonces without an attacker.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(u64);
 
@@ -15,7 +15,7 @@ impl SeededRandom {
         given.unwrap_or_else(|| RandomState::new().hash_one("seed"))
     }
 
-    /// Dice of their own for each of many clients.
+    /// A separate generator for each client.
     #[must_use]
     pub fn new(seed: u64, client: usize) -> Self {
         let mut dice = Self(seed ^ (client as u64).wrapping_mul(0xd129_0d3a_42c1_9b2f));
@@ -37,7 +37,7 @@ impl SeededRandom {
         self.number() % end.max(1)
     }
 
-    /// Up to so many milliseconds.
+    /// A random duration of up to this many milliseconds.
     pub fn milliseconds(&mut self, most: u64) -> Duration {
         Duration::from_micros(self.below(most * 1000 + 1))
     }

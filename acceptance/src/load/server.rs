@@ -1,4 +1,4 @@
-//! `creole serve --http` as a process.
+//! Runs `creole serve --http` as a process.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use crate::process_under_test::resource_usage::ResourceUsage;
 use crate::process_under_test::{ChildGuard, PATIENCE, serve};
 
-/// How many lines of the log are kept for a failure.
+/// The number of log lines that are kept for a failure report.
 const LAST_WORDS: usize = 50;
 
-/// The limits of HTTP that a test sets; the rest stays as it ships.
+/// The HTTP limits that a test sets. The others keep their defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HttpLimitSettings {
     /// How long the headers of a request may take.
     pub header_timeout_seconds: Option<u64>,
-    /// How long a client may leave what was written to it unread.
+    /// How long a client may leave written data unread.
     pub write_timeout_seconds: Option<u64>,
-    /// How many connections there may be.
+    /// The maximum number of connections.
     pub connections: Option<u64>,
-    /// How many sessions there may be.
+    /// The maximum number of sessions.
     pub sessions: Option<u64>,
     /// How long a session may be unused.
     pub session_timeout_seconds: Option<u64>,
@@ -62,11 +62,11 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts a server on a free port of the loopback, with the packs `echo` and `everything`.
+    /// Starts a server on a free loopback port, with the packs `echo` and `everything`.
     ///
     /// # Panics
     ///
-    /// When it does not say within a minute where it listens.
+    /// When it does not report its address within a minute.
     #[must_use]
     #[track_caller]
     pub fn start(limits: HttpLimitSettings) -> Self {
@@ -88,13 +88,13 @@ impl HttpServer {
         Self { process, address, log, _data: data }
     }
 
-    /// Where it listens.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it weighs now.
+    /// Its current resource usage.
     #[must_use]
     #[track_caller]
     pub fn weight(&self) -> ResourceUsage {
@@ -120,11 +120,11 @@ fn text(log: &Mutex<VecDeque<String>>) -> String {
     lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads to the end, so that the server never waits for the test, and keeps the last lines.
+/// Reads to the end, so that the server never blocks on the test, and keeps the last lines.
 fn read_log(stderr: ChildStderr, log: &Mutex<VecDeque<String>>, heard: &Sender<SocketAddr>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         if let Some(address) = listening(&line) {
-            // A test that waits no more has said why.
+            // A test that no longer waits has reported why.
             let _ = heard.send(address);
         }
         let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! HTTP/1.1 as a client sees it on one loopback connection: strict, and bounded in everything.
+//! HTTP/1.1 on one loopback connection, from the client's side: strict, with limits on everything.
 //!
-//! It is written by hand so that nothing between the test and the bytes repairs what a server did wrong.
+//! It is written by hand so that nothing between the test and the bytes repairs errors of the server.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// The most bytes of a status line with its headers.
+/// The maximum number of bytes of a status line with its headers.
 const MOST_HEAD: usize = 64 * 1024;
 
-/// The most bytes of a body that is taken as a whole.
+/// The maximum number of bytes of a body that is read as a whole.
 const MOST_BODY: usize = 32 * 1024 * 1024;
 
-/// How much is read at once. Ten thousand streams may each hold so much.
+/// The size of one read. Ten thousand streams may each hold a buffer of this size.
 const READ: usize = 4 * 1024;
 
-/// One connection, and what came on it that nobody has looked at yet.
+/// One connection, and its unread bytes.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
@@ -25,16 +25,16 @@ pub struct Connection {
     body: Body,
 }
 
-/// How the rest of a body is told from what follows it.
+/// How the end of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     /// It has ended, or there is none.
     Ended,
-    /// So many bytes are still to come.
+    /// This many bytes remain.
     Length(usize),
     /// A chunk is next.
     Chunks,
-    /// It lasts as long as the connection.
+    /// It ends with the connection.
     UntilClosed,
 }
 
@@ -46,12 +46,12 @@ pub struct Head {
     headers: Vec<(String, String)>,
 }
 
-/// A response that was taken as a whole.
+/// A response that was read as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The status and the headers.
     pub head: Head,
-    /// All of the body, without its framing.
+    /// The whole body without its framing.
     pub body: Vec<u8>,
 }
 
@@ -107,8 +107,7 @@ impl Connection {
         Self::over(stream.map_err(|error| format!("cannot connect to {server}: {error}"))?)
     }
 
-    /// Connects with a receive buffer of about this many bytes, so that a client that does not read is
-    /// soon noticed.
+    /// Connects with a receive buffer of about this many bytes, so that a client that does not read is noticed soon.
     pub async fn open_narrow(server: SocketAddr, buffer: u32) -> Result<Self, String> {
         let explain = |error| format!("cannot connect to {server}: {error}");
         let socket = TcpSocket::new_v4().map_err(explain)?;
@@ -126,7 +125,7 @@ impl Connection {
         self.stream.write_all(bytes).await.map_err(|error| format!("cannot write: {error}"))
     }
 
-    /// Takes the head of the next response.
+    /// Reads the head of the next response.
     pub async fn head(&mut self) -> Result<Head, String> {
         loop {
             if let Some(end) = find(&self.received, b"\r\n\r\n") {
@@ -143,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Takes what there is of the body; nothing when it has ended.
+    /// Reads the available part of the body. `None` when it has ended.
     pub async fn piece(&mut self) -> Result<Option<Vec<u8>>, String> {
         match self.body {
             Body::Ended => Ok(None),
@@ -167,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Takes a whole response.
+    /// Reads a whole response.
     pub async fn response(&mut self) -> Result<Response, String> {
         let head = self.head().await?;
         let mut body = Vec::new();
@@ -180,15 +179,15 @@ impl Connection {
         Ok(Response { head, body })
     }
 
-    /// Waits until the server has closed, and drops what it sent before. An error is a close too: a
-    /// server that still has bytes to read resets.
+    /// Waits until the server has closed, and drops the data before. An error counts as a close: a server with unread
+    /// bytes resets.
     pub async fn closed(&mut self) {
         while let Ok(true) = self.read().await {
             self.received.clear();
         }
     }
 
-    /// Whether the server has closed the connection; a byte that nobody asked for is an error.
+    /// Whether the server has closed the connection. An unexpected byte is an error.
     pub fn has_ended(&self) -> Result<bool, String> {
         if !self.received.is_empty() {
             return Err(format!("{} bytes that nobody asked for", self.received.len()));
@@ -201,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Writes as much of the bytes as the server takes at once; nothing when it takes none now.
+    /// Writes as many bytes as possible without blocking. `None` if the server accepts none now.
     pub fn send_some(&self, bytes: &[u8]) -> Result<Option<usize>, String> {
         match self.stream.try_write(bytes) {
             Ok(count) => Ok(Some(count)),
@@ -260,7 +259,7 @@ impl Connection {
         Err(format!("closed where {expected} was expected"))
     }
 
-    /// Reads what there is; false at the end.
+    /// Reads available bytes; false at the end.
     async fn read(&mut self) -> Result<bool, String> {
         let mut buffer = [0; READ];
         let count = self.stream.read(&mut buffer).await;

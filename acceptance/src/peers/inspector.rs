@@ -1,4 +1,4 @@
-//! Drives the Inspector's own command line, one process and one connection for each step.
+//! Drives the Inspector's command line, with one process and one connection for each step.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::process::Output;
 use super::{Installed, Mode, Peer, Server, Step, Steps, process};
 
-/// Performs the steps and makes the document that the other peers print.
+/// Performs the steps and creates the document that the other peers print.
 pub(super) fn run(
     installed: &Installed,
     mode: Mode,
@@ -41,20 +41,19 @@ pub(super) fn run(
     Ok(Value::Object(document))
 }
 
-/// One invocation: its name in the document, the words after `--method`, and the key of the names
-/// that are wanted of a listing.
+/// One invocation: its name in the document, the arguments after `--method`, and the key of the names in a listing.
 struct Request {
     name: &'static str,
     arguments: Vec<String>,
     names: Option<&'static str>,
 }
 
-/// The invocation that lists.
+/// The invocation for a listing.
 fn listing(name: &'static str, method: &str, key: &'static str) -> Request {
     Request { name, arguments: vec![method.into()], names: Some(key) }
 }
 
-/// The invocations that make up a step.
+/// The invocations of a step.
 fn requested(step: &Step) -> Result<Vec<Request>, String> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     match step.flag {
@@ -94,7 +93,7 @@ fn invoke(
     deadline: Instant,
 ) -> Result<Output, String> {
     let mut command = installed.command();
-    // Without these it would read the catalog and settings of whoever runs the tests.
+    // Without these it would read the catalog and settings of the user who runs the tests.
     command.env("MCP_CATALOG_PATH", installed.folder().join("catalog.json"));
     command.env("MCP_CLIENT_CONFIG_PATH", installed.folder().join("client.json"));
     command.args(["--format", "json"]);
@@ -123,7 +122,7 @@ fn result(output: &Output) -> Result<Value, String> {
             .map_err(|error| format!("it printed no JSON: {error}\n{}", output.stdout))?;
         return Ok(printed["result"].clone());
     }
-    // The error is a JSON line among whatever the server wrote to its own stderr.
+    // The error is a JSON line among the server's own stderr output.
     let reported = output.stderr.lines().rev().find_map(|line| {
         let line: Value = serde_json::from_str(line).ok()?;
         line["error"]["message"].as_str().map(str::to_owned)

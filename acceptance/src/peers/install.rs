@@ -1,4 +1,4 @@
-//! Puts the peers under `target/peers/`, each once for each content of its pinned manifest.
+//! Installs the peers under `target/peers/`, each once per content of its pinned manifest.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::{Peer, Release, process, zoo};
 /// How long one installation may take.
 const INSTALLATION: Duration = Duration::from_secs(900);
 
-/// A peer that can be run.
+/// An installed peer.
 #[derive(Clone, Debug)]
 pub struct Installed {
     folder: PathBuf,
@@ -25,7 +25,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The command that starts the peer; its own words are still to be added.
+    /// The command that starts the peer, without its arguments.
     #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
@@ -38,7 +38,7 @@ impl Installed {
         &self.folder
     }
 
-    /// The version of the Inspector, which does not tell it with its results.
+    /// The version of the Inspector, which its results do not contain.
     pub(super) fn version(&self) -> Result<String, String> {
         let manifest = self.folder.join(INSPECTOR).join("package.json");
         let text = read(&manifest).map_err(|missing| missing.to_string())?;
@@ -53,14 +53,14 @@ const INSPECTOR: &str = "node_modules/@modelcontextprotocol/inspector";
 /// A release of the official conformance suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suite {
-    /// The one that knows every revision.
+    /// The release that supports every revision.
     Newest,
-    /// The one that npm calls `latest`, which knows no revision after 2025-11-25.
+    /// The release that npm calls `latest`, which supports no revision after 2025-11-25.
     Latest,
 }
 
 impl Suite {
-    /// All the releases.
+    /// All releases.
     pub const ALL: [Self; 2] = [Self::Newest, Self::Latest];
 
     /// The suite's folder under `acceptance/peers/` and under `target/peers/`.
@@ -73,7 +73,7 @@ impl Suite {
     }
 }
 
-/// Why a peer cannot be run here, and what to do about it.
+/// Why a peer cannot run here, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing(pub(super) String);
 
@@ -85,16 +85,16 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Installations at the same time: most of them wait for the network.
+/// The number of concurrent installations: most of them wait for the network.
 const AT_ONCE: usize = 4;
 
 /// An installation and its name.
 type Job = (String, Box<dyn FnOnce() -> Result<(), Missing> + Send>);
 
-/// Installs all the peers that are not installed yet.
+/// Installs all peers that are not installed yet.
 pub fn install_all() -> Result<(), String> {
     let mut jobs: Vec<Job> = Vec::new();
-    // What has to be built comes first: it takes longest.
+    // Builds come first, since they take longest.
     let servers = UpstreamServer::ALL.into_iter().chain(UpstreamServer::FURTHER);
     jobs.extend(servers.map(|server| job(server.name(), move || server.command().map(drop))));
     let peers = Peer::ALL.into_iter().chain(Release::ALL.map(Peer::OldTypeScript));
@@ -105,7 +105,7 @@ pub fn install_all() -> Result<(), String> {
     jobs.push(job("zoo", || zoo::npm("").map(drop)));
     let environments = zoo::ENVIRONMENTS.into_iter();
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
-    // One after the other: packages of the system are installed by one at a time.
+    // One after the other: the system's package manager does not run concurrently.
     #[cfg(unix)]
     jobs.push(job("postgres, wordpress", || {
         super::postgres::programs()?;
@@ -119,7 +119,7 @@ fn job(name: &str, run: impl FnOnce() -> Result<(), Missing> + Send + 'static) -
     (name.to_owned(), Box::new(run))
 }
 
-/// Runs the jobs, some at the same time, and tells what went wrong.
+/// Runs the jobs concurrently, and returns their errors.
 fn side_by_side(jobs: Vec<Job>) -> Vec<String> {
     let (jobs, missing) = (Mutex::new(jobs.into_iter()), Mutex::new(Vec::new()));
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -141,7 +141,7 @@ fn side_by_side(jobs: Vec<Job>) -> Vec<String> {
 
 /// The peer, ready to run: installed before with the same pinned versions, or installed now.
 ///
-/// Any number of processes may ask at once: one installs, the others wait for it.
+/// Any number of processes may call this at once: one installs, and the others wait for it.
 pub fn installed(peer: Peer) -> Result<Installed, Missing> {
     let (program, arguments): (PathBuf, Vec<OsString>) = match peer {
         Peer::Inspector => {
@@ -186,7 +186,7 @@ pub fn installed_suite(suite: Suite) -> Result<Installed, Missing> {
 pub fn bridge(url: &str) -> Result<Vec<OsString>, Missing> {
     let folder = npm_packages("mcp-remote", "mcp-remote", &[])?;
     let script = folder.join("node_modules/mcp-remote/dist/proxy.js");
-    // It would keep what it knows of servers in the home of whoever runs the tests.
+    // It would store its data about servers in the home folder of the user who runs the tests.
     let mut home = OsString::from("MCP_REMOTE_CONFIG_DIR=");
     home.push(folder.join("home"));
     let words = [url, "--transport", "http-only"].map(OsString::from);
@@ -195,8 +195,8 @@ pub fn bridge(url: &str) -> Result<Vec<OsString>, Missing> {
     Ok(command)
 }
 
-/// Node 22, which the Inspector and the suite need and most systems do not have: from its npm package where there
-/// is one that fits, else the system's own, if it is new enough.
+/// Node 22, which the Inspector and the suite need and most systems do not have: from its npm package if one fits,
+/// otherwise the system's own, if it is new enough.
 pub(super) fn node() -> Result<PathBuf, Missing> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let folder = npm_packages("node22", "node22", &[])?;
@@ -210,8 +210,7 @@ pub(super) fn node() -> Result<PathBuf, Missing> {
     Err(Missing(format!("node is {}; install Node.js 22 or newer", found.trim())))
 }
 
-/// Installs the npm packages that `own/package.json` pins, and copies scripts to where they find
-/// them.
+/// Installs the npm packages that `own/package.json` pins, and copies scripts to where they find them.
 pub(super) fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<PathBuf, Missing> {
     let manifest = read(&source(&format!("{own}/package.json")))?;
     let lock = read(&source(&format!("{own}/package-lock.json")))?;
@@ -220,8 +219,8 @@ pub(super) fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<Pa
         write(&folder.join("package.json"), &manifest)?;
         write(&folder.join("package-lock.json"), &lock)?;
         let mut npm = Command::new("npm");
-        // Not `npm ci`: it refuses a lock file without the optional packages of other systems, and a
-        // registry need not have them. No package here needs its own scripts run.
+        // Not `npm ci`: it refuses a lock file without the optional packages of other systems, which a registry may
+        // lack. No package here needs its install scripts.
         npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         npm.current_dir(&folder);
         tool("npm", &mut npm).map(drop)
@@ -237,7 +236,7 @@ pub(super) fn npm_packages(name: &str, own: &str, scripts: &[&str]) -> Result<Pa
     Ok(folder)
 }
 
-/// Makes a virtual environment of Python with the packages pinned in a file of requirements.
+/// Creates a virtual environment of Python with the packages pinned in a requirements file.
 pub(super) fn virtual_environment(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
     let list = source(requirements);
     let environment = folder(name).join("venv");
@@ -247,13 +246,13 @@ pub(super) fn virtual_environment(name: &str, requirements: &str) -> Result<Path
         tool("python3", make.args(["-m", "venv", "--clear"]).arg(&environment))?;
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--quiet"]);
-        // The list is complete: what it does not pin is not to be installed.
+        // The list is complete: other packages must not be installed.
         tool("pip", pip.args(["--no-deps", "--requirement"]).arg(&list)).map(drop)
     })?;
     Ok(python)
 }
 
-/// Builds a program made with rmcp: a crate of its own in a folder of the peers, with these files.
+/// Builds a program that uses rmcp: a separate crate in a folder of the peers, with these files.
 pub(super) fn rmcp_program(crate_folder: &str, files: &[&str]) -> Result<PathBuf, Missing> {
     let own = source(crate_folder);
     let mut pinned = String::new();
@@ -272,7 +271,7 @@ pub(super) fn rmcp_program(crate_folder: &str, files: &[&str]) -> Result<PathBuf
     once(name, &pinned, &program, || {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["build", "--locked", "--quiet", "--target-dir"]).arg(&target);
-        // Flags meant for the build of the tests, such as those that measure coverage, stay there.
+        // Flags of the test build, such as those for coverage, do not apply here.
         for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             cargo.env_remove(flags);
         }
@@ -284,8 +283,8 @@ pub(super) fn rmcp_program(crate_folder: &str, files: &[&str]) -> Result<PathBuf
 /// The file of an installation that holds the pinned manifest that it was made from.
 const STAMP: &str = "stamp";
 
-/// Installs unless the stamp says that the same was installed before, and its product is still
-/// there. A lock file makes other processes wait meanwhile.
+/// Installs, unless the stamp shows the same installation and its product still exists. A lock file makes other
+/// processes wait meanwhile.
 pub(super) fn once(
     name: &str,
     pinned: &str,
@@ -306,7 +305,7 @@ pub(super) fn once(
     write(&stamp, pinned)
 }
 
-/// Runs a tool that an installation needs, and returns what it printed.
+/// Runs a tool that an installation needs, and returns its output.
 pub(super) fn tool(name: &str, command: &mut Command) -> Result<String, Missing> {
     let output = process::output(command, Instant::now() + INSTALLATION).map_err(|error| {
         let remedy = match name {
@@ -328,7 +327,7 @@ pub(super) fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(path)
 }
 
-/// The folder in which something is installed.
+/// The folder of an installation.
 pub(super) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").join("peers").join(name)
 }
@@ -343,7 +342,7 @@ fn write(path: &Path, text: &str) -> Result<(), Missing> {
     fs::write(path, text).map_err(|error| unusable(path, &error))
 }
 
-/// Removes a file that may not be there.
+/// Removes a file that may not exist.
 fn discard(path: &Path) -> Result<(), Missing> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unusable(path, &error)),
@@ -351,7 +350,7 @@ fn discard(path: &Path) -> Result<(), Missing> {
     }
 }
 
-/// What to say of a file that cannot be used.
+/// The error for a file that cannot be used.
 fn unusable(path: &Path, error: &std::io::Error) -> Missing {
     Missing(format!("{}: {error}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! A real PostgreSQL server, in a folder of its own, as a user that may do nothing else.
+//! A real PostgreSQL server in its own folder, running as an unprivileged user.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -16,11 +16,11 @@ use super::install::Missing;
 use super::process;
 use crate::process_under_test::ChildGuard;
 
-/// How long a server may take to be ready, and anything else.
+/// The time limit for starting a server and for all other commands.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The user that a server runs as where the tests run as root, which it refuses to.
+/// The user of the server if the tests run as root, which it refuses.
 const NOBODY: u32 = 65_534;
-/// The password of whom the tests connect as.
+/// The password of the user that the tests connect as.
 pub const PASSWORD: &str = "correct-horse-battery";
 
 /// A running server with the user `reader`, whose password is [`PASSWORD`], and the database `shop`.
@@ -32,7 +32,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a database cluster and starts a server on it.
+    /// Creates a database cluster and starts a server on it.
     pub fn start() -> Result<Self, Missing> {
         let programs = programs()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -51,8 +51,7 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Takes encrypted connections alone from now on, but for those by its socket, with this certificate and its key in
-    /// the PEM form.
+    /// Accepts only encrypted connections from now on, except on its socket, with this certificate and key in PEM form.
     #[track_caller]
     pub fn encrypt(&mut self, certificate: &str, key: &str) {
         let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
@@ -70,13 +69,13 @@ impl Postgres {
         self.resume();
     }
 
-    /// Where `reader` finds the database, without the password.
+    /// The database URL of `reader`, without the password.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://reader@127.0.0.1:{}/shop", self.port)
     }
 
-    /// Runs SQL as the owner of everything; what it prints, without headings.
+    /// Runs SQL as the superuser. Returns the output without headings.
     #[track_caller]
     pub fn run(&self, database: &str, sql: &str) -> String {
         let mut psql = self.command("psql");
@@ -93,20 +92,20 @@ impl Postgres {
         ran(&mut psql)
     }
 
-    /// Ends the server at once, with all connections.
+    /// Ends the server immediately, with all connections.
     pub fn end(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         if let Some(pid) = Pid::from_raw(process.child().id().cast_signed()) {
-            // One that has ended already needs no signal.
+            // It may have ended already.
             let _ = kill_process(pid, Signal::QUIT);
         }
         let _ = process.child().wait();
     }
 
-    /// Starts the server again, at the same port.
+    /// Starts the server again on the same port.
     #[track_caller]
     pub fn resume(&mut self) {
-        // Another process may have taken the port that was free a moment ago.
+        // Another process may have taken the port meanwhile.
         for _ in 0..10 {
             if self.port == 0 {
                 let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
@@ -149,7 +148,7 @@ impl Postgres {
         self.folder.path().join("data")
     }
 
-    /// One of the server's programs, as the user that it runs as, with nothing of our environment.
+    /// One of the server's programs, as its user and with an empty environment.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default());
@@ -175,7 +174,7 @@ fn ran(command: &mut Command) -> String {
     output.stdout.trim_end().to_owned()
 }
 
-/// The folder of the server's programs, which Debian keeps off the path; they are installed where they can be.
+/// The folder of the server's programs, which Debian keeps off the path. Installs them if possible.
 pub fn programs() -> Result<PathBuf, Missing> {
     let found = || {
         let packaged = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

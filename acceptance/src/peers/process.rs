@@ -1,4 +1,4 @@
-//! Runs a process to its end, but not for ever.
+//! Runs a process to its end, with a deadline.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the pipes of a process that has ended may stay open, held by a process it left behind.
+/// How long the pipes of an ended process may stay open, held by a process that it left behind.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
 
-/// What a process that ended has left.
+/// The output of an ended process.
 pub(crate) struct Output {
     pub(crate) success: bool,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Runs a command in a process group of its own, which is killed at the deadline.
+/// Runs a command in its own process group, which is killed at the deadline.
 pub(crate) fn output(command: &mut Command, deadline: Instant) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -47,15 +47,14 @@ pub(crate) fn output(command: &mut Command, deadline: Instant) -> Result<Output,
     Ok(output)
 }
 
-/// Ends a process group at once. The shell is asked because the standard library cannot, and calling
-/// the system would be unsafe code.
+/// Kills a process group. Uses the shell because the standard library cannot, and a system call would be unsafe code.
 fn kill(group: u32) {
     let script = format!("kill -s KILL -- -{group}");
-    // A group that is gone by now needs no killing.
+    // The group may be gone already.
     let _ = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
 }
 
-/// The bytes of a pipe, gathered by a thread.
+/// The bytes of a pipe, collected by a thread.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     end: Receiver<()>,
@@ -79,9 +78,9 @@ impl Collected {
         Self { bytes, end }
     }
 
-    /// What came until the pipe's end, or until `closing` if it does not end.
+    /// The text up to the end of the pipe, or up to `closing` if it does not end.
     fn text(&self, closing: Instant) -> String {
-        // Both outcomes, the end and the end of patience, leave the same thing to do.
+        // The result does not matter: the text so far is used in both cases.
         let _ = self.end.recv_timeout(closing.saturating_duration_since(Instant::now()));
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
@@ -99,7 +98,7 @@ mod tests {
         let started = Instant::now();
         let error = output(&mut command, started + Duration::from_millis(300)).err().unwrap();
         assert!(error.contains("waiting"), "{error}");
-        // The child holds the pipe: had it been left alive, this would have taken `LEFT_OPEN` more.
+        // The child holds the pipe: if it were still alive, this would have taken `LEFT_OPEN` longer.
         assert!(started.elapsed() < LEFT_OPEN, "{:?}", started.elapsed());
     }
 

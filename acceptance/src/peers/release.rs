@@ -1,6 +1,6 @@
-//! Older releases of an SDK, each of which stops at a revision.
+//! Older releases of an SDK, each with a newest revision.
 
-/// A release of the TypeScript SDK, named by the newest revision that it knows.
+/// A release of the TypeScript SDK, named by the newest revision that it supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
     /// 2025-06-18.
@@ -12,10 +12,10 @@ pub enum Release {
 }
 
 impl Release {
-    /// All of them, newest first.
+    /// All releases, newest first.
     pub const ALL: [Self; 3] = [Self::June2025, Self::March2025, Self::November2024];
 
-    /// Its name, which is also its folder's under `target/peers/`.
+    /// The name of the release and of its folder under `target/peers/`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Release {
         }
     }
 
-    /// The newest revision that it knows.
+    /// The newest revision that it supports.
     #[must_use]
     pub fn revision(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! Servers that are put behind a gateway: small ones, each made with another SDK and all with the same tools.
+//! Servers for tests as upstreams of a gateway: small ones, each made with another SDK and all with the same tools.
 //!
-//! `acceptance/peers/README.md` describes the tools. With `--http` or `--sse` such a server says on stderr where it
-//! listens; without, it serves on its standard streams.
+//! `acceptance/peers/README.md` describes the tools. With `--http` or `--sse` such a server reports its address on
+//! stderr. Otherwise it serves on its standard streams.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum Web {
 }
 
 impl Web {
-    /// Where it is found, with Creole and with the servers behind it.
+    /// The path of its endpoint, in Creole and in these servers.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -29,35 +29,36 @@ impl Web {
     }
 }
 
-/// A server to be put behind a gateway.
+/// A server that serves as an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UpstreamServer {
-    /// Version 1 of the TypeScript SDK, which knows no revision after 2025-11-25.
+    /// Version 1 of the TypeScript SDK, which supports no revision after 2025-11-25.
     TypeScriptV1,
-    /// Version 2 of the TypeScript SDK, told to know no revision before 2026-07-28.
+    /// Version 2 of the TypeScript SDK, configured to support no revision before 2026-07-28.
     TypeScriptV2,
-    /// Version 1 of the Python SDK, which knows no revision after 2025-11-25.
+    /// Version 1 of the Python SDK, which supports no revision after 2025-11-25.
     PythonV1,
     /// Version 2 of the Python SDK.
     PythonV2,
     /// FastMCP, which is built on version 2 of the Python SDK.
     FastMcp,
-    /// The Rust SDK, on its standard streams alone.
+    /// The Rust SDK, on its standard streams only.
     Rmcp,
-    /// `@modelcontextprotocol/server-everything`, which is published for tests and has tools of its own.
+    /// `@modelcontextprotocol/server-everything`, which is published for tests and has its own tools.
     Everything,
-    /// `@modelcontextprotocol/server-filesystem`, which many use and which asks for roots as soon as it is there.
+    /// `@modelcontextprotocol/server-filesystem`, which is in wide use and requests roots immediately after the
+    /// handshake.
     Filesystem,
     /// An older release of version 1 of the TypeScript SDK.
     OldTypeScript(Release),
 }
 
 impl UpstreamServer {
-    /// Those of the newest releases of an SDK.
+    /// The servers of the newest SDK releases.
     pub const ALL: [Self; 5] =
         [Self::TypeScriptV1, Self::TypeScriptV2, Self::PythonV1, Self::PythonV2, Self::FastMcp];
 
-    /// Those that serve by HTTP+SSE too.
+    /// The servers that support HTTP+SSE too.
     pub const SSE: [Self; 4] = [
         Self::TypeScriptV1,
         Self::PythonV1,
@@ -65,7 +66,7 @@ impl UpstreamServer {
         Self::Everything,
     ];
 
-    /// Further ones, of which only [`UpstreamServer::Everything`] serves on more than its standard streams.
+    /// Further servers, of which only [`UpstreamServer::Everything`] supports more than its standard streams.
     pub const FURTHER: [Self; 3] = [Self::Rmcp, Self::Everything, Self::Filesystem];
 
     /// The server's name.
@@ -84,7 +85,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The newest revision that it speaks.
+    /// The newest revision that it supports.
     #[must_use]
     pub fn revision(self) -> &'static str {
         match self {
@@ -96,7 +97,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The words that start it on its standard streams, after it has been installed where that is needed.
+    /// The command that starts it on its standard streams. Installs it if needed.
     pub fn command(self) -> Result<Vec<OsString>, Missing> {
         match self {
             Self::TypeScriptV1 => {
@@ -124,7 +125,7 @@ impl UpstreamServer {
         }
     }
 
-    /// The words that start it so that it listens on a port of its own, and says where.
+    /// The command that starts it on its own port. It reports its address.
     pub fn listening(self, web: Web) -> Result<Vec<OsString>, Missing> {
         if self == Self::Everything {
             let preload = format!("--import={}", source("reference/listens.mjs").display());

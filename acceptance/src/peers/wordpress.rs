@@ -1,4 +1,4 @@
-//! A real WordPress of Debian's packages, with a database of its own and the test platform of `acceptance/peers/wordpress`.
+//! A real WordPress of Debian's packages, with its own database and the test platform of `acceptance/peers/wordpress`.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -12,22 +12,22 @@ use tempfile::TempDir;
 
 use super::install::{Missing, folder, once, read, source, tool};
 
-/// How long the database and the site may take until they answer.
+/// How long the database and the site may take to start.
 const BEGINNING: Duration = Duration::from_secs(60);
 
-/// How often another port is tried.
+/// The maximum number of ports to try.
 const ATTEMPTS: usize = 5;
 
-/// Runs what it is given until its own input ends, as it does when the test is gone; then it ends the whole group.
+/// Runs its arguments until its own input ends, which happens when the test is gone, and then kills the whole group.
 const WATCHED: &str = "\"$@\" & cat >/dev/null; kill -s KILL 0";
 
-/// A site that is prepared and can be started.
+/// A prepared site that can be started.
 #[derive(Clone, Debug)]
 pub struct WordPress {
     folder: PathBuf,
 }
 
-/// A site that runs; it ends with this value, or with the test.
+/// A running site. It ends with this value, or with the test.
 #[derive(Debug)]
 pub struct RunningSite {
     address: SocketAddr,
@@ -51,7 +51,7 @@ impl WordPress {
         Ok(Self { folder })
     }
 
-    /// Starts the site with these variables, which `wp-config.php` and `router.php` look at.
+    /// Starts the site with these variables, which `wp-config.php` and `router.php` read.
     pub fn start(&self, variables: &[(&str, &str)]) -> Result<RunningSite, String> {
         let told = |error: std::io::Error| error.to_string();
         let run = tempfile::tempdir().map_err(told)?;
@@ -91,7 +91,7 @@ impl WordPress {
         Ok(RunningSite { address, passwords, processes, run })
     }
 
-    /// Starts PHP, which may find its port taken.
+    /// Starts PHP, whose port may be taken.
     fn serve(
         &self,
         address: SocketAddr,
@@ -109,7 +109,7 @@ impl WordPress {
 }
 
 impl RunningSite {
-    /// The address of its front page.
+    /// The URL of its front page.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -122,7 +122,7 @@ impl RunningSite {
         found.map_or("", |(_, password)| password)
     }
 
-    /// Puts a file among the plugins, or takes it away.
+    /// Adds a file to the plugins, or removes it.
     pub fn plugin(&self, name: &str, text: Option<&str>) {
         let path = self.run.path().join("plugins").join(name);
         let done = match text {
@@ -133,7 +133,7 @@ impl RunningSite {
         done.expect("the folder of plugins is ours");
     }
 
-    /// What the routes of the platform were asked so far: `method`, `route`, `query` and `body` of each request.
+    /// The requests to the platform's routes so far: `method`, `route`, `query` and `body` of each.
     #[must_use]
     pub fn asked(&self) -> Vec<Value> {
         let log = self.run.path().join("plugins/asked.jsonl");
@@ -141,7 +141,7 @@ impl RunningSite {
         lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// What PHP said.
+    /// The log of PHP.
     #[must_use]
     pub fn log(&self) -> String {
         said(&self.run, "php.log")
@@ -161,14 +161,14 @@ fn end(mut process: Child) {
     let _ = process.wait();
 }
 
-/// Whether PHP says that it listens, before it says that it cannot.
+/// Whether PHP reports that it listens, before it reports that it cannot.
 fn listens(log: &Path) -> bool {
     let text = || fs::read_to_string(log).unwrap_or_default();
     let decided = || text().contains(" started") || text().contains("Failed to listen");
     await_until(decided).is_some() && text().contains(" started")
 }
 
-/// Starts a command in a group of its own that ends with this process.
+/// Starts a command in its own group that ends with this process.
 fn watched(command: &Command, log: &Path) -> Result<Child, String> {
     let told = |error: std::io::Error| error.to_string();
     let mut shell = Command::new("sh");
@@ -182,7 +182,7 @@ fn watched(command: &Command, log: &Path) -> Result<Child, String> {
     shell.spawn().map_err(told)
 }
 
-/// The database runs as somebody who owns nothing, who has to get to its folder.
+/// The database runs as an unprivileged user that needs access to its folder.
 fn open_to_all(folder: &Path) -> Result<(), String> {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder, permissions).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! What a process weighs, as Linux tells it under `/proc`.
+//! The resource usage of a process, from `/proc` of Linux.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,26 +7,26 @@ use std::{fs, thread};
 
 use super::PATIENCE;
 
-/// Ticks of the clock in which Linux counts processor time, the same on every machine that we know.
+/// The clock ticks in which Linux counts processor time, the same on every machine that we know.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What a process weighs at one moment.
+/// The resource usage of a process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceUsage {
     /// Its memory, in bytes.
     pub memory: u64,
-    /// The most memory that it ever had, in bytes.
+    /// Its peak memory, in bytes.
     pub peak: u64,
-    /// Its threads.
+    /// The number of its threads.
     pub threads: u64,
-    /// Its open descriptors.
+    /// The number of its open descriptors.
     pub descriptors: usize,
-    /// The processor time that it took.
+    /// Its processor time.
     pub processor: Duration,
 }
 
 impl ResourceUsage {
-    /// Weighs a running process.
+    /// Measures a running process.
     #[must_use]
     #[track_caller]
     pub fn of(process: u32) -> Self {
@@ -40,14 +40,14 @@ impl ResourceUsage {
         }
     }
 
-    /// How much memory it needed, at its peak, beyond what it had before.
+    /// How much its peak memory exceeds the memory before.
     #[must_use]
     pub fn growth_since(self, before: Self) -> u64 {
         self.peak.saturating_sub(before.memory)
     }
 }
 
-/// The sockets that a process has open, by the names that Linux gives them.
+/// The open sockets of a process, by their names in Linux.
 #[must_use]
 #[track_caller]
 pub fn sockets(process: u32) -> BTreeSet<PathBuf> {
@@ -56,8 +56,7 @@ pub fn sockets(process: u32) -> BTreeSet<PathBuf> {
     links.filter(|link| link.to_string_lossy().starts_with("socket:")).collect()
 }
 
-/// Waits for a child that nobody has waited for yet to end by itself, and gives the processor time that
-/// it took in all.
+/// Waits for a child that was not waited for yet to end by itself, and returns its total processor time.
 #[track_caller]
 pub(super) fn processor_time_until_end(process: u32) -> Duration {
     let started = Instant::now();
@@ -70,7 +69,8 @@ pub(super) fn processor_time_until_end(process: u32) -> Duration {
     panic!("still running after {PATIENCE:?}, having taken {:?}", processor(process).1);
 }
 
-/// The processor time that the first thread of a process took; it is still told of a child that was not waited for.
+/// The processor time of the first thread of a process. It is still available for an ended child that was not waited
+/// for.
 #[track_caller]
 pub(super) fn first_thread(process: u32) -> Duration {
     let told = read(process, "schedstat");
@@ -78,11 +78,10 @@ pub(super) fn first_thread(process: u32) -> Duration {
     Duration::from_nanos(nanos.expect("a number of nanoseconds"))
 }
 
-/// The state of a process and the processor time that it took; both are still told of a child that ended
-/// and was not waited for.
+/// The state of a process and its processor time. Both are still available for an ended child that was not waited for.
 fn processor(process: u32) -> (char, Duration) {
     let stat = read(process, "stat");
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(") ").expect("the fields of a process");
     let fields: Vec<&str> = fields.split(' ').collect();
     let ticks = |index: usize| fields[index].parse::<u64>().expect("a number of ticks");

@@ -1,11 +1,11 @@
-//! What JSON-RPC 2.0 asks of every message, whatever the revision.
+//! Checks the requirements of JSON-RPC 2.0 on every message, whatever the revision.
 
 use serde_json::Value;
 
 /// The members that a message may have.
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// Refuses what is no message of JSON-RPC.
+/// Rejects a value that is not a JSON-RPC message.
 pub(super) fn check(message: &Value) -> Result<(), String> {
     let members = message.as_object().ok_or("a message must be an object")?;
     if let Some(stranger) = members.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
@@ -23,7 +23,7 @@ pub(super) fn check(message: &Value) -> Result<(), String> {
     }
 }
 
-/// Refuses a response without `id`, as JSON-RPC does where no revision says otherwise.
+/// Rejects a response without `id`, as JSON-RPC does if no revision says otherwise.
 pub(super) fn check_id(message: &Value) -> Result<(), String> {
     let answers = message.get("method").is_none();
     match answers && message.get("id").is_none() {

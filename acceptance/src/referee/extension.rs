@@ -1,8 +1,8 @@
-//! The referee of the extension for tasks (SEP-2663), whose messages no revision's schema has.
+//! The referee of the tasks extension (SEP-2663), whose messages are in no revision's schema.
 //!
-//! They are judged by what the extension's document says of each member and, where `MCP_SPEC_DIR` has a folder
-//! `ext-tasks`, by the `schema.json` in it. What a message carries of the protocol itself (the result of the call,
-//! the questions) is judged by the revision, like the message that would have carried it otherwise.
+//! They are checked against the extension's document and, if `MCP_SPEC_DIR` has a folder `ext-tasks`, against the
+//! `schema.json` in it. Parts that belong to the protocol itself (the result of the call, the input requests) are
+//! checked against the revision, like the message that would have carried them otherwise.
 
 use creole::proto::revision::{Revision, TaskModel};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("notifications/tasks", "TaskStatusNotification"),
 ];
 
-/// The members of every task, and of each kind of state.
+/// The members of every task, and of each state.
 const HEAD: [&str; 7] =
     ["taskId", "status", "statusMessage", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"];
 const STATES: &[(&str, Option<&str>)] = &[
@@ -28,7 +28,7 @@ const STATES: &[(&str, Option<&str>)] = &[
     ("cancelled", None),
 ];
 
-/// Whether a message is one of the extension's.
+/// Whether a message belongs to the extension.
 pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
     let named = |method: &str| DEFINITIONS.iter().any(|(name, _)| *name == method);
     revision.rules().tasks == TaskModel::Extension
@@ -42,7 +42,7 @@ pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
         }
 }
 
-/// Judges one message of the extension.
+/// Checks one message of the extension.
 pub(super) fn judge(
     revision: Revision,
     kind: ServerMessageKind<'_>,
@@ -81,7 +81,7 @@ pub(super) fn judge(
         .map_err(|reason| format!("the extension's schema says: {reason}"))
 }
 
-/// What hands a task out has its head, and nothing of what comes later.
+/// A result that creates a task has the task's common members, and none of its later states.
 fn check_created(result: &Value) -> Result<(), String> {
     check_result_type(result, "task")?;
     check_head(result)?;
@@ -89,7 +89,7 @@ fn check_created(result: &Value) -> Result<(), String> {
     check_members(result, &allowed)
 }
 
-/// A task with what belongs to its state, and nothing of another one.
+/// A task with the members of its state, and none of another state.
 fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(), String> {
     check_head(task)?;
     let status = task["status"].as_str().unwrap_or_default();

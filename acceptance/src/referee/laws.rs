@@ -1,4 +1,4 @@
-//! The laws of the stream: who may be told what, and when.
+//! The laws of the stream: which message may be sent to which client, and when.
 
 use creole::proto::meta;
 use creole::proto::model::{Level, TASKS_EXTENSION};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::sent::OpenMessage;
 use super::{Referee, Version};
 
-/// Whether a result hands out a task instead of answering.
+/// Whether a result contains a task.
 pub(super) fn is_task(open: &OpenMessage, result: &Value) -> bool {
     let is_call = open.method == "tools/call";
     is_call
@@ -19,13 +19,13 @@ pub(super) fn is_task(open: &OpenMessage, result: &Value) -> bool {
         }
 }
 
-/// The methods whose result may ask for input (2026-07-28 basic/patterns/mrtr).
+/// The methods whose result may contain input requests (2026-07-28 basic/patterns/mrtr).
 const MAY_ASK: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
 
 impl Referee {
-    /// Takes the message that a response answers off the open ones.
+    /// Removes the message that a response belongs to from the open ones.
     ///
-    /// Of several with one id, the first gets the result; the others were refused because of it.
+    /// Of several with one id, the first gets the result. The others were rejected because of it.
     pub(super) fn take_open(
         &mut self,
         id: Option<&str>,
@@ -37,7 +37,7 @@ impl Referee {
             false => None,
         };
         let found = found.or_else(|| self.find_open(same));
-        // A message can be refused as a whole, so that even an id that we can read is not repeated.
+        // A message can be rejected as a whole, so that even a readable id is not repeated.
         let unreadable = || if id.is_none() { self.open.len().checked_sub(1) } else { None };
         match found.or_else(unreadable) {
             Some(at) => Ok(self.open.remove(at)),
@@ -50,13 +50,13 @@ impl Referee {
         }
     }
 
-    /// The first open message that fits; one that was cancelled only if there is no other.
+    /// The first open message that matches. A cancelled one only if there is no other.
     pub(super) fn find_open(&self, fits: impl Fn(&OpenMessage) -> bool) -> Option<usize> {
         let wanted = self.open.iter().position(|open| !open.cancelled && fits(open));
         wanted.or_else(|| self.open.iter().rposition(fits))
     }
 
-    /// Checks a question to the client.
+    /// Checks an input request.
     pub(super) fn check_request(
         &self,
         method: &str,
@@ -85,7 +85,7 @@ impl Referee {
         .ok_or_else(|| format!("the client did not declare {}", needed.join(".")))
     }
 
-    /// Checks what a result says beyond its shape.
+    /// Checks a result beyond its shape.
     pub(super) fn check_result(
         &mut self,
         open: &OpenMessage,
@@ -116,7 +116,7 @@ impl Referee {
         }
     }
 
-    /// Checks a notification; tells whether it belongs to the stateless generation.
+    /// Checks a notification. Returns whether it belongs to the stateless era.
     pub(super) fn check_notification(
         &mut self,
         method: &str,
@@ -137,7 +137,7 @@ impl Referee {
         }
     }
 
-    /// A server takes back only what it asked.
+    /// A server withdraws only its own requests.
     fn check_withdrawal(&mut self, params: &Value) -> Result<(), String> {
         let id = params["requestId"].to_string();
         match self.asked.iter().position(|asked| *asked == id) {
@@ -213,7 +213,7 @@ impl Referee {
         }
     }
 
-    /// What a session is told without a subscription of the newer kind.
+    /// Checks a notification to a session, which needs no subscription of the stateless era.
     fn check_announced(&self, method: &str, params: &Value) -> Result<(), String> {
         if self.session.version == Version::Open {
             return Err(format!("{method} without a handshake and without a subscription"));
@@ -237,15 +237,15 @@ impl Referee {
     }
 }
 
-/// A task goes only to who can follow it: a client that asked for one (2025-11-25 basic/utilities/tasks), or that
-/// declares the extension with this request (SEP-2663, capability negotiation).
+/// A task goes only to a client that can follow it: one that requested it (2025-11-25 basic/utilities/tasks), or one
+/// that declares the extension in this request (SEP-2663, capability negotiation).
 fn check_task(open: &OpenMessage) -> Result<(), String> {
     let declared = &open.meta(meta::CLIENT_CAPABILITIES)["extensions"][TASKS_EXTENSION];
     let may = if open.stateless { declared.is_object() } else { open.params["task"].is_object() };
     if may { Ok(()) } else { Err("a task for a client that cannot follow it".to_owned()) }
 }
 
-/// What a task came to must name the task (2025-11-25 basic/utilities/tasks, related task metadata).
+/// The result of a task must name the task (2025-11-25 basic/utilities/tasks, related task metadata).
 fn check_related(open: &OpenMessage, result: &Value) -> Result<(), String> {
     match result["_meta"][meta::RELATED_TASK]["taskId"] == open.params["taskId"] {
         true => Ok(()),
@@ -253,7 +253,7 @@ fn check_related(open: &OpenMessage, result: &Value) -> Result<(), String> {
     }
 }
 
-/// What is honoured must have been asked for.
+/// The acknowledged filter must be a part of the requested one.
 fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
     for (key, value) in honoured.as_object().into_iter().flatten() {
         let fair = match (value, &wanted[key]) {

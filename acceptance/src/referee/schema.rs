@@ -1,7 +1,7 @@
-//! The second referee: the official `schema.json` of each revision.
+//! The schema referee: checks messages against the official `schema.json` of each revision.
 //!
-//! The files are not part of this repository. `MCP_SPEC_DIR` names a folder with `<revision>/schema.json`; without it
-//! this referee is absent, and says so once.
+//! The files are not part of this repository. `MCP_SPEC_DIR` names a folder with `<revision>/schema.json`. Without it
+//! this referee is disabled, which is reported once.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,11 +35,11 @@ const RESULTS: &[(&str, &str)] = &[
     ("tasks/get", "GetTaskResult"),
     ("tasks/list", "ListTasksResult"),
     ("tasks/cancel", "CancelTaskResult"),
-    // The definition of the payload takes anything; all tasks here are tool calls.
+    // The definition of the payload accepts anything. All tasks here are tool calls.
     ("tasks/result", "CallToolResult"),
 ];
 
-/// The definition of each message that a server may begin.
+/// The definition of each message that a server may initiate.
 const MESSAGES: &[(&str, &str)] = &[
     ("notifications/cancelled", "CancelledNotification"),
     ("notifications/progress", "ProgressNotification"),
@@ -57,7 +57,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("elicitation/create", "ElicitRequest"),
 ];
 
-/// Codes whose whole response has a definition, in the revisions that know them.
+/// Codes whose whole response has a definition, in the revisions that have them.
 const ERRORS: &[(i64, &str)] = &[
     (-32020, "HeaderMismatchError"),
     (-32021, "MissingRequiredClientCapabilityError"),
@@ -65,7 +65,7 @@ const ERRORS: &[(i64, &str)] = &[
     (-32042, "URLElicitationRequiredError"),
 ];
 
-/// How much of a complaint is repeated.
+/// The maximum length of a reported error.
 const LONGEST_COMPLAINT: usize = 400;
 
 /// The folder that `MCP_SPEC_DIR` names, if it names one.
@@ -74,7 +74,7 @@ pub fn folder() -> Option<&'static Path> {
     FOLDER.get_or_init(|| env::var_os("MCP_SPEC_DIR").map(PathBuf::from)).as_deref()
 }
 
-/// Judges a value by one definition of a revision's schema; without the schemas nothing is wrong.
+/// Checks a value against one definition of a revision's schema. Without the schemas, every value passes.
 pub fn validate(revision: Revision, definition: &str, value: &Value) -> Result<(), String> {
     let Some(official) = official() else { return Ok(()) };
     complaints(&*official.validator(revision, definition)?, definition, value)
@@ -92,8 +92,8 @@ fn complaints(validator: &Validator, definition: &str, value: &Value) -> Result<
     }
 }
 
-/// Judges a value by one definition of the schema of the extension for tasks; where `MCP_SPEC_DIR` has none,
-/// nothing is wrong.
+/// Checks a value against one definition of the tasks extension's schema. If `MCP_SPEC_DIR` has none, every value
+/// passes.
 pub(super) fn validate_extension(definition: &str, value: &Value) -> Result<(), String> {
     static DOCUMENT: OnceLock<Option<Value>> = OnceLock::new();
     let read = || {
@@ -104,7 +104,7 @@ pub(super) fn validate_extension(definition: &str, value: &Value) -> Result<(), 
     complaints(&compiled(document, definition)?, definition, value)
 }
 
-/// Judges one message of a server by the schema of a revision.
+/// Checks one message of a server against the schema of a revision.
 pub(super) fn judge(
     revision: Revision,
     kind: ServerMessageKind<'_>,
@@ -144,7 +144,7 @@ pub(super) fn judge(
     }
 }
 
-/// Judges a whole frame of several messages.
+/// Checks a whole batch.
 pub(super) fn judge_batch(revision: Revision, batch: &Value) -> Result<(), String> {
     validate(revision, "JSONRPCMessage", batch)
 }
@@ -161,7 +161,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The schemas, read and compiled once each, when they are first needed.
+/// The schemas, each read and compiled at its first use.
 struct Official {
     folder: &'static Path,
     documents: Mutex<BTreeMap<Revision, Arc<Value>>>,
@@ -173,7 +173,7 @@ fn official() -> Option<&'static Official> {
     let open = || {
         let Some(folder) = folder() else {
             let news = "MCP_SPEC_DIR is not set: messages are checked by published types only, not by the official schemas";
-            // Straight to the stream: the test harness hides what goes through the macros.
+            // Directly to the stream: the test harness captures the output of the macros.
             _ = writeln!(io::stderr(), "{news}");
             return None;
         };
@@ -230,7 +230,7 @@ fn compiled(document: &Value, definition: &str) -> Result<Validator, String> {
         .map_err(|error| format!("the schema of `{definition}` does not compile: {error}"))
 }
 
-/// Where this schema keeps its definitions: the newer revisions use 2020-12, the older ones draft-07.
+/// The keyword for definitions: the newer revisions use 2020-12, the older ones draft-07.
 fn keyword(document: &Value) -> &'static str {
     if document.get("$defs").is_some() { "$defs" } else { "definitions" }
 }

@@ -1,4 +1,4 @@
-//! What the client said: which of its messages may still be answered, and on what terms.
+//! The messages of the client: which may still get a response, and under which rules.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use serde_json::value::RawValue;
 use super::Version;
 use super::exceptions::{Deviation, is_excused};
 
-/// A message of the client that may be answered once.
+/// A message of the client that may get one response.
 #[derive(Debug)]
 pub(super) struct OpenMessage {
-    /// The token of its id, as it was written; nothing when none can be read.
+    /// The token of its id, as it was written. `None` if it cannot be read.
     pub(super) id: Option<String>,
     pub(super) method: String,
     pub(super) params: Value,
-    /// Whether it stands alone: it says who is calling, or only the newest generation has its method.
+    /// Whether it is stateless: it carries the client's information, or only the stateless era has its method.
     pub(super) stateless: bool,
-    /// What was agreed on when it was sent.
+    /// The version at the time it was sent.
     pub(super) version: Version,
-    /// The least serious log messages that it wants: of its own, or of the session then.
+    /// The lowest log level that it requests: its own, or that of the session at the time.
     pub(super) level: Option<Level>,
-    /// Whether the client wants no answer any more; one may have been on its way.
+    /// Whether the client has cancelled it. A response may have been on its way.
     pub(super) cancelled: bool,
     pub(super) last_progress: Option<f64>,
-    /// The part of a listener's filter that is honoured, once that was told.
+    /// The acknowledged part of a listener's filter, once it is known.
     pub(super) acknowledged: Option<Value>,
 }
 
 impl OpenMessage {
-    /// What it says in `_meta`.
+    /// A member of its `_meta`.
     pub(super) fn meta(&self, key: &str) -> &Value {
         &self.params["_meta"][key]
     }
@@ -45,16 +45,16 @@ impl OpenMessage {
     }
 }
 
-/// A message of the client, by what can come of it.
+/// A message of the client, by its possible effects.
 #[derive(Debug)]
 pub(super) enum SentMessage {
-    /// It may be answered: it is a request, or no proper message.
+    /// It may get a response: it is a request, or an invalid message.
     Answerable(Box<OpenMessage>),
-    /// It wants no answer.
+    /// It gets no response.
     Notification,
-    /// It wants no answer, nor one to the request with this id.
+    /// It gets no response, and cancels the request with this id.
     Cancellation { id: Value },
-    /// It answers the request of the server with this id, as it was written.
+    /// It is the response to the server's request with this id, as it was written.
     Answer { id: String },
 }
 
@@ -76,7 +76,7 @@ impl SentMessage {
         let method = value("method").and_then(|name| name.as_str().map(str::to_owned));
         let method = method.unwrap_or_default();
         let params = value("params").unwrap_or_default();
-        // Bytes that were no text were replaced on their way here, and nobody can tell what the server saw.
+        // Invalid UTF-8 was replaced on the way here, so the bytes that the server saw are unknown.
         let readable = Raw::parse(text).is_ok() && !text.contains('\u{fffd}');
         let proper = readable && value("jsonrpc").is_some_and(|version| version == "2.0");
         let has = |key: &str| members.contains_key(key);
@@ -116,19 +116,19 @@ impl OpenMessage {
     }
 }
 
-/// The id of a message as it is written, if it is a string or a number.
+/// The id of a message as it was written, if it is a string or a number.
 pub(super) fn id_token(text: &str) -> Option<String> {
     let token = members(text).get("id")?.get();
     let is_id = token.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'));
     is_id.then(|| token.to_owned())
 }
 
-/// The members of an object, as they are written and at any depth; none of anything else.
+/// The members of an object, as they were written. Empty for any other value.
 fn members(text: &str) -> BTreeMap<String, &RawValue> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Joins what was sent in pieces into lines.
+/// Joins pieces into lines.
 #[derive(Debug, Default)]
 pub(super) struct LineJoiner(String);
 
@@ -143,7 +143,7 @@ impl LineJoiner {
         lines.map(str::to_owned).collect()
     }
 
-    /// The line that was begun and not ended: the server may have read it as the last one, or as too long.
+    /// The incomplete line: the server may have read it as the last one, or as too long.
     pub(super) fn take_begun(&mut self) -> Option<String> {
         let begun = std::mem::take(&mut self.0);
         (!begun.trim_ascii().is_empty()).then_some(begun)

@@ -1,7 +1,7 @@
-//! The referee of the extension for skills (SEP-2640), whose results no revision's schema has.
+//! The referee of the skills extension (SEP-2640), whose results are in no revision's schema.
 //!
-//! They are judged by what the extension's document says of each member; the resources that a directory lists are
-//! judged by the revision, like a list of resources.
+//! They are checked against the extension's document. The resources of a directory are checked against the revision,
+//! like a list of resources.
 
 use creole::proto::method::Method;
 use creole::proto::revision::Revision;
@@ -13,13 +13,13 @@ const METHODS: [Method; 3] = [Method::ListSkills, Method::GetSkill, Method::Read
 const MOST_FILES: usize = 512;
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Whether a message is an answer of the extension.
+/// Whether a message is a response of the extension.
 pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
     let ServerMessageKind::Answer { method, .. } = kind else { return false };
     METHODS.iter().any(|own| own.name() == method && revision.rules().methods.contains(*own))
 }
 
-/// Judges one answer of the extension.
+/// Checks one response of the extension.
 pub(super) fn judge(revision: Revision, kind: ServerMessageKind<'_>) -> Result<(), String> {
     let ServerMessageKind::Answer { method, result } = kind else { return Ok(()) };
     if result["resultType"] != "complete" {
@@ -48,7 +48,7 @@ pub(super) fn judge(revision: Revision, kind: ServerMessageKind<'_>) -> Result<(
 
 fn check_directory(revision: Revision, result: &Value) -> Result<(), String> {
     check_members(result, &["resultType", "resources", "nextCursor", "_meta"])?;
-    // With the freshness that a list of resources has to have, it is one.
+    // With the cache members of a list of resources, it is one.
     let mut listed = result.clone();
     (listed["ttlMs"], listed["cacheScope"]) = (json!(0), json!("private"));
     let message = json!({"jsonrpc": "2.0", "id": 1, "result": &listed});

@@ -1,4 +1,4 @@
-//! That the referee objects where it should, and only there.
+//! Tests that the referee objects to invalid messages, and only to those.
 
 use creole::proto::dialect::builtin;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const CLAIM: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
 
-/// Plays lines that begin with `>` or `<`; the verdict on the last one is given, the others must be fair.
+/// Plays lines that begin with `>` or `<`. Returns the verdict on the last one. The others must be valid.
 fn verdict_of(dialect: &str, lines: &[&str]) -> Result<(), String> {
     let mut referee = Referee::new(&builtin(dialect).expect("a dialect that ships inside"));
     let (last, before) = lines.split_last().expect("a line");
@@ -33,7 +33,7 @@ fn objects(lines: &[&str], reason: &str) {
     assert!(objection.contains(reason), "{objection}");
 }
 
-/// A handshake, then these lines.
+/// A handshake, followed by these lines.
 fn after_handshake<'a>(version: &'a [&'a str; 2], lines: &[&'a str]) -> Vec<&'a str> {
     version.iter().chain(lines).copied().collect()
 }

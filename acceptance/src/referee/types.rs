@@ -1,6 +1,6 @@
-//! The first referee: the published `rust-mcp-schema` types, one release for each revision.
+//! The type referee: checks messages against the published `rust-mcp-schema` types, one release for each revision.
 //!
-//! A message is right when it can be read into the type that the revision has for it.
+//! A message is valid if it can be deserialised into the revision's type for it.
 
 use creole::proto::revision::Revision;
 use rust_mcp_schema_2024_11_05::mcp_2024_11_05 as v2024_11_05;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::ServerMessageKind;
 
-/// Reads a value as one type, or says why it cannot be.
+/// Deserialises a value as one type, or returns the error.
 type Reader = fn(&Value) -> Result<(), String>;
 
 /// A method, and the type of its result or of the message that carries it.
@@ -25,15 +25,15 @@ struct Types {
     error: Reader,
     request: Reader,
     notification: Reader,
-    /// The result that asks instead of answering.
+    /// The result with input requests.
     asking: Option<Reader>,
-    /// The result that hands out a task instead of answering.
+    /// The result with a task.
     task: Option<Reader>,
     results: &'static [Row],
     messages: &'static [Row],
 }
 
-/// Judges one message of a server, which answers or is of that kind, by the types of a revision.
+/// Checks one message of a server against the types of a revision.
 pub(super) fn judge(
     revision: Revision,
     kind: ServerMessageKind<'_>,
@@ -228,7 +228,7 @@ static TYPES_2025_11_25: Types = Types {
         ("tasks/get", read::<v2025_11_25::GetTaskResult>),
         ("tasks/list", read::<v2025_11_25::ListTasksResult>),
         ("tasks/cancel", read::<v2025_11_25::CancelTaskResult>),
-        // The type of the payload takes anything; all tasks here are tool calls.
+        // The type of the payload accepts anything. All tasks here are tool calls.
         ("tasks/result", read::<v2025_11_25::CallToolResult>),
     ],
     messages: &[

@@ -1,7 +1,7 @@
-//! The stage `http`: the real binary, spoken to over loopback as a client of Streamable HTTP does.
+//! The stage `http`: the real binary over loopback, with a client of Streamable HTTP.
 //!
-//! Each line of the client is one POST with the header fields that its body demands. What comes back, in
-//! documents, in streams and on the session's own stream, are lines in the order of their arrival.
+//! Each line of the client is one POST with the header fields that its body requires. The messages in documents, in
+//! streams and on the session's own stream become lines in the order of their arrival.
 
 mod exchange;
 
@@ -19,14 +19,14 @@ use crate::http::{ListeningServer, Request, required_headers};
 /// The name in a `Skip` header.
 pub const NAME: &str = "http";
 
-/// How long a message may take to be accepted, or to be answered when nothing has to be done for it.
+/// How long a message may take to be accepted, or to be answered if no user code runs for it.
 const ACCEPTANCE: Duration = Duration::from_secs(10);
 
-/// How long the next line waits for the answer of a call before it, which may take its time: on a pipe the
-/// order of lines is kept, and requests of one client that overtake each other would show nothing.
+/// How long the next line waits for the response of an earlier call, which may be slow: a pipe keeps the order of
+/// lines, and requests of one client that overtake each other would prove nothing.
 const PRECEDENCE: Duration = Duration::from_millis(30);
 
-/// Real waiting stays under this.
+/// The maximum real wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The first revision whose clients repeat the revision in a header.
@@ -35,21 +35,21 @@ const REPEATED_SINCE: &str = "2025-06-18";
 /// A server with a port, and a client with its session.
 pub struct HttpStage {
     server: ListeningServer,
-    /// The line that is not complete yet.
+    /// The incomplete line.
     line: Vec<u8>,
     client: Arc<Client>,
     output: Receiver<String>,
     open: Vec<Exchange>,
 }
 
-/// What the client knows and all its connections share.
+/// The state that all connections of the client share.
 struct Client {
     heard: Mutex<Sender<String>>,
     session: Mutex<Session>,
     notes: Mutex<String>,
 }
 
-/// What a handshake has settled.
+/// The result of a handshake.
 #[derive(Clone, Default)]
 struct Session {
     id: Option<String>,
@@ -57,7 +57,7 @@ struct Session {
 }
 
 impl HttpStage {
-    /// Starts `creole serve` with these words and a port of the system's choice.
+    /// Starts `creole serve` with these arguments and a port that the system chooses.
     pub fn serve(words: &[String]) -> Result<Self, String> {
         let words: Vec<&str> =
             words.iter().map(String::as_str).filter(|word| *word != "--stdio").collect();
@@ -73,10 +73,10 @@ impl HttpStage {
         })
     }
 
-    /// Sends one line, which is one message or meant to be one.
+    /// Sends one line, which is one message or an attempt at one.
     fn message(&mut self, line: Vec<u8>) {
         if line.iter().all(u8::is_ascii_whitespace) {
-            // Lines are what a pipe has: there is nothing to post.
+            // An empty line exists only on a pipe: there is nothing to post.
             return;
         }
         let message: Value = serde_json::from_slice(&line).unwrap_or_default();
@@ -111,8 +111,8 @@ impl HttpStage {
         }
     }
 
-    /// Cancels in the way of HTTP; true when there is nothing to post. A request that stands alone is
-    /// cancelled by closing its response, and without a session nobody else could be meant.
+    /// Cancels in the way of HTTP. Returns true when there is nothing to post. A stateless request is cancelled by
+    /// closing its response, and without a session no other request could be meant.
     fn cancel(&mut self, message: &Value) -> bool {
         let id = &message["params"]["requestId"];
         let alone = self.open.iter().position(|open| open.is(id) && open.kind.is_alone());
@@ -123,7 +123,7 @@ impl HttpStage {
         locked(&self.client.session).id.is_none()
     }
 
-    /// Opens the stream of what belongs to no request, if there is a session that can have one.
+    /// Opens the stream for messages that belong to no request, if there is a session that can have one.
     fn open_stream(&mut self) {
         let id = locked(&self.client.session).id.clone();
         if let Some(id) = id {
@@ -186,7 +186,7 @@ impl Stage for HttpStage {
         let (listening, others): (Vec<Exchange>, Vec<Exchange>) = (listening, others);
         others.iter().for_each(Exchange::end);
         self.delete()?;
-        // Who still listens is told of the end by the server that ends.
+        // The server ends open streams when it stops.
         let stopped = self.server.stop();
         listening.iter().for_each(Exchange::wait_for_end);
         stopped
@@ -197,7 +197,7 @@ impl Stage for HttpStage {
     }
 }
 
-/// Whether something that others wrote is run before the message, or one of a batch, is answered.
+/// Whether user code runs before the message, or one of a batch, is answered.
 fn may_take_its_time(message: &Value) -> bool {
     let runs = |message: &Value| {
         let method = message["method"].as_str().unwrap_or_default();
@@ -207,9 +207,9 @@ fn may_take_its_time(message: &Value) -> bool {
 }
 
 impl Client {
-    /// A message of the server, or what came instead of one.
+    /// Forwards a message of the server, or the error in its place.
     fn hear(&self, line: String) {
-        // A stage that is gone hears nothing more.
+        // The stage may be gone.
         let _ = locked(&self.heard).send(line);
     }
 

@@ -1,6 +1,6 @@
-//! The stage `machine`: the pure protocol machine with a clock that can be moved, its calls polled by hand.
+//! The stage `machine`: the pure protocol machine with a simulated clock. Its calls are polled by hand.
 //!
-//! No transport, no driver, no channel: what a transcript shows here is the protocol alone.
+//! Without a transport, a driver or a channel, a transcript here covers the protocol alone.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,9 +23,9 @@ use super::Stage;
 /// The name in a `Skip` header.
 pub const NAME: &str = "machine";
 
-/// A machine, its clock, and the calls that it asked for.
+/// A machine, its clock, and its calls.
 pub struct MachineStage {
-    /// Lends timers and threads to handlers; the machine itself needs none.
+    /// Provides timers and threads to handlers. The machine itself needs none.
     runtime: Runtime,
     service: Service,
     machine: Machine,
@@ -40,7 +40,7 @@ pub struct MachineStage {
 }
 
 impl MachineStage {
-    /// A machine of the service, in its first state.
+    /// A machine of the service, in its initial state.
     pub fn new(service: Service) -> Result<Self, String> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -61,7 +61,7 @@ impl MachineStage {
         })
     }
 
-    /// Does what the machine wants, until it wants nothing more at this moment.
+    /// Performs the actions of the machine until there are none at this moment.
     fn settle(&mut self) {
         loop {
             while let Some(action) = self.outbox.next_action() {
@@ -188,7 +188,7 @@ impl Stage for MachineStage {
     }
 }
 
-/// What calls tell, until it is taken.
+/// The queued events of calls.
 #[derive(Default)]
 struct Queue {
     reports: Mutex<Vec<Report>>,

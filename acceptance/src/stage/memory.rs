@@ -1,4 +1,4 @@
-//! The stage `memory`: the real driver inside this process, with a clock that can be moved.
+//! The stage `memory`: the real driver inside this process, with a simulated clock.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct MemoryStage {
 }
 
 impl MemoryStage {
-    /// Serves a connection; with `paused` its clock moves only when it is moved.
+    /// Serves a connection. With `paused` its clock advances only by [`Stage::advance`].
     pub fn new(service: Service, paused: bool) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -41,7 +41,7 @@ impl MemoryStage {
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
-    /// Lets the server work without ever being idle, so that a paused clock does not move by itself.
+    /// Runs the server without ever being idle, so that a paused clock does not advance by itself.
     fn work(&mut self, wait: Duration, mut is_done: impl FnMut(&mut Self) -> bool) {
         let start = Instant::now();
         while !is_done(self) && start.elapsed() < wait {
@@ -64,7 +64,7 @@ impl MemoryStage {
 
 impl Stage for MemoryStage {
     fn send(&mut self, bytes: &[u8]) {
-        // A server that has ended takes nothing more; the next expectation tells.
+        // A server that has ended accepts nothing more. The next expectation fails then.
         _ = self.runtime.block_on(self.client.send(bytes));
     }
 

@@ -1,4 +1,4 @@
-//! The server that a transcript's header names, built inside this process.
+//! Builds the server of a transcript's header inside this process.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use creole_tools::PackOptions;
 
 use super::stdio::repository;
 
-/// The service for the words after `creole serve`, with a data directory of its own.
+/// The service for the arguments after `creole serve`, with its own data directory.
 pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
     let mut source = ConfigSource::Default;
     let mut debug = false;

@@ -1,4 +1,4 @@
-//! The stage `stdio`: the real binary as a child process, spoken to over its standard streams.
+//! The stage `stdio`: the real binary as a child process, on its standard streams.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a report waits for the end of the log.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Real waiting stays under this.
+/// The maximum real wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A running server with an empty data directory of its own; it is killed when dropped.
+/// A running server with its own empty data directory. It is killed when dropped.
 pub struct StdioChild {
     child: Child,
     input: Option<Sender<Vec<u8>>>,
@@ -36,7 +36,7 @@ pub struct StdioChild {
 }
 
 impl StdioChild {
-    /// Starts `creole serve` with these words, in the repository root.
+    /// Starts `creole serve` with these arguments, in the repository root.
     pub fn serve(words: &[String]) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mut command = Command::new(binary()?);
@@ -52,7 +52,7 @@ impl StdioChild {
         Ok(stage)
     }
 
-    /// Starts any other program that speaks on its standard streams.
+    /// Starts any other program that uses its standard streams.
     pub fn start(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
@@ -89,7 +89,7 @@ impl StdioChild {
 impl Stage for StdioChild {
     fn send(&mut self, bytes: &[u8]) {
         if let Some(input) = &self.input {
-            // A server that is gone shows itself when its answer is expected.
+            // If the server is gone, the next expectation fails.
             let _ = input.send(bytes.to_vec());
         }
     }
@@ -112,7 +112,7 @@ impl Stage for StdioChild {
     }
 
     fn notes(&mut self) -> String {
-        // The last words of a server that has just ended may still be on their way.
+        // The last output of a server that has just ended may still be in transit.
         let start = Instant::now();
         let reading = |logger: &JoinHandle<()>| !logger.is_finished();
         while self.logger.as_ref().is_some_and(reading) && start.elapsed() < LAST_WORDS {
@@ -124,13 +124,13 @@ impl Stage for StdioChild {
 
 impl Drop for StdioChild {
     fn drop(&mut self) {
-        // Fails only when the child has already ended, which is as good.
+        // Fails only if the child has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The binary under test: `CREOLE_BIN`, or the one that the same build put beside the tests.
+/// The binary under test: `CREOLE_BIN`, or the one that the same build placed beside the tests.
 pub fn binary() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("CREOLE_BIN") {
         return existing(PathBuf::from(path));
@@ -138,7 +138,7 @@ pub fn binary() -> Result<PathBuf, String> {
     beside("creole")
 }
 
-/// A program that the same build put beside the tests.
+/// A program that the same build placed beside the tests.
 pub fn beside(name: &str) -> Result<PathBuf, String> {
     let test = env::current_exe().map_err(|error| error.to_string())?;
     let profile = test.parent().and_then(Path::parent).ok_or("no directory of the build")?;
@@ -159,7 +159,7 @@ pub fn repository() -> PathBuf {
     acceptance.parent().unwrap_or(acceptance).to_owned()
 }
 
-/// Writes in a thread of its own, so that a server that does not read cannot block the test.
+/// Writes in its own thread, so that a server that does not read cannot block the test.
 fn write_all(mut stdin: ChildStdin, to_write: &Receiver<Vec<u8>>) {
     for bytes in to_write {
         if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
@@ -168,7 +168,7 @@ fn write_all(mut stdin: ChildStdin, to_write: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Passes lines on; what is wrong with a line is written into it, so that it matches nothing.
+/// Forwards lines. A problem of a line is written into it, so that it matches nothing.
 fn read_lines(stdout: impl Read, heard: &Sender<String>) {
     let mut reader = BufReader::new(stdout);
     loop {

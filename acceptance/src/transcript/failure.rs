@@ -1,9 +1,9 @@
-//! What a failed transcript prints: the place, two blocks to compare, and the conversation so far.
+//! The report of a failed transcript: the line, two blocks to compare, and the exchange so far.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A transcript that did not hold.
+/// A transcript that failed.
 #[derive(Debug)]
 pub struct Failure(pub(super) Box<FailureReport>);
 
@@ -39,7 +39,7 @@ fn block(f: &mut fmt::Formatter<'_>, title: &str, text: &str) -> fmt::Result {
     text.lines().try_for_each(|line| writeln!(f, "      {line}"))
 }
 
-/// Everything said so far, one line each, long lines shortened.
+/// All messages so far, one per line, long lines shortened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConversationLog {
     lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! Whether a message is the expected one, and where it first differs.
+//! Compares a message with the expected one, and finds the first difference.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ impl Pattern {
         PatternShape::parse(json).map(Self).map_err(|error| error.to_string())
     }
 
-    /// Compares a line of output; names are remembered only when it matches.
+    /// Compares a line of output. Names are captured only when it matches.
     pub(super) fn compare(&self, line: &str, captures: &mut Captures) -> Result<(), Difference> {
         let got = PatternShape::parse(line)
             .map_err(|error| Difference::new(format!("not JSON: {error}")))?;
@@ -43,7 +43,7 @@ impl Difference {
         Self { path: Vec::new(), what: what.into() }
     }
 
-    /// A message although nothing was open.
+    /// The difference of a message that was not expected.
     pub(super) fn nothing_expected() -> Self {
         Self::new("nothing is expected here")
     }
@@ -69,7 +69,7 @@ enum PatternShape {
     Batch(Vec<IdentifiedMessage>),
 }
 
-/// A message whose `id` is kept as the text that was written.
+/// A message whose `id` is kept as the original text.
 #[derive(Debug)]
 struct IdentifiedMessage {
     id: Option<String>,
@@ -222,7 +222,7 @@ fn arrays(expected: &[Value], got: &[Value], captures: &mut Captures) -> MatchRe
     Ok(())
 }
 
-/// Arrays with `"…*"`: tries each number of elements it may stand for.
+/// Arrays with `"…*"`: tries each number of elements that it may stand for.
 fn elements(expected: &[Value], got: &[Value], captures: &mut Captures) -> bool {
     let Some((first, rest)) = expected.split_first() else {
         return got.is_empty();

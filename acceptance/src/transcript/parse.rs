@@ -1,4 +1,4 @@
-//! Reads a transcript from text and refuses what is not one.
+//! Parses a transcript and rejects invalid ones.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::matching::Pattern;
 use super::{Action, Expectation, Payload, Transcript, TranscriptStep, raw};
 
-/// A file that is not a transcript.
+/// A file that is not a valid transcript.
 #[derive(Debug)]
 pub struct ParseError {
     file: PathBuf,

@@ -17,7 +17,7 @@ pub(super) fn bytes(notation: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Reads up to the closing quote; gives the bytes and what follows.
+/// Reads up to the closing quote. Returns the bytes and the rest.
 fn string(text: &str) -> Result<(Vec<u8>, &str), String> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -35,7 +35,7 @@ fn string(text: &str) -> Result<(Vec<u8>, &str), String> {
     }
 }
 
-/// Reads what follows a backslash; gives the rest.
+/// Reads an escape after a backslash. Returns the rest.
 fn escape<'a>(text: &'a str, out: &mut Vec<u8>) -> Result<&'a str, String> {
     let length = match text.as_bytes().first() {
         Some(b'x') => 3,

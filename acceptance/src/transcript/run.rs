@@ -11,10 +11,10 @@ use crate::stage::Stage;
 /// How long an expected message may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to listen, after the end, for messages that nobody expects.
+/// How long to listen after the end for unexpected messages.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client of the transcript to the server.
@@ -23,7 +23,7 @@ pub enum Direction {
     ToClient,
 }
 
-/// Plays the conversation and stops at the first thing that is not as written.
+/// Plays the exchange and stops at the first difference.
 ///
 /// The observer sees every message, so that a referee can check it against the schema.
 pub fn run(
@@ -34,9 +34,9 @@ pub fn run(
     Play::new(transcript, stage, observer).perform()
 }
 
-/// Plays the conversation and takes what the server says for what should have been written.
+/// Plays the exchange and takes the server's messages as the expected ones.
 ///
-/// Gives the new text of the file, or nothing when every line already matched.
+/// Returns the new text of the file, or nothing when every line already matched.
 pub fn update(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Option<String>, Failure> {
     let mut observer = |_: Direction, _: &str| {};
     let mut play = Play::new(transcript, stage, &mut observer);
@@ -46,7 +46,7 @@ pub fn update(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Option<S
     Ok((!corrections.is_empty()).then(|| corrected(&transcript.source, &corrections)))
 }
 
-/// A message that takes the place of an expected one.
+/// A message that replaces an expected one.
 struct Correction<'a> {
     expected: &'a Expectation,
     got: String,
@@ -79,7 +79,7 @@ struct Play<'a> {
     conversation: ConversationLog,
     line: usize,
     closed: bool,
-    /// Present when what does not match is to be rewritten instead of refused.
+    /// Present when differences are rewritten instead of reported.
     corrections: Option<Vec<Correction<'a>>>,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Which of the open expectations the message fulfils, or how it differs from the first.
+    /// The open expectation that the message satisfies, or how it differs from the first.
     fn find(&mut self, open: &[&Expectation], message: &str) -> Result<usize, Difference> {
         let mut first = None;
         for (index, expectation) in open.iter().enumerate() {
@@ -195,7 +195,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Puts what was still said into the conversation, for the report.
+    /// Adds the remaining messages to the log, for the report.
     fn hear_the_rest(&mut self) {
         while self.receive(SETTLE).is_some() {}
     }

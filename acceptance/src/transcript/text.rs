@@ -6,12 +6,12 @@ use serde_json::Value;
 
 pub(super) const ANY: &str = "…";
 
-/// What the names of a conversation stand for: each a piece of JSON text.
+/// The captured values by name, each as JSON text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Captures(BTreeMap<String, String>);
 
 impl Captures {
-    /// Remembers the value, or says whether it is the one already known.
+    /// Captures the value, or returns whether it equals the known one.
     pub(super) fn bind(&mut self, name: &str, json: &str) -> bool {
         match self.0.get(name) {
             Some(known) => known == json,
@@ -30,7 +30,7 @@ pub(super) fn whole_name(pattern: &str) -> Option<&str> {
     name_at(pattern).filter(|name| name.len() + 3 == pattern.len())
 }
 
-/// Whether the string matches the pattern; names in it are remembered.
+/// Whether the string matches the pattern. Captures the names in it.
 pub(super) fn matches(pattern: &str, got: &str, captures: &mut Captures) -> bool {
     let mut trial = captures.clone();
     let fits = walk(&pieces(pattern), got, &mut trial);
@@ -40,7 +40,7 @@ pub(super) fn matches(pattern: &str, got: &str, captures: &mut Captures) -> bool
     fits
 }
 
-/// The line to send; an error names what has not been captured.
+/// The line to send. The error names a value that was not captured.
 pub(super) fn substitute(line: &str, captures: &Captures) -> Result<String, String> {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

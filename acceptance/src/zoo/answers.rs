@@ -1,15 +1,15 @@
-//! What the client answers when a server asks: the same answer to the same question each time.
+//! The client's input responses: the same response to the same input request each time.
 
 use serde_json::{Map, Value, json};
 
 use super::Folder;
 
-/// What the client declares, and can answer.
+/// The capabilities that the client declares.
 pub(super) fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": true}})
 }
 
-/// The result for a question, or nothing for a method that the client does not have.
+/// The result for an input request, or `None` for a method that the client does not support.
 pub(super) fn answer(method: &str, params: &Value, folder: &Folder) -> Option<Value> {
     match method {
         "ping" => Some(json!({})),
@@ -37,7 +37,7 @@ fn form(schema: &Value) -> Value {
     Value::Object(filled.collect::<Map<_, _>>())
 }
 
-/// The default of a field, else its first choice, else the plainest value of its type.
+/// The default of a field, else its first choice, else the simplest value of its type.
 fn filled(field: &Value) -> Value {
     if let Some(value) = field.get("default") {
         return value.clone();

@@ -1,4 +1,4 @@
-//! A client of either era that shows all that it sees.
+//! A client of either era that returns every message.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ pub(super) const HANDSHAKE: &str = "2025-11-25";
 /// The stateless revision.
 const STATELESS: &str = "2026-07-28";
 
-/// How long the client waits for anything: only a server that hangs takes longer.
+/// How long the client waits: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The most often that one call may be answered with questions.
+/// The maximum number of rounds of one call.
 const ROUNDS: usize = 8;
 
 /// The method of log messages.
@@ -24,16 +24,16 @@ pub(super) const LOG: &str = "notifications/message";
 
 const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// How a client speaks.
+/// The era of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZooEra {
-    /// By `initialize`, of 2025-11-25.
+    /// With `initialize`, of 2025-11-25.
     Handshake,
     /// Without a session, of 2026-07-28.
     Stateless,
 }
 
-/// A client in a conversation with one server.
+/// A client that is connected to one server.
 pub struct ZooClient {
     wire: ClientTransport,
     era: ZooEra,
@@ -43,19 +43,19 @@ pub struct ZooClient {
     heard: Vec<Value>,
 }
 
-/// The answer to a request, and what came before it.
+/// The response to a request, and the messages before it.
 #[derive(Debug)]
 pub(super) struct ZooResponse {
     /// The result or the error.
     pub(super) answer: Value,
-    /// What the server asked meanwhile: objects with `method` and `params`.
+    /// The input requests meanwhile: objects with `method` and `params`.
     pub(super) asked: Vec<Value>,
-    /// The progress that it told, without its token.
+    /// The progress notifications, without the token.
     pub(super) progress: Vec<Value>,
 }
 
 impl ZooClient {
-    /// A client at this end of a connection.
+    /// A client on this transport.
     #[must_use]
     pub fn new(wire: ClientTransport, era: ZooEra, folder: Folder) -> Self {
         Self { wire, era, folder, last_id: 0, level: None, heard: Vec::new() }
@@ -67,13 +67,13 @@ impl ZooClient {
         self.era
     }
 
-    /// The folder of the conversation.
+    /// The folder of the run.
     #[must_use]
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// Connects, and gives what the server says of itself: `server`, `capabilities`, `instructions`.
+    /// Connects, and returns the server's description: `server`, `capabilities`, `instructions`.
     pub fn connect(&mut self) -> Result<Value, String> {
         let stated = |found: &Value, server: &Value| {
             let (capabilities, instructions) = (&found["capabilities"], &found["instructions"]);
@@ -92,7 +92,7 @@ impl ZooClient {
             }
             ZooEra::Stateless => {
                 let found = self.result("server/discover", json!({}))?;
-                // A server without changes may refuse: then none are heard.
+                // A server without change notifications may refuse.
                 let _ = self.listen(json!({
                     "toolsListChanged": true, "resourcesListChanged": true,
                     "promptsListChanged": true,
@@ -102,7 +102,7 @@ impl ZooClient {
         }
     }
 
-    /// Wants log messages from this level on.
+    /// Requests log messages from this level on.
     pub(super) fn set_level(&mut self, level: &str) -> Result<(), String> {
         if self.era == ZooEra::Handshake {
             self.result("logging/setLevel", json!({"level": level}))?;
@@ -111,7 +111,7 @@ impl ZooClient {
         Ok(())
     }
 
-    /// Wants to hear when a resource changes.
+    /// Subscribes to a resource.
     pub(super) fn subscribe(&mut self, uri: &str) -> Result<(), String> {
         match self.era {
             ZooEra::Handshake => self.result("resources/subscribe", json!({"uri": uri})).map(drop),
@@ -119,7 +119,7 @@ impl ZooClient {
         }
     }
 
-    /// Tells that the roots have changed; the stateless era has no such notification.
+    /// Notifies the server that the roots have changed. The stateless era has no such notification.
     pub(super) fn change_roots(&mut self) -> Result<(), String> {
         match self.era {
             ZooEra::Handshake => self.tell("notifications/roots/list_changed"),
@@ -127,12 +127,12 @@ impl ZooClient {
         }
     }
 
-    /// Waits until a notification of this method came that belongs to no request, and takes it.
+    /// Waits for a notification of this method that belongs to no request, and takes it.
     pub(super) fn hear(&mut self, method: &str, within: Duration) -> Option<Value> {
         self.hear_one(within, |told| told["method"] == method)
     }
 
-    /// Waits until a log message came that contains this text, and takes it. Messages before it stay.
+    /// Waits for a log message that contains this text, and takes it. Earlier messages stay.
     pub(super) fn hear_log(&mut self, text: &str, within: Duration) -> Option<Value> {
         self.hear_one(within, |told| {
             let data = told["params"]["data"].as_str();
@@ -148,12 +148,12 @@ impl ZooClient {
             }
             let wait = end.checked_duration_since(Instant::now())?;
             let message = self.wire.receive(wait)?;
-            // What belongs to a request that has ended is of no interest.
+            // Messages of an ended request are ignored.
             self.take(message, &mut Vec::new(), &mut Vec::new()).ok()?;
         }
     }
 
-    /// Sends a request and answers what is asked until it is done.
+    /// Sends a request and answers input requests until it is done.
     pub(super) fn request(&mut self, method: &str, params: Value) -> Result<ZooResponse, String> {
         let mut all = ZooResponse { answer: Value::Null, asked: Vec::new(), progress: Vec::new() };
         let mut next = params.clone();
@@ -186,7 +186,7 @@ impl ZooClient {
         answer.get("result").cloned().ok_or_else(|| format!("{method}: {answer}"))
     }
 
-    /// Opens a stream of changes and waits until it stands.
+    /// Opens a stream of change notifications and waits for its acknowledgement.
     fn listen(&mut self, notifications: Value) -> Result<(), String> {
         let id = self.send("subscriptions/listen", json!({"notifications": notifications}))?;
         let end = Instant::now() + PATIENCE;
@@ -203,7 +203,7 @@ impl ZooClient {
         Err("subscriptions/listen was not acknowledged".to_owned())
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     fn exchange(&mut self, method: &str, params: Value) -> Result<ZooResponse, String> {
         let id = self.send(method, params)?;
         let (mut asked, mut progress) = (Vec::new(), Vec::new());
@@ -218,7 +218,7 @@ impl ZooClient {
         Err(format!("{method} was not answered:\n{}", self.wire.notes()))
     }
 
-    /// Takes a message that is no answer: answers what is asked, keeps what is told.
+    /// Handles a message that is not a response: answers input requests, and keeps notifications.
     fn take(
         &mut self,
         message: Value,
@@ -249,7 +249,7 @@ impl ZooClient {
         Ok(())
     }
 
-    /// Sends a request and gives its id. Each asks for its progress.
+    /// Sends a request with a progress token and returns its id.
     fn send(&mut self, method: &str, mut params: Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = json!(self.last_id);

@@ -1,21 +1,20 @@
-//! What has to be the same through Creole, and what may differ.
+//! Defines what must be equal through Creole, and what may differ.
 //!
-//! Everything has to be the same but for this:
+//! Everything must be equal, with these exceptions:
 //!
-//! 1. What belongs to one connection: tokens of progress and the rest of `_meta` of notifications and
-//!    questions. A server may ask for the roots whenever it likes, so only what it does with them is
-//!    compared. That a form is a form (`mode`) may be said or not.
-//! 2. The era of an answer: `resultType`, `ttlMs` and `cacheScope` exist in the stateless era only, and
-//!    how long a list stays fresh is said by the gateway.
-//! 3. Capabilities. A gateway can always tell that a list changed and always logs, so `listChanged` and
-//!    `logging` may be added. Which kinds exist and whether resources can be subscribed to is the same.
-//! 4. The text of -32601, which says that there is no such method. A server that declares resources and
-//!    has no method for templates has none: the list is empty then.
-//! 5. Members of `serverInfo` that no revision has.
-//! 6. A client of the stateless era in front of a server that has the handshake only. Lists name the
-//!    server that the handshake named. These are left out, because 2026-07-28 does not have them:
-//!    `execution` of a tool, `elicitationId` of a question, log messages outside of a call. The
-//!    code -32002 of a resource that does not exist is -32602 there.
+//! 1. Data of one connection: progress tokens and the rest of `_meta` of notifications and input requests. A server may
+//!    request the roots at any time, so only the effect is compared. The `mode` of a form may be present or absent.
+//! 2. The era of a response: `resultType`, `ttlMs` and `cacheScope` exist in the stateless era only, and the gateway
+//!    sets the time to live of a list.
+//! 3. Capabilities. A gateway can always announce list changes and always logs, so `listChanged` and `logging` may be
+//!    added. The kinds of items and the support of subscriptions must be equal.
+//! 4. The text of -32601 (method not found). A server that declares resources and does not implement templates has
+//!    none: the list is empty then.
+//! 5. Members of `serverInfo` that no revision defines.
+//! 6. A client of the stateless era in front of a server that has the handshake only. Lists name the server that the
+//!    handshake named. These are omitted, because 2026-07-28 does not have them: `execution` of a tool, `elicitationId`
+//!    of an input request, log messages outside of a call. The code -32002 of a resource that does not exist is -32602
+//!    there.
 
 use serde_json::{Map, Value, json};
 
@@ -25,18 +24,17 @@ use super::record::{Record, RecordedStep};
 /// The member of `_meta` that names the server.
 pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// What a server says of itself.
+/// The members of a server's description.
 const SERVER_MEMBERS: [&str; 6] =
     ["name", "title", "version", "description", "websiteUrl", "icons"];
 
 /// The code of a resource that does not exist, until 2025-11-25 and since 2026-07-28.
 const NOT_FOUND: (i64, i64) = (-32002, -32602);
 
-/// The code of a method that a server does not have.
+/// The code of an unknown method.
 const NO_METHOD: i64 = -32601;
 
-/// What differs between a conversation through Creole and the same without it; each conversation with the
-/// era of its client.
+/// The differences between a run through Creole and the same run without it, each with the era of its client.
 #[must_use]
 pub fn differences(direct: (&Record, ZooEra), through: (&Record, ZooEra)) -> Vec<String> {
     let crosses = (direct.1, through.1) == (ZooEra::Handshake, ZooEra::Stateless);
@@ -56,7 +54,7 @@ pub fn differences(direct: (&Record, ZooEra), through: (&Record, ZooEra)) -> Vec
     found
 }
 
-/// A record without what belongs to one connection.
+/// A record without the data of one connection.
 fn plain(record: &Record) -> Record {
     let plain = |entry: &RecordedStep| {
         let mut seen = entry.seen.clone();
@@ -95,7 +93,7 @@ fn each<'a>(seen: &'a mut Value, member: &str) -> impl Iterator<Item = &'a mut V
     seen.get_mut(member).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// What a conversation without Creole has to become for a client of this era.
+/// A record without Creole, translated for a client of this era.
 fn translated(record: Record, crosses: bool, to: ZooEra) -> Record {
     let server = record.iter().find(|entry| entry.name == "connect");
     let has_resources = server.is_some_and(|entry| has(&entry.seen["capabilities"], "resources"));
@@ -106,7 +104,7 @@ fn translated(record: Record, crosses: bool, to: ZooEra) -> Record {
             entry.seen = json!({"items": []});
         }
         if to == ZooEra::Stateless && entry.seen.get("items").is_some() {
-            // A server of the era that names itself nowhere else is named by what it answered first.
+            // A server of this era that names itself nowhere else is identified by its first response.
             if entry.seen["server"].is_null() {
                 entry.seen["server"] = server.clone();
             }
@@ -125,7 +123,7 @@ fn translated(record: Record, crosses: bool, to: ZooEra) -> Record {
     record.into_iter().map(translate).collect()
 }
 
-/// Whether the server answered that it has no such method.
+/// Whether the server responded with method not found.
 fn lacks_method(seen: &Value) -> bool {
     seen["error"]["code"] == NO_METHOD
 }
@@ -136,7 +134,7 @@ fn has(capabilities: &Value, kind: &str) -> bool {
     kinds.is_some_and(|kinds| kinds.iter().any(|one| one == kind))
 }
 
-/// Which kinds of items a server has, and whether its resources can be subscribed to.
+/// The kinds of items of a server, and whether its resources support subscriptions.
 fn kinds(capabilities: &Value) -> Value {
     let kinds = ["tools", "resources", "prompts", "completions"];
     let has = |kind: &&str| capabilities.get(kind).is_some_and(Value::is_object);
@@ -144,7 +142,7 @@ fn kinds(capabilities: &Value) -> Value {
     json!({"kinds": kinds.into_iter().filter(has).collect::<Vec<_>>(), "subscribe": subscribe})
 }
 
-/// Takes the server's name out of `_meta`, which the stateless era puts into every result.
+/// Removes the server's name from `_meta`, which the stateless era adds to every result.
 fn unnamed(result: &mut Value) {
     if let Some(meta) = result.get_mut("_meta") {
         without(meta, &[SERVER]);
@@ -160,7 +158,7 @@ fn without(value: &mut Value, members: &[&str]) {
     }
 }
 
-/// Adds each place where two values differ.
+/// Adds each path at which two values differ.
 fn compare(place: &str, expected: &Value, seen: &Value, found: &mut Vec<String>) {
     match (expected, seen) {
         (Value::Object(left), Value::Object(right)) => {

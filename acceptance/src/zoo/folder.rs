@@ -1,4 +1,4 @@
-//! The folder of one conversation: what a server may read and write.
+//! The folder of one run, which a server may read and write.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::{fs, process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Stands for the folder's path in arguments, and in what was seen.
+/// Stands for the folder's path in arguments and in records.
 const PLACEHOLDER: &str = "{folder}";
 
 /// The dates and the author of the one commit, so that its hash is the same each time.
@@ -23,7 +23,7 @@ const COMMIT: [(&str, &str); 8] = [
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
 ];
 
-/// A fresh folder with the same files each time; it is removed when dropped.
+/// A new folder with the same files each time. It is removed when dropped.
 #[derive(Debug)]
 pub struct Folder {
     _kept: TempDir,
@@ -31,9 +31,9 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes one with a few notes: `first.md`, `second.md` and `below/third.md`.
+    /// Creates one with a few notes: `first.md`, `second.md` and `below/third.md`.
     pub fn new() -> Result<Self, String> {
-        // No capital letters: there are servers that write paths in small ones.
+        // No capital letters: some servers convert paths to lower case.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("zoo-{}-{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let kept = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir();
@@ -46,7 +46,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes the notes a repository of git with one commit.
+    /// Makes the notes a git repository with one commit.
     pub fn commit(&self) -> Result<(), String> {
         for words in [&["init", "-q", "-b", "main"][..], &["add", "."], &["commit", "-qm", "Notes"]]
         {
@@ -66,7 +66,7 @@ impl Folder {
         &self.path
     }
 
-    /// A text with the folder's path in the place of `{folder}`.
+    /// A text with the folder's path in place of `{folder}`.
     #[must_use]
     pub fn fill(&self, text: &str) -> String {
         text.replace(PLACEHOLDER, &self.path.display().to_string())
@@ -78,7 +78,7 @@ impl Folder {
         replaced(value, PLACEHOLDER, &self.path.display().to_string())
     }
 
-    /// A value with `{folder}` in the place of the folder's path: conversations differ in it.
+    /// A value with `{folder}` in place of the folder's path, which differs between runs.
     #[must_use]
     pub fn hide(&self, value: &Value) -> Value {
         replaced(value, &self.path.display().to_string(), PLACEHOLDER)
@@ -92,7 +92,7 @@ impl Folder {
     }
 }
 
-/// A value with one text in the place of another in all its strings.
+/// A value with one text replaced by another in all its strings.
 fn replaced(value: &Value, from: &str, to: &str) -> Value {
     match value {
         Value::String(text) => Value::String(text.replace(from, to)),

@@ -1,4 +1,4 @@
-//! What a client does in a conversation, and the record of what it sees.
+//! The steps of a client in a run, and the record of what it receives.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::client::{LOG, ZooClient, ZooEra, ZooResponse};
 
-/// How long a client waits for what a server tells by itself.
+/// How long a client waits for a server's own notifications.
 const WHILE: Duration = Duration::from_secs(20);
 
-/// The pause between two looks at a list that is not complete yet.
+/// The pause between two fetches of an incomplete list.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The most pages of a list.
+/// The maximum number of pages of a list.
 const PAGES: usize = 50;
 
-/// One thing that a client does. `{folder}` in a string stands for the folder of the conversation.
+/// One step of a client. `{folder}` in a string stands for the folder of the run.
 #[derive(Clone, Debug)]
 pub enum ZooStep {
     /// Lists tools, resources, templates and prompts.
@@ -34,9 +34,9 @@ pub enum ZooStep {
     Complete(Value, Value),
     /// Subscribes to a resource.
     Subscribe(&'static str),
-    /// Wants log messages from this level on.
+    /// Requests log messages from this level on.
     Level(&'static str),
-    /// Tells that the roots have changed.
+    /// Notifies the server that the roots have changed.
     ChangeRoots,
     /// Waits for a notification of this method that belongs to no request.
     Hear(&'static str),
@@ -44,19 +44,19 @@ pub enum ZooStep {
     HearLog(&'static str),
 }
 
-/// What was seen at one step.
+/// The record of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedStep {
     /// The step.
     pub name: String,
-    /// What was seen.
+    /// The received data.
     pub seen: Value,
 }
 
-/// All that was seen in a conversation, in order.
+/// The record of a whole run, in order.
 pub type Record = Vec<RecordedStep>;
 
-/// The lists that a client asks for: the method, and the member with the items.
+/// The lists that a client fetches: the method, and the member with the items.
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("resources/list", "resources"),
@@ -167,7 +167,7 @@ fn outcome(done: Result<(), String>) -> Value {
     done.map_or_else(|problem| json!({"failed": problem}), |()| json!("done"))
 }
 
-/// Sends a request and notes its answer, what was asked meanwhile and the progress that was told.
+/// Sends a request and records its response, its input requests and its progress.
 fn ask(client: &mut ZooClient, record: &mut Record, name: String, method: &str, params: Value) {
     let seen = match client.request(method, params) {
         Ok(ZooResponse { answer, asked, progress }) => {
@@ -179,7 +179,7 @@ fn ask(client: &mut ZooClient, record: &mut Record, name: String, method: &str, 
     note(client, record, name, &seen);
 }
 
-/// All items of a list, page by page, and which server the pages name in `_meta`.
+/// All items of a list, page by page, and the server that the pages name in `_meta`.
 fn list(client: &mut ZooClient, method: &str, member: &str) -> Value {
     let (mut items, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES {
@@ -192,7 +192,7 @@ fn list(client: &mut ZooClient, method: &str, member: &str) -> Value {
             return json!({"error": error});
         }
         let Some(page) = result[member].as_array() else {
-            // A gateway cannot pass it on as a list, and has to say so.
+            // A gateway cannot forward it as a list, and has to report it.
             let message = format!("Internal error: the server's list has no `{member}`");
             return json!({"error": {"code": -32603, "message": message}});
         };

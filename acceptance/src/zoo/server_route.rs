@@ -1,4 +1,4 @@
-//! Where a client finds a server: alone, or behind Creole.
+//! The route to a server: direct, or through Creole.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,20 +10,19 @@ use crate::http::ListeningServer;
 use crate::process_under_test::serve;
 use crate::stage::stdio::{StdioChild, binary};
 
-/// A way from the client to the server.
+/// A route from the client to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRoute {
     /// The client starts the server.
     Direct,
     /// The client starts `creole connect -- SERVER`.
     Connect,
-    /// The client speaks HTTP to `creole serve --http -- SERVER`.
+    /// The client uses HTTP with `creole serve --http -- SERVER`.
     Serve,
 }
 
 impl ServerRoute {
-    /// Starts the server for one conversation in a fresh folder. What is returned beside the client has
-    /// to live as long.
+    /// Starts the server for one run in a new folder. The value beside the client has to live as long as the client.
     pub fn open(
         self,
         server: &Published,
@@ -55,7 +54,7 @@ impl ServerRoute {
     }
 }
 
-/// The words that hand entries of the environment on to the program.
+/// The arguments that pass environment variables on to the program.
 fn handed_on(environment: &[(&str, String)]) -> Vec<OsString> {
     let words =
         environment.iter().map(|(name, value)| [String::from("--env"), format!("{name}={value}")]);

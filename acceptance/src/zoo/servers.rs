@@ -1,4 +1,4 @@
-//! What starts a published server.
+//! The published servers and the commands that start them.
 
 use std::ffi::OsString;
 
@@ -8,19 +8,19 @@ use crate::peers::{Missing, zoo};
 /// A published server.
 #[derive(Clone, Copy, Debug)]
 pub struct Published {
-    /// Where it comes from.
+    /// Its package.
     pub package: Package,
-    /// Its arguments; `{folder}` stands for the folder of the conversation.
+    /// Its arguments. `{folder}` stands for the folder of the run.
     pub arguments: &'static [&'static str],
-    /// Its entries of the environment, with the same placeholder.
+    /// Its environment variables, with the same placeholder.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Whether it has the stateless era too.
+    /// Whether it supports the stateless era too.
     pub has_both_eras: bool,
-    /// Whether the folder has to be a repository of git.
+    /// Whether the folder must be a git repository.
     pub needs_repository: bool,
 }
 
-/// Where a server comes from, and which file starts it.
+/// The package of a server, and the file that starts it.
 #[derive(Clone, Copy, Debug)]
 pub enum Package {
     /// A script below `node_modules`, of a package in `acceptance/peers/zoo/package.json`.
@@ -44,19 +44,19 @@ impl Published {
         }
     }
 
-    /// The same, which has both eras.
+    /// The same, with support for both eras.
     #[must_use]
     pub const fn of_both_eras(self) -> Self {
         Self { has_both_eras: true, ..self }
     }
 
-    /// The same in a repository of git.
+    /// The same in a git repository.
     #[must_use]
     pub const fn in_repository(self) -> Self {
         Self { needs_repository: true, ..self }
     }
 
-    /// A folder for one conversation with it.
+    /// A folder for one run.
     pub fn folder(&self) -> Result<Folder, String> {
         let folder = Folder::new()?;
         if self.needs_repository {
@@ -71,7 +71,7 @@ impl Published {
         Self { arguments, ..self }
     }
 
-    /// The same with these entries of the environment.
+    /// The same with these environment variables.
     #[must_use]
     pub const fn in_environment(
         self,
@@ -80,7 +80,7 @@ impl Published {
         Self { environment, ..self }
     }
 
-    /// The words that start it for a conversation in this folder; it is installed if need be.
+    /// The command that starts it for a run in this folder. Installs it if needed.
     pub fn command(&self, folder: &Folder) -> Result<Vec<OsString>, Missing> {
         let mut words = match self.package {
             Package::Npm(script) => zoo::npm(script)?,
@@ -91,7 +91,7 @@ impl Published {
         Ok(words)
     }
 
-    /// Its entries of the environment for a conversation in this folder.
+    /// Its environment variables for a run in this folder.
     #[must_use]
     pub fn environment(&self, folder: &Folder) -> Vec<(&'static str, String)> {
         self.environment.iter().map(|(name, value)| (*name, folder.fill(value))).collect()

@@ -1,4 +1,4 @@
-//! Messages to a server and from it: lines of a process, or HTTP.
+//! The client's transport to a server: the lines of a process, or HTTP.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,8 +20,7 @@ pub enum ClientTransport {
     Http(Http),
 }
 
-/// Streamable HTTP. Each request has a connection and a thread of its own; what comes on any of
-/// them comes out in one place.
+/// Streamable HTTP. Each request has its own connection and thread. The messages of all of them arrive in one queue.
 pub struct Http {
     address: SocketAddr,
     session: Arc<Mutex<Option<String>>>,
@@ -41,7 +40,7 @@ impl ClientTransport {
         }
     }
 
-    /// The next message, if one comes in time.
+    /// The next message, if one arrives in time.
     pub(super) fn receive(&mut self, wait: Duration) -> Option<Value> {
         match self {
             Self::Lines(process) => {
@@ -52,7 +51,7 @@ impl ClientTransport {
         }
     }
 
-    /// What helps to understand a failure.
+    /// Details for a failure report.
     pub(super) fn notes(&mut self) -> String {
         match self {
             Self::Lines(process) => process.notes(),
@@ -62,7 +61,7 @@ impl ClientTransport {
 }
 
 impl Http {
-    /// An end that has no session yet.
+    /// A transport without a session.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         let (heard, messages) = channel();
@@ -85,7 +84,7 @@ impl Http {
         Ok(())
     }
 
-    /// A message with the header fields that it needs.
+    /// A message with the header fields that it requires.
     fn addressed(&self, message: &Value) -> Request {
         let request =
             Request::post(message.to_string()).with_all(required_headers::fields(message));
@@ -98,20 +97,20 @@ impl Http {
         }
     }
 
-    /// Begins to listen to what belongs to no request.
+    /// Opens the stream for messages that belong to no request.
     fn listen(&self) {
         let Some(session) = self.session() else { return };
         let request = Request::get(&session);
         self.begin(request.with("MCP-Protocol-Version", super::client::HANDSHAKE), Value::Null);
     }
 
-    /// Sends a request in a thread, and takes the messages of its response.
+    /// Sends a request in a thread, and receives the messages of its response.
     fn begin(&self, request: Request, id: Value) {
         let (address, heard) = (self.address, self.heard.clone());
         let session = Arc::clone(&self.session);
         thread::spawn(move || {
             if let Err(problem) = exchange(address, &request, &session, &heard) {
-                // A request that nobody can answer ends with what went wrong; nobody may listen.
+                // A request without a response ends with the error. The receiver may be gone.
                 let error = json!({"transport": problem});
                 let _ = heard.send(json!({"jsonrpc": "2.0", "id": id, "error": error}));
             }
@@ -123,7 +122,7 @@ impl Http {
     }
 }
 
-/// Sends a request and hands on each message of its response.
+/// Sends a request and forwards each message of its response.
 fn exchange(
     address: SocketAddr,
     request: &Request,
@@ -144,7 +143,7 @@ fn exchange(
         let mut body = Vec::new();
         let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
         read.map_err(|error| error.to_string())?;
-        // Nobody who listens any more needs nothing.
+        // The receiver may be gone.
         let _ = heard.send(parse(&body));
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! The client that the official conformance suite judges: `creole::client`, made to do what a scenario wants.
+//! The client for the official conformance suite: `creole::client` that performs the suite's scenarios.
 //!
-//! The suite hands over the server's URL as the last argument, and in the environment the scenario's name, the
-//! revision to speak and, for some scenarios, a context.
+//! The suite passes the server's URL as the last argument, and in the environment the scenario's name, the revision to
+//! use and, for some scenarios, a context.
 
 mod scenario;
 mod skills;

@@ -1,4 +1,4 @@
-//! What each scenario of the suite wants to see.
+//! The actions of each scenario of the suite.
 
 use std::env;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::skills;
 
-/// Does what the scenario that the environment names wants to see.
+/// Performs the scenario that the environment names.
 pub(super) async fn perform(url: &str) -> Result<(), String> {
     let name = variable("MCP_CONFORMANCE_SCENARIO")?;
     let client = connect(url).await?;
@@ -39,7 +39,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Connects in the era of the revision that the suite names; what is spoken within it is settled with the server.
+/// Connects in the era of the revision that the suite names. The revision itself is negotiated with the server.
 async fn connect(url: &str) -> Result<Client, String> {
     let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
     let revision = version.as_deref().and_then(Revision::from_name);
@@ -55,7 +55,7 @@ async fn connect(url: &str) -> Result<Client, String> {
     client.connect(way).await.map_err(told)
 }
 
-/// A form with every default filled in, and every other yes or no answered with yes.
+/// A form with every default filled in, and every other boolean set to true.
 fn filled_in(question: InputRequest) -> Option<Raw> {
     let InputRequest::Form { schema, .. } = question else { return None };
     let schema: Value = schema.decode().ok()?;
@@ -79,7 +79,7 @@ async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<(), Stri
     client.call_tool(tool, arguments).await.map(drop).map_err(told)
 }
 
-/// Calls every tool that may be called.
+/// Calls every callable tool.
 async fn every_tool(client: &Client, arguments: &Value) -> Result<(), String> {
     for tool in client.list(ListKind::Tools).await.map_err(told)? {
         client.call_tool(tool.name(), arguments).await.map_err(told)?;
@@ -111,7 +111,7 @@ async fn calls_of_the_context(client: &Client) -> Result<(), String> {
     Ok(())
 }
 
-/// Sends the schema of one tool back by another, as it came.
+/// Sends the schema of one tool back through another, unchanged.
 async fn echo_schema(client: &Client) -> Result<(), String> {
     let rules = client.connection().greeting().rules;
     let tools = client.list(ListKind::Tools).await.map_err(told)?;
@@ -128,7 +128,7 @@ fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|_| format!("{name} is not set: run this by the conformance suite"))
 }
 
-/// The fault in words.
+/// The text of the fault.
 pub(super) fn told(fault: Fault) -> String {
     format!("{:?}: {fault:?}", fault.kind)
 }

@@ -1,4 +1,4 @@
-//! Loading a skill as a host must: no file of it is used that is not what its entry says (SEP-2640, integrity and
+//! Loads a skill as a host must: a file that does not match its entry is not used (SEP-2640, integrity and
 //! verification).
 
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::scenario::told;
 
-/// Loads every skill with all of its files, and stops at the first that is not what its entry says.
+/// Loads every skill with all of its files, and stops at the first that does not match its entry.
 pub(super) async fn load_all(client: &Client) -> Result<(), String> {
     let rules = client.connection().greeting().rules;
     for skill in client.list(ListKind::Skills).await.map_err(told)? {
@@ -43,7 +43,7 @@ async fn verified(client: &Client, file: &Value) -> Result<String, String> {
     let text = read["contents"][0]["text"].as_str().ok_or("a file without text")?;
     let mut digest = String::from("sha256:");
     for byte in Sha256::digest(text) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(digest, "{byte:02x}");
     }
     if file["size"] != text.len() || file["digest"] != digest {
@@ -52,7 +52,7 @@ async fn verified(client: &Client, file: &Value) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Whether the manifest says of itself what the entry says of it.
+/// Whether the manifest agrees with the entry.
 fn is_told_of(told: &Value, manifest: &str) -> Result<(), String> {
     let name = told["name"].as_str().ok_or("a skill without a name")?;
     let skill = Skill::new(name, [("SKILL.md", manifest.as_bytes())]);

@@ -1,4 +1,4 @@
-//! One request of the stage's client and all that comes back for it, read by a thread.
+//! One request of the stage's client and its response, read by a thread.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -15,32 +15,32 @@ use super::{Client, locked};
 use crate::http::client::ConnectionCloser;
 use crate::http::{Connection, Events, Head, Request, required_headers};
 
-/// How long the last words of a server that has ended may be under way.
+/// How long the last messages of an ended server may be in transit.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a line is to the client that sends it.
+/// The kind of a client line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientLineKind {
-    /// A request that brings all that it needs.
+    /// A stateless request.
     Alone,
-    /// One of them that lasts.
+    /// A stateless request with a long-lived response.
     Listen,
     /// The request that opens a session.
     Initialize,
-    /// Any other message that is answered, also one that can only be refused.
+    /// Any other message that gets a response, including one that can only be rejected.
     Request,
     /// The notification that ends the handshake.
     Initialized,
     /// Any other notification.
     Notice,
-    /// The answer to a question of the server.
+    /// The response to a request of the server.
     Answer,
     /// The session's own stream.
     Stream,
 }
 
 impl ClientLineKind {
-    /// What a message is; null stands for a line that is none.
+    /// The kind of a message. Null stands for a line that is not one.
     pub(super) fn of(message: &Value) -> Self {
         let method = message["method"].as_str();
         let is_answer = message.get("result").is_some() != message.get("error").is_some();
@@ -56,7 +56,7 @@ impl ClientLineKind {
         }
     }
 
-    /// Whether closing the response is how such a request is cancelled.
+    /// Whether such a request is cancelled by closing its response.
     pub(super) fn is_alone(self) -> bool {
         matches!(self, Self::Alone | Self::Listen)
     }
@@ -69,12 +69,12 @@ pub(super) struct Exchange {
     ender: ConnectionCloser,
     begun: Receiver<()>,
     reading: JoinHandle<()>,
-    /// Whether the client is done with it, or the server.
+    /// Whether the client or the server has ended it.
     over: Arc<AtomicBool>,
 }
 
 impl Exchange {
-    /// Sends a request and leaves its response to a thread.
+    /// Sends a request and starts a thread for its response.
     pub(super) fn begin(
         client: &Arc<Client>,
         address: SocketAddr,
@@ -100,9 +100,9 @@ impl Exchange {
         Ok(Self { kind, id: id.clone(), ender, begun, reading, over })
     }
 
-    /// Waits for the beginning of the response, or its end where it has no content.
+    /// Waits for the beginning of the response, or its end if it has no content.
     pub(super) fn wait(&self, most: Duration) {
-        // What has not begun by then is not waited for.
+        // A response that has not begun by then is not awaited.
         let _ = self.begun.recv_timeout(most);
     }
 
@@ -123,14 +123,14 @@ impl Exchange {
         }
     }
 
-    /// Goes away.
+    /// Closes the connection.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.ender.end();
     }
 }
 
-/// Reads the response; every message in it is heard.
+/// Reads the response and forwards every message in it.
 fn read(
     client: &Client,
     connection: &mut Connection,
@@ -142,7 +142,7 @@ fn read(
         locked(&client.session).id = head.field("mcp-session-id").map(str::to_owned);
     }
     if head.is_events() {
-        // Nobody waits any more for one that took long.
+        // The waiting side may be gone.
         let _ = begun.send(());
         let events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
         events.for_each(|event| hear(client, kind, event.data));
@@ -162,7 +162,7 @@ fn document(client: &Client, kind: ClientLineKind, head: &Head, body: String) {
     match (status, kind) {
         (202, _) if body.is_empty() => {}
         (400..500, ClientLineKind::Answer) => {
-            // On a pipe an answer to nothing is passed over in silence; here it is refused.
+            // On a pipe a response without a request is silently ignored. Here it is rejected.
             client.note(&format!("an answer was refused with {status}: {body}"));
         }
         _ if body.starts_with(['{', '[']) => hear(client, kind, body),

@@ -1,11 +1,11 @@
-//! The runner, on a stage that answers from a list.
+//! Tests of the runner, on a stage with prepared responses.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
 use super::*;
 
-/// Answers each line it is sent with the next prepared block of messages.
+/// Responds to each line with the next prepared block of messages.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Vec<&'static str>>,

@@ -48,8 +48,8 @@ pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
     fail_if_any(unmatched)
 }
 
-/// Builds the layers of a chain and drops them, except an audit log: that would create its file, and [`Prerequisites`] has
-/// checked its folder. A pin layer reads its file and writes nothing before it has seen a tool.
+/// Builds the layers of a chain and drops them, except an audit log: that would create its file, and [`Prerequisites`]
+/// has checked its folder. A pin layer reads its file and writes nothing before it has seen a tool.
 ///
 /// [`Prerequisites`]: super::super::serve::Prerequisites
 fn layers(chain: &[LayerPlan], server: &str) -> Result<(), Failure> {
