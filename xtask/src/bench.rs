@@ -1,10 +1,9 @@
-//! `cargo xtask bench`: measures the product beside its peers and the bare limits.
+//! `cargo xtask bench`: measures the product, its peers and the bare limits.
 //!
-//! The peers, the bare echo and the load generator live in `bench/`, outside the workspace, so that
-//! cargo unifies no features with them. The generator takes one sample of one server; this module
-//! decides which samples are taken in which order and what they mean. Only ratios within one run
-//! and processor time per message are worth keeping: wall-clock numbers of a shared machine are
-//! not, so a missed target is a word in the report and never a failed command.
+//! The peers, the bare echo and the load generator are in `bench/`, outside the workspace, so that cargo unifies no
+//! features with them. The generator takes one sample of one server. This module decides which samples are taken in
+//! which order and evaluates them. Only ratios within one run and processor time per message are meaningful: wall-clock
+//! times of a shared machine are not, so a missed target is reported and never fails the command.
 
 mod build;
 mod figures;
@@ -68,7 +67,7 @@ const INSTRUCTIONS_USAGE: &str = "\
 usage: cargo xtask bench instructions [--creole PATH]
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     quick: bool,
@@ -112,7 +111,7 @@ impl Options {
     }
 }
 
-/// How much is measured.
+/// The extent of a measurement.
 struct BenchPlan {
     repetitions: usize,
     starts: usize,
@@ -123,8 +122,8 @@ struct BenchPlan {
 /// The numbers of requests in flight that are measured.
 const WINDOWS: [usize; 2] = [1, 64];
 
-/// Takes all samples. Figures that are compared are taken right after each other, and each
-/// repetition begins with another server, so that a change of the machine's speed meets all alike.
+/// Takes all samples. Figures that are compared are taken right after each other, and each repetition begins with
+/// another server, so that a change of the machine's speed affects all of them equally.
 fn measure(
     plan: &BenchPlan,
     contenders: &[Contender],
@@ -147,7 +146,7 @@ fn measure(
     }
 
     tell(&format!("{} cold starts of each", plan.starts))?;
-    // The first round brings the programs into memory and is not counted.
+    // The first round loads the programs into memory and is not counted.
     for round in 0..=plan.starts {
         for contender in contenders {
             for era in contender.eras() {

@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: documents that are made from data, so that they cannot say anything else.
+//! `cargo xtask docs`: generates documents from data, so that they are always correct.
 
 mod conformance;
 mod dialect;
@@ -15,12 +15,12 @@ use crate::say;
 /// The first line of every generated file.
 const NOTICE: &str = "<!-- Made by `cargo xtask docs`; change the data, not this file. -->";
 
-/// The folder of which every file is generated.
+/// The folder whose files are all generated.
 const DIALECTS: &str = "docs/dialects";
 /// The reference of the configuration.
 const CONFIGURATION: &str = "docs/configuration.md";
 
-/// Writes every generated document, and removes those of dialects that are gone.
+/// Writes every generated document, and removes those of removed dialects.
 pub(crate) fn write() -> Result<(), String> {
     let repository = Repository::find()?;
     let mut documents = documents(&repository)?;
@@ -42,7 +42,7 @@ pub(crate) fn write() -> Result<(), String> {
     Ok(())
 }
 
-/// Says which documents are not what `write` would make of them.
+/// Reports the documents that differ from what `write` would generate.
 pub(crate) fn check() -> Result<(), String> {
     let repository = Repository::find()?;
     let documents = documents(&repository)?;
@@ -70,8 +70,8 @@ fn documents(repository: &Repository) -> Result<Vec<File>, String> {
     Ok(documents)
 }
 
-/// The reference of the configuration, as the binary prints it: this crate is built long before that. A test of
-/// `creole-gateway` says when it is not current.
+/// The reference of the configuration, as the binary prints it, since this crate does not depend on it. A test of
+/// `creole-gateway` fails when it is outdated.
 fn configuration(repository: &Repository) -> Result<File, String> {
     let words = ["run", "--quiet", "--package", "creole-cli", "--", "config", "reference"];
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -85,7 +85,7 @@ fn configuration(repository: &Repository) -> Result<File, String> {
     Ok(File { path: CONFIGURATION.to_owned(), text: format!("{NOTICE}\n\n{printed}") })
 }
 
-/// Files in the folder of dialects that nothing generates.
+/// Files in the folder of dialects that are not generated.
 fn orphans(repository: &Repository, documents: &[File]) -> Result<Vec<String>, String> {
     if !repository.root().join(DIALECTS).is_dir() {
         return Ok(Vec::new());
@@ -95,7 +95,7 @@ fn orphans(repository: &Repository, documents: &[File]) -> Result<Vec<String>, S
     Ok(written.filter(|path| !is_made(path)).collect())
 }
 
-/// The first line in which a document is not what was written.
+/// The first line in which a document differs from its file.
 fn difference(document: &File, written: Option<&str>) -> Option<String> {
     let File { path, text } = document;
     let Some(written) = written else {
@@ -128,12 +128,12 @@ fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table
 }
 
-/// Text in bold where something is to be noticed.
+/// Text that is bold if `noticed`.
 fn bold(noticed: bool, text: &str) -> String {
     if noticed { format!("**{text}**") } else { text.to_owned() }
 }
 
-/// Words as code, with commas.
+/// Words as code, separated by commas.
 fn code_list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }

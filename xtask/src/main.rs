@@ -1,4 +1,4 @@
-//! The chores of this repository: `cargo xtask` says what there is.
+//! The development tasks of this repository. `cargo xtask` lists them.
 
 mod bench;
 mod docs;
@@ -49,12 +49,12 @@ fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Writes a line of talk to stderr. A chore goes on when nobody listens.
+/// Writes a message to stderr. A failed write is ignored.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes what was asked for to stdout.
+/// Writes the output to stdout.
 fn show(text: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{text}").map_err(|error| format!("cannot print: {error}"))
 }

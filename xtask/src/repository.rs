@@ -1,4 +1,4 @@
-//! The files of this repository, as chores see them.
+//! The files of this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct Repository {
 pub(crate) struct File {
     /// Its path from the root, with `/` between the parts.
     pub(crate) path: String,
-    /// What it says.
+    /// Its content.
     pub(crate) text: String,
 }
 
@@ -32,8 +32,8 @@ impl Repository {
         &self.root
     }
 
-    /// Every text file below a folder of the repository, in the order of their paths; what builds and
-    /// installations leave behind is left out, and so is what a link leads to.
+    /// Every text file below a folder of the repository, in the order of their paths, without the output of builds and
+    /// installations and without links.
     pub(crate) fn files(&self, below: &str) -> Result<Vec<File>, String> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.join(below)];
@@ -63,17 +63,17 @@ impl Repository {
     }
 }
 
-/// The text of a file; nothing where it is not text.
+/// The text of a file. `None` if it is not text.
 fn text_of(path: &Path) -> Result<Option<String>, String> {
     match fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
-        // Others may work in the same tree: a file that is gone is no file.
+        // Another process may change the tree: a missing file is skipped.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot read {}: {error}", path.display())),
     }
 }
 
-/// Whether builds or installations made this folder.
+/// Whether a build or an installation created this folder.
 fn is_left_behind(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(name, ".git" | "target" | "node_modules" | "__pycache__")

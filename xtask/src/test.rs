@@ -1,7 +1,6 @@
-//! `cargo xtask test`: everything that must hold before a change is merged, as a list of steps.
+//! `cargo xtask test`: runs all checks that must pass before a merge, as a list of steps.
 //!
-//! What fails quickly comes first and the tests come last, so that their closing lines are the last
-//! that is read.
+//! Steps that fail quickly come first and the tests come last, so that their summary ends the output.
 
 mod steps;
 
@@ -12,10 +11,10 @@ use crate::repository::Repository;
 use crate::{say, show};
 use steps::{STEPS, Step};
 
-/// What a step says when nothing failed: perhaps that it could not check everything.
+/// The result of a step. The note of a success may say that not everything could be checked.
 type Outcome = Result<Option<String>, String>;
 
-/// Runs all steps, or the one that is named.
+/// Runs all steps, or the named one.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let repository = Repository::find()?;
     match words {
@@ -43,7 +42,7 @@ fn run_only(repository: &Repository, name: &str) -> Result<(), String> {
     take(step, "", repository).map(drop)
 }
 
-/// Takes one step under a heading, and says how long it took.
+/// Runs one step under a heading, and reports its duration.
 fn take(step: &Step, place: &str, repository: &Repository) -> Outcome {
     let Step { name, about, .. } = step;
     say(&format!("\n== {place}{name}: {about}"));
@@ -81,7 +80,7 @@ fn list() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a gap in what can be checked is a failure.
+/// Whether an incomplete check is a failure.
 fn is_strict() -> bool {
     env::var("CI").is_ok_and(|value| value == "true")
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: the written invariants of the source tree, as a check.
+//! `cargo xtask tidy`: checks the written invariants of the source tree.
 //!
-//! Each finding is one line: where, what is wrong, what would be right.
+//! Each finding is one line: the location, the problem and the fix.
 
 mod cases;
 mod dependencies;
@@ -11,7 +11,7 @@ mod text;
 use crate::repository::{File, Repository};
 use crate::say;
 
-/// Says everything that is wrong with the tree.
+/// Reports all findings.
 pub(crate) fn run() -> Result<(), String> {
     let files = Repository::find()?.files("")?;
     let mut findings = Findings::default();
@@ -23,12 +23,12 @@ pub(crate) fn run() -> Result<(), String> {
     findings.report(files.len())
 }
 
-/// What is wrong, in the order in which it was found.
+/// The findings, in order.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
 impl Findings {
-    /// Adds what is wrong with a line (counted from one) of a file, and what would be right.
+    /// Adds a finding for a line (counted from one) of a file, with the fix.
     fn add(&mut self, path: &str, line: usize, wrong: &str, right: &str) {
         self.0.push(format!("{path}:{line}: {wrong}; {right}"));
     }
@@ -43,7 +43,7 @@ impl Findings {
     }
 }
 
-/// Whether this is one of the files that hold the words they forbid.
+/// Whether this is one of the files that contain the words they forbid.
 fn is_own(file: &File) -> bool {
     file.path.starts_with("xtask/src/tidy/")
 }

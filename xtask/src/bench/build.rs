@@ -1,4 +1,4 @@
-//! Builds what is measured: the product, the peers and the load generator, each alone.
+//! Builds the measured programs: the product, the peers and the load generator, each alone.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::targets::{
     BARE, BARE_CHUNKS, CREOLE, CREOLE_EVERYTHING, RMCP, RMCP_TUNED, RUST_MCP_SDK,
 };
 
-/// The repository, where everything is built.
+/// The repository, in which everything is built.
 pub(super) struct BuildFolder {
     root: PathBuf,
 }
@@ -39,7 +39,7 @@ impl BuildFolder {
             Contender::new(RMCP_TUNED, &rmcp, &["tuned"]),
             Contender::new(RUST_MCP_SDK, &rust_mcp_sdk, &[]).only_in(Era::Modern),
             Contender::new(CREOLE, &creole, &["serve"]),
-            // It has no tool `echo`: it can be started with `initialize`, and not be loaded.
+            // It has no tool `echo`: only its start with `initialize` is measured, and no load.
             Contender::new(CREOLE_EVERYTHING, &creole, &["serve", "--preset", "everything"])
                 .only_in(Era::Legacy)
                 .only_started(),
@@ -59,7 +59,7 @@ impl BuildFolder {
     /// The creole to measure: the given one, or this repository's.
     pub(super) fn creole(&self, given: Option<&Path>) -> Result<PathBuf, String> {
         if let Some(given) = given {
-            // The servers run in another folder, so the path may not be relative.
+            // The servers run in another folder, so the path must be absolute.
             return given.canonicalize().map_err(|error| {
                 format!("cannot find the creole to measure, {}: {error}", given.display())
             });
@@ -77,7 +77,7 @@ impl BuildFolder {
         self.root.join("bench/target")
     }
 
-    /// A new empty folder, where no configuration file lies.
+    /// A new empty folder without a configuration file.
     pub(super) fn empty_folder(&self) -> Result<PathBuf, String> {
         let folder = self.scratch().join("empty");
         let explain = |error| format!("cannot make an empty {}: {error}", folder.display());
@@ -88,7 +88,7 @@ impl BuildFolder {
         Ok(folder)
     }
 
-    /// A configuration file with what a preset has, and more.
+    /// A configuration file with the content of a preset, and additions.
     pub(super) fn preset_with(
         &self,
         preset: &str,
@@ -105,14 +105,14 @@ impl BuildFolder {
         Ok(to)
     }
 
-    /// Builds a crate of `bench/` that is the product's library, with the versions that the product has.
+    /// Builds a crate of `bench/` that uses the product's library, with the product's locked versions.
     pub(super) fn build_ours(&self, folder: &str) -> Result<PathBuf, String> {
         let target = self.scratch();
         let manifest = format!("bench/{folder}/Cargo.toml");
         let lock = self.root.join(format!("bench/{folder}/Cargo.lock"));
         fs::copy(self.root.join("Cargo.lock"), &lock)
             .map_err(|error| format!("cannot write {}: {error}", lock.display()))?;
-        // Cargo takes out of the copy what this crate does not need.
+        // Cargo removes entries from the copy that this crate does not need.
         let cargo = self.cargo_build(&manifest, &target, &[]);
         run_build(cargo, &format!("bench/{folder}"))?;
         Ok(target.join("release").join(folder))
@@ -144,7 +144,7 @@ fn run_build(mut cargo: Command, what: &str) -> Result<(), String> {
     }
 }
 
-/// Says on stderr what is going on; a run takes minutes.
+/// Writes a progress message to stderr, since a run takes minutes.
 pub(super) fn tell(line: &str) -> Result<(), String> {
     writeln!(std::io::stderr(), "bench: {line}").map_err(|error| format!("no stderr: {error}"))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// The figures of one sample, by the names that the driver gives them.
+/// The figures of one sample, by the driver's names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures(HashMap<String, f64>);
 
@@ -21,7 +21,7 @@ impl Figures {
         self.0.get(name).copied().unwrap_or(f64::NAN)
     }
 
-    /// Requests that were answered within the time.
+    /// The number of requests answered within the time.
     pub(super) fn messages(&self) -> f64 {
         self.get("messages")
     }
@@ -36,42 +36,42 @@ impl Figures {
         self.get("processor_nanoseconds") / 1e3 / self.get("answered")
     }
 
-    /// What half of the answers took at most, in microseconds.
+    /// The median response time in microseconds.
     pub(super) fn middle(&self) -> f64 {
         self.get("middle_nanoseconds") / 1e3
     }
 
-    /// What 99 of 100 answers took at most, in microseconds.
+    /// The 99th percentile of the response time in microseconds.
     pub(super) fn slow(&self) -> f64 {
         self.get("slow_nanoseconds") / 1e3
     }
 
-    /// Megabytes before the load.
+    /// Memory before the load, in megabytes.
     pub(super) fn idle_memory(&self) -> f64 {
         self.get("idle_bytes") / 1e6
     }
 
-    /// The most megabytes ever.
+    /// Peak memory, in megabytes.
     pub(super) fn peak_memory(&self) -> f64 {
         self.get("peak_bytes") / 1e6
     }
 
-    /// How many clients did nothing.
+    /// The number of idle clients.
     pub(super) fn count(&self) -> f64 {
         self.get("count")
     }
 
-    /// Kilobytes for each client that does nothing.
+    /// Memory for each idle client, in kilobytes.
     pub(super) fn each(&self) -> f64 {
         (self.get("after_bytes") - self.get("before_bytes")) / self.get("measured") / 1e3
     }
 
-    /// Megabytes with all clients that do nothing.
+    /// Memory with all idle clients, in megabytes.
     pub(super) fn crowded_memory(&self) -> f64 {
         self.get("after_bytes") / 1e6
     }
 
-    /// Milliseconds of processor time in a second in which nothing happens.
+    /// Processor time in an idle second, in milliseconds.
     pub(super) fn idle_processor(&self) -> f64 {
         self.get("processor_nanoseconds") / 1e6
     }

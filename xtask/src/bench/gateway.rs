@@ -1,8 +1,8 @@
-//! `cargo xtask bench gateway`: what a call costs that goes through a gateway.
+//! `cargo xtask bench gateway`: measures the cost of a call through a gateway.
 //!
-//! Every gateway stands before the same server, `creole serve` with the packs of its default preset,
-//! which speaks one era and is fresh for each sample. As elsewhere, figures that are compared are taken
-//! right after each other, in every repetition, and ratios are taken within a repetition.
+//! Every gateway has the same upstream, `creole serve` with the packs of its default preset, which supports one era and
+//! is started anew for each sample. Figures that are compared are taken right after each other, in every repetition,
+//! and ratios are taken within a repetition.
 
 mod contenders;
 mod lanes;
@@ -29,13 +29,13 @@ usage: cargo xtask bench gateway [--quick] [--repetitions N] [--creole PATH]
   --repetitions N   take the medians of N repetitions, 1 to 100 (11, with --quick 5)
   --creole PATH     measure this binary as `PATH serve` instead of building creole";
 
-/// How much is measured.
+/// The extent of a measurement.
 pub(super) struct GatewayBenchPlan {
     repetitions: usize,
-    /// Peers are far from us, and slow to start: fewer samples of them tell as much.
+    /// Peers differ strongly from us and start slowly, so fewer samples of them suffice.
     peer_repetitions: usize,
     warmup: Duration,
-    /// Peers that are compiled while they run need more.
+    /// Peers with a just-in-time compiler need a longer warm-up.
     peer_warmup: Duration,
     measure: Duration,
 }
@@ -65,7 +65,7 @@ impl GatewayBenchPlan {
     }
 }
 
-/// Measures everything and gives the report.
+/// Measures everything and returns the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
     let plan = GatewayBenchPlan::of(options);
     let workshop = BuildFolder::find()?;
@@ -86,8 +86,8 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
     Ok(report::write(&plan, &driver, &contenders, &missing, &measurements, took))
 }
 
-/// Takes all samples. Each repetition begins with another gateway, so that a change of the machine's
-/// speed meets all alike. A peer that fails is left out from then on, and said to be `missing`.
+/// Takes all samples. Each repetition begins with another gateway, so that a change of the machine's speed affects all
+/// of them equally. A peer that fails is skipped from then on and reported as `missing`.
 fn take_samples(
     workplace: &SampleContext<'_>,
     contenders: &[Contender],

@@ -1,7 +1,7 @@
-//! `cargo xtask bench http`: calls, lists, idle streams and idle sessions over HTTP.
+//! `cargo xtask bench http`: measures calls, lists, idle streams and idle sessions over HTTP.
 //!
-//! As on stdio, figures that are compared are taken right after each other, in every repetition, by
-//! fresh processes; ratios are taken within a repetition.
+//! As on stdio, figures that are compared are taken right after each other, in every repetition, from new processes.
+//! Ratios are taken within a repetition.
 
 mod contenders;
 mod report;
@@ -23,12 +23,12 @@ usage: cargo xtask bench http [--quick] [--repetitions N] [--creole PATH]
   --repetitions N   take the medians of N repetitions, 1 to 100 (15, with --quick 3)
   --creole PATH     measure this binary as `PATH serve --http` instead of building creole";
 
-/// How much is measured.
+/// The extent of a measurement.
 pub(super) struct HttpBenchPlan {
     repetitions: usize,
-    /// Memory hardly varies, so idle clients are opened less often.
+    /// Memory hardly varies, so fewer repetitions open idle clients.
     idle_repetitions: usize,
-    /// Streams and sessions that do nothing.
+    /// The number of idle streams and sessions.
     idle: usize,
     warmup: Duration,
     measure: Duration,
@@ -48,13 +48,13 @@ impl HttpBenchPlan {
         }
     }
 
-    /// Whether something is measured in this repetition.
+    /// Whether this is measured in this repetition.
     fn wants(&self, measure: Measure, repetition: usize) -> bool {
         !measure.is_idle() || repetition < self.idle_repetitions
     }
 }
 
-/// Measures everything and gives the report.
+/// Measures everything and returns the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
     let plan = HttpBenchPlan::of(options);
     let workshop = BuildFolder::find()?;
@@ -66,8 +66,8 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
     Ok(report::write(&plan, &contenders, &driver, &measurements, began.elapsed()))
 }
 
-/// Takes all samples. Each repetition begins with another server, so that a change of the machine's
-/// speed meets all alike.
+/// Takes all samples. Each repetition begins with another server, so that a change of the machine's speed affects all
+/// of them equally.
 fn take_samples(
     plan: &HttpBenchPlan,
     contenders: &[Contender],

@@ -1,8 +1,7 @@
-//! Instructions per `tools/call`, counted by callgrind.
+//! Counts the instructions per `tools/call` with callgrind.
 //!
-//! Unlike a time, a count does not depend on how busy the machine is: a server with one thread gives
-//! the same number every time. The difference between 2,000 and 1,000 calls leaves out the start,
-//! the handshake and the end.
+//! Unlike a time, a count does not depend on the load of the machine: a server with one thread gives the same number
+//! every time. The difference between 2,000 and 1,000 calls excludes the start, the handshake and the end.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +16,7 @@ use super::targets::{BARE, CREOLE};
 const FEW: usize = 1_000;
 const MANY: usize = 2_000;
 
-/// Calls that the server finds waiting at once; both divide the numbers of calls.
+/// The numbers of calls that are queued at once. Both divide the total numbers of calls.
 const WINDOWS: [usize; 2] = [1, 50];
 
 /// Counts for the bare echo and for creole, and returns the report.
@@ -83,7 +82,7 @@ fn run(
 ) -> Result<f64, String> {
     let valgrind = ["valgrind", "--tool=callgrind", &format!("--callgrind-out-file={profile}")]
         .map(String::from);
-    // Absent is well: what matters is that no earlier profile is read as this one.
+    // The file may not exist. An earlier profile must not be read as this one.
     let _ = fs::remove_file(profile);
     driver.batch(&valgrind, contender, era, window, count)?;
     let written = fs::read_to_string(profile).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The report that a person reads: what was measured, how, on what, and what it means.
+//! The report on stdio: what was measured, how, on which machine, and the verdicts.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,10 +10,10 @@ use super::statistics::{Spread, median};
 use super::targets::{BARE, BARE_CHUNKS, CREOLE, RMCP, RMCP_TUNED, RUST_MCP_SDK};
 use super::{BenchPlan, WINDOWS, targets};
 
-/// Above this factor between repetitions of the same server, the machine was busy elsewhere.
+/// Above this ratio between repetitions of the same server, the machine was busy with other work.
 pub(super) const NOISY: f64 = 1.3;
 
-/// What the two bare rows are.
+/// The explanation of the two bare rows.
 const ANCHORS: &str = "\
 bare      line echo: reads a line, parses it, writes the answer: what the targets mean by bare; chunk \
 echo: borrowed text, one write per read: the floor";
@@ -42,7 +42,7 @@ pub(super) fn stdio(
     text
 }
 
-/// Where the measured process and the load generator ran, with what else there is to say of it.
+/// Writes the cores of the measured process and the load generator, with further notes.
 pub(super) fn write_cores(
     text: &mut String,
     driver: &Driver,
@@ -157,7 +157,7 @@ fn write_ratio(text: &mut String, ours: &EraRow, theirs: &EraRow) -> std::fmt::R
     writeln!(text)
 }
 
-/// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
+/// Writes how much the machine's speed varied, as a limit of the ratios' precision.
 fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
     let factors = Era::ALL.into_iter().flat_map(|era| {
         WINDOWS.map(|window| {
@@ -200,12 +200,12 @@ pub(super) fn machine() -> String {
     format!("{cores} cores, {model}, Linux {}", kernel.trim())
 }
 
-/// A number as `write` writes it, or a dash where nothing was measured.
+/// A number as `write` formats it, or a dash if nothing was measured.
 pub(super) fn or_dash(number: f64, write: fn(f64) -> String) -> String {
     if number.is_nan() { "-".to_owned() } else { write(number) }
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with thousands separators.
 pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

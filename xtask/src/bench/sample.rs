@@ -1,4 +1,4 @@
-//! Samples: what the load generator is asked, what it answers, and where the answers are kept.
+//! Samples: runs the load generator and stores its figures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{BenchPlan, WINDOWS};
 
-/// A server that is measured.
+/// A measured server.
 #[derive(Clone)]
 pub(super) struct Contender {
     pub(super) name: &'static str,
@@ -25,12 +25,12 @@ impl Contender {
         Self { name, program: program.to_owned(), arguments, only_era: None, is_loaded: true }
     }
 
-    /// The same server, which is only spoken to in `era`.
+    /// The same server, measured only in `era`.
     pub(super) fn only_in(self, era: Era) -> Self {
         Self { only_era: Some(era), ..self }
     }
 
-    /// The same server, of which only starts are measured.
+    /// The same server, with only its start measured.
     pub(super) fn only_started(self) -> Self {
         Self { is_loaded: false, ..self }
     }
@@ -56,7 +56,7 @@ impl Contender {
     }
 }
 
-/// The two generations of the protocol.
+/// The two eras of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     Legacy,
@@ -74,7 +74,7 @@ impl Era {
     }
 }
 
-/// One fresh server under load.
+/// One new server under load.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) messages: f64,
@@ -93,9 +93,9 @@ pub(super) struct Cores {
 /// The load generator of `bench/driver`.
 pub(super) struct Driver {
     program: PathBuf,
-    /// Where it and the servers run.
+    /// The folder in which it and the servers run.
     pub(super) folder: PathBuf,
-    /// Absent where there is one core or no `taskset`.
+    /// Absent if there is one core or no `taskset`.
     pub(super) cores: Option<Cores>,
 }
 
@@ -113,7 +113,7 @@ impl Driver {
         Ok(Self { program, folder, cores })
     }
 
-    /// Measures one fresh server under load.
+    /// Measures one new server under load.
     pub(super) fn load(
         &self,
         plan: &BenchPlan,
@@ -144,7 +144,7 @@ impl Driver {
         })
     }
 
-    /// Measures one start, in milliseconds to the first answer, on whichever core is free.
+    /// Measures one start, in milliseconds to the first response, on any free core.
     pub(super) fn start(&self, contender: &Contender, era: Era) -> Result<f64, String> {
         let mut command = Command::new(&self.program);
         command.args(["start", era.name(), "--"]).arg(&contender.program).args(contender.arguments);
@@ -152,7 +152,7 @@ impl Driver {
         Ok(value(&answer, "nanoseconds")? / 1e6)
     }
 
-    /// Lets a server inside `wrapper`, a profiler, answer `count` calls, `window` at a time.
+    /// Runs a server inside `wrapper`, a profiler, with `count` calls, `window` at a time.
     pub(super) fn batch(
         &self,
         wrapper: &[String],
@@ -168,7 +168,7 @@ impl Driver {
         self.ask(command, &what).map(drop)
     }
 
-    /// Runs the driver on its core with these words and a server's command, and gives what it printed.
+    /// Runs the driver on its core with these arguments and a server's command, and returns its output.
     pub(super) fn sample(
         &self,
         words: &[String],
@@ -180,7 +180,7 @@ impl Driver {
         self.ask(command, what)
     }
 
-    /// The core that servers are bound to, as the driver wants to hear it.
+    /// The core of the servers, as the driver's argument.
     pub(super) fn server_core(&self) -> &str {
         self.cores.as_ref().map_or("any", |cores| &cores.server)
     }
@@ -196,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// Runs the driver where neither the user's configuration nor the environment has a say.
+    /// Runs the driver without influence of the user's configuration and environment.
     fn ask(&self, mut command: Command, what: &str) -> Result<String, String> {
         command.current_dir(&self.folder).stdin(Stdio::null());
         for folder in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
@@ -228,9 +228,9 @@ pub(super) struct Measurements {
 pub(super) struct EraRow {
     pub(super) name: &'static str,
     pub(super) era: Era,
-    /// One list for each of the windows, one sample for each repetition.
+    /// One list per window, one sample per repetition.
     loads: [Vec<Load>; WINDOWS.len()],
-    /// Milliseconds to the first answer.
+    /// Milliseconds to the first response.
     pub(super) starts: Vec<f64>,
 }
 
@@ -256,7 +256,7 @@ impl Measurements {
         }
     }
 
-    /// The row of the server called `name` in `era`, if it was measured there.
+    /// The row of the server called `name` in `era`, if it was measured.
     pub(super) fn row(&self, name: &str, era: Era) -> Option<&EraRow> {
         self.rows.iter().find(|row| row.name == name && row.era == era)
     }
@@ -265,7 +265,7 @@ impl Measurements {
         self.rows.iter_mut().find(|row| row.name == name && row.era == era)
     }
 
-    /// All messages that were answered while the clock ran.
+    /// All messages that were answered during the measured time.
     pub(super) fn messages(&self) -> f64 {
         self.rows.iter().flat_map(|row| row.loads.iter().flatten()).map(|l| l.messages).sum()
     }

@@ -1,6 +1,6 @@
 //! Medians, spreads and paired ratios.
 
-/// The middle of some samples with the lowest and the highest of them.
+/// The median of some samples, with the minimum and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) lowest: f64,
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_before_the_median() {
-        // The medians, 2 and 2, would say 1; the repetitions say 2.
+        // The medians, 2 and 2, would give 1. The repetitions give 2.
         let ratio = paired(&[2.0, 8.0, 1.0], &[1.0, 2.0, 4.0], |ours, theirs| ours / theirs);
         assert_eq!(ratio, Spread { lowest: 0.25, median: 2.0, highest: 4.0 });
     }

@@ -1,9 +1,9 @@
-//! The targets for stdio, from the performance design, and whether a run reached them.
+//! The targets for stdio, from the performance design, and whether a run met them.
 
 use super::sample::{Era, EraRow, Measurements};
 use super::statistics::{Spread, median, paired};
 
-/// One target, checked.
+/// The result of one target.
 pub(super) struct TargetResult {
     pub(super) era: Era,
     pub(super) wording: String,
@@ -11,7 +11,7 @@ pub(super) struct TargetResult {
     pub(super) met: bool,
 }
 
-/// The most processor time per message that creole may use, as a share of another server's.
+/// The maximum processor time per message of creole, as a share of another server's.
 struct CpuShare {
     window: usize,
     of: &'static str,
@@ -32,29 +32,29 @@ const SHARES: [CpuShare; 5] = [
     },
 ];
 
-/// The servers whose cold start has a target, and how the report calls them.
+/// The servers whose cold start has a target, and their names in the report.
 const STARTS: [(&str, &str); 2] =
     [(CREOLE, "cold start"), (CREOLE_EVERYTHING, "cold start, preset everything")];
 
-/// Milliseconds that creole may need longer than the bare line echo to its first answer.
+/// How much longer than the bare line echo creole may take to its first response, in milliseconds.
 const START_ALLOWANCE: f64 = 1.2;
 
-/// Megabytes that an idle creole may hold.
+/// The maximum idle memory of creole in megabytes.
 const IDLE_ALLOWANCE: f64 = 6.0;
 
-/// What the targets call bare: the shortest program that reads a line, parses it and writes the answer.
+/// The bare server of the targets: the shortest program that reads a line, parses it and writes the response.
 pub(super) const BARE: &str = "bare line echo";
-/// The floor: nothing is copied, and all answers to what one read brought are one write.
+/// The lower bound: nothing is copied, and all responses to the requests of one read are one write.
 pub(super) const BARE_CHUNKS: &str = "bare chunk echo";
-/// rmcp the way its documentation sets it up.
+/// rmcp as documented.
 pub(super) const RMCP: &str = "rmcp 3.8, as documented";
-/// rmcp with everything that makes it faster on pipes.
+/// rmcp with all settings that make it faster on pipes.
 pub(super) const RMCP_TUNED: &str = "rmcp 3.8, fastest set-up";
-/// rust-mcp-sdk the way its documentation sets it up.
+/// rust-mcp-sdk as documented.
 pub(super) const RUST_MCP_SDK: &str = "rust-mcp-sdk 2.0";
 /// The product, with its default preset.
 pub(super) const CREOLE: &str = "creole serve";
-/// The product with the pack that the default preset leaves out, the largest.
+/// The product with the largest pack, which the default preset does not include.
 pub(super) const CREOLE_EVERYTHING: &str = "creole, preset everything";
 
 /// Checks every target that this benchmark can check, in every era.

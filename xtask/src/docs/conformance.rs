@@ -55,7 +55,7 @@ fn split(cited: &str) -> (&str, &str) {
     cited.split_once(", ").unwrap_or((cited, "as a whole"))
 }
 
-/// What each document has; a revision that nothing cites is named too.
+/// The summary of each document. A revision without citations is included too.
 fn overview(index: &Index<'_>) -> Vec<Vec<String>> {
     let count = |document: &str| {
         let clauses = index.get(document);

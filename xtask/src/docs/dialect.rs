@@ -5,7 +5,7 @@ use creole_proto::dialect::{Clause, Dialect};
 use super::settings::settings;
 use super::{NOTICE, bold, errors, table};
 
-/// What a dialect says, where that differs from the specification, and which clause demands it.
+/// The page of a dialect: its settings, the differences from the specification, and the clause that demands each.
 pub(super) fn page(dialect: &Dialect, spec: &Dialect) -> String {
     let name = &dialect.name;
     let is_spec = dialect == spec;
@@ -43,7 +43,7 @@ fn rows(dialect: &Dialect, spec: &Dialect) -> Vec<Vec<String>> {
     pairs.map(row).collect()
 }
 
-/// The clauses behind a field. What differs without one is said to.
+/// The clauses behind a field. A difference without a clause is marked as such.
 fn demand(dialect: &str, field: &str, differs: bool) -> String {
     let clauses = Clause::of(dialect).iter().filter(|clause| clause.field == field);
     let demands: Vec<&str> = clauses.map(|clause| clause.demand).collect();

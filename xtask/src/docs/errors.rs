@@ -1,4 +1,4 @@
-//! How a dialect writes each kind of fault.
+//! The encoding of each kind of fault in a dialect.
 
 use creole_proto::dialect::{Dialect, VersionPolicy};
 use creole_proto::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
@@ -6,7 +6,7 @@ use creole_proto::revision::{Revision, Rules};
 
 use super::{bold, table};
 
-/// The tables of a dialect's page: the base revision, then what other revisions write differently.
+/// The tables of a dialect's page: the base revision, then the differences of other revisions.
 pub(super) fn section(dialect: &Dialect) -> String {
     let base = dialect.base_rules();
     let own = |kind| dialect.errors.iter().any(|row| row.kind == kind);
@@ -30,7 +30,7 @@ pub(super) fn section(dialect: &Dialect) -> String {
     section
 }
 
-/// The rows in which revisions that can be negotiated differ from the base.
+/// The rows in which negotiable revisions differ from the base.
 fn differing(dialect: &Dialect, base: &'static Rules) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for revision in negotiable(dialect).filter(|revision| revision.rules().name != base.name) {
@@ -47,7 +47,7 @@ fn differing(dialect: &Dialect, base: &'static Rules) -> Vec<Vec<String>> {
     rows
 }
 
-/// The revisions that a conversation can end up in; a dialect with a version of its own stays in its base.
+/// The negotiable revisions. A dialect with its own version stays in its base.
 fn negotiable(dialect: &Dialect) -> impl Iterator<Item = Revision> {
     let negotiates = dialect.version == VersionPolicy::Negotiate;
     dialect.revisions().filter(move |_| negotiates)

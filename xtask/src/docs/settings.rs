@@ -1,4 +1,4 @@
-//! Every setting of a dialect in words.
+//! Describes every setting of a dialect.
 
 use creole_proto::dialect::{
     BatchPolicy, CapabilityShape, DefinitionDetail, Dialect, IdNumbers, IsErrorPolicy, Lifecycle,
@@ -13,13 +13,13 @@ use super::code_list;
 pub(super) struct Setting {
     /// The field of [`Dialect`].
     pub(super) field: &'static str,
-    /// What it decides.
+    /// What it determines.
     pub(super) about: &'static str,
-    /// How it is decided.
+    /// Its value.
     pub(super) value: String,
 }
 
-/// Every setting, in the order of the fields. A new field does not compile before it has words.
+/// Every setting, in the order of the fields. A new field does not compile without a description.
 pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
     let setting = |field, about, value: &str| Setting { field, about, value: value.to_owned() };
     let Dialect {

@@ -8,17 +8,17 @@ use super::{Outcome, is_strict};
 use crate::repository::Repository;
 use crate::{docs, say, tidy};
 
-/// One thing that must hold.
+/// One step.
 pub(super) struct Step {
     /// Its name on the command line.
     pub(super) name: &'static str,
     /// What it does, in a few words.
     pub(super) about: &'static str,
-    /// Does it.
+    /// The function that runs it.
     pub(super) run: fn(&Repository) -> Outcome,
 }
 
-/// Every step, in the order in which they are taken.
+/// Every step, in order.
 pub(super) const STEPS: &[Step] = &[
     Step { name: "tidy", about: "the invariants of the source tree", run: |_| done(tidy::run()) },
     Step { name: "docs", about: "generated documents are current", run: |_| done(docs::check()) },
@@ -49,7 +49,7 @@ fn format(repository: &Repository) -> Outcome {
     Ok(None)
 }
 
-/// The manifests of crates that are not in the workspace.
+/// The manifests of crates outside the workspace.
 fn apart(repository: &Repository) -> Result<Vec<String>, String> {
     let mut manifests = Vec::new();
     for folder in ["acceptance/peers", "bench", "fuzz"] {
@@ -69,8 +69,8 @@ fn build(repository: &Repository) -> Outcome {
     done(cargo(repository, "build --package creole-cli"))
 }
 
-/// Installs the peers. Where a program for that is missing, the rest is still worth testing, except
-/// where nobody would read the note.
+/// Installs the peers. If a program for that is missing, the other tests still run, except in strict mode, where the
+/// note would not be read.
 fn peers(repository: &Repository) -> Outcome {
     let missing: Vec<&str> =
         ["python3", "node", "npm"].into_iter().filter(|program| !answers(program)).collect();
@@ -118,10 +118,10 @@ fn tests(repository: &Repository) -> Outcome {
     }))
 }
 
-/// Names a folder with the official schemas and examples of every revision.
+/// The variable that names a folder with the official schemas and examples of every revision.
 const OFFICIAL: &str = "MCP_SPEC_DIR";
 
-/// The folder of official files, absolute: tests run in the folders of their crates.
+/// The absolute path of the folder of official files: tests run in the folders of their crates.
 fn official_files() -> Result<Option<PathBuf>, String> {
     let Some(folder) = env::var_os(OFFICIAL).filter(|value| !value.is_empty()) else {
         return Ok(None);
@@ -136,7 +136,7 @@ fn has_nextest() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Runs cargo with these words, at the root of the repository.
+/// Runs cargo with these arguments, at the root of the repository.
 fn cargo(repository: &Repository, words: &str) -> Result<(), String> {
     finish(cargo_command(repository, words), words)
 }

@@ -1,4 +1,4 @@
-//! `docs/cases.md`: every case of the bridge is there once, and the tests that it names exist.
+//! Checks `docs/cases.md`: every case of the bridge is listed once, and the tests that it names exist.
 
 use super::Findings;
 use crate::repository::File;
@@ -6,13 +6,13 @@ use crate::repository::File;
 /// The document.
 const PATH: &str = "docs/cases.md";
 
-/// Where the names of files in it begin.
+/// The prefixes of file names in it.
 const BEGINNINGS: [&str; 3] = ["acceptance/tests/", "acceptance/transcripts/", "crates/"];
 
-/// The cases of the bridge are numbered from one on.
+/// The number of cases of the bridge, which are numbered from one.
 const CASES: usize = 114;
 
-/// Looks at every row of the document.
+/// Checks every row of the document.
 pub(super) fn check(files: &[File], findings: &mut Findings) {
     let Some(document) = files.iter().find(|file| file.path == PATH) else {
         return findings.add(
@@ -51,7 +51,7 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
     }
 }
 
-/// The case of a row, and what shows it.
+/// The case of a row, and its tests.
 fn row(line: &str) -> Option<(&str, &str)> {
     let cells: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let [case, _, shown, ..] = cells[..] else { return None };

@@ -1,12 +1,12 @@
-//! Who may depend on whom, and that each dependency has its reason written down.
+//! Checks the allowed dependencies of each crate, and that each dependency has a documented reason.
 
 use super::Findings;
 use crate::repository::File;
 
-/// A crate, the crates of this workspace that it may use, and the crates of others.
+/// A crate, the crates of this workspace that it may use, and its external crates.
 type Allowed = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// The directions of ARCHITECTURE.md. What only tests use needs a reason but no place here.
+/// The directions of ARCHITECTURE.md. Dependencies of tests need a reason but no entry here.
 const ALLOWED: &[Allowed] = &[
     ("creole-proto", &[], &["memchr", "once_cell", "serde", "serde_json", "simdutf8"]),
     (
@@ -197,7 +197,7 @@ impl<'a> Manifest<'a> {
     }
 }
 
-/// Whether a crate is of this workspace.
+/// Whether a crate belongs to this workspace.
 fn is_ours(name: &str) -> bool {
     name == "creole" || name.starts_with("creole-") || name == "xtask"
 }
@@ -209,7 +209,7 @@ struct Entry {
     versioned: bool,
 }
 
-/// The dependencies in a table, also where it holds for one platform only.
+/// The dependencies in a table, including platform-specific tables.
 fn entries(manifest: &str, table: &str) -> Vec<Entry> {
     let mut inside = false;
     let mut entries = Vec::new();
@@ -229,7 +229,7 @@ fn entries(manifest: &str, table: &str) -> Vec<Entry> {
     entries
 }
 
-/// A crate that is used in several releases bears the date of a revision behind its name.
+/// The name without a date. A crate that is used in several releases has the date of a revision after its name.
 fn undated(name: &str) -> &str {
     let is_date = |tail: &str| {
         tail.starts_with("-20") && tail.chars().skip(1).all(|it| it == '-' || it.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Commit titles: `part: imperative`, at most 72 characters.
+//! Checks commit titles: `part: imperative`, at most 72 characters.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::say;
 /// The last commit that is not checked.
 const BASE: &str = "f4dc7d67b3d52f77e057d3bac8749239ccdff7b6";
 
-/// The length that `git log --oneline` and code hosts show whole.
+/// The length that `git log --oneline` and code hosts show without truncation.
 const MAX_TITLE_CHARS: usize = 72;
 
 pub(super) fn check(findings: &mut Findings) {
@@ -18,7 +18,7 @@ pub(super) fn check(findings: &mut Findings) {
         Ok(output) if output.status.success() => {
             check_titles(&String::from_utf8_lossy(&output.stdout), findings);
         }
-        // A source archive has no history, and a shallow clone not all of it.
+        // A source archive has no history, and a shallow clone only a part of it.
         _ => say("commit titles are not checked: the history is not complete here"),
     }
 }

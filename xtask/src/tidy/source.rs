@@ -1,4 +1,4 @@
-//! What every source file keeps to.
+//! Checks the rules of every source file.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use creole_proto::revision::Revision;
 use super::{Findings, is_own};
 use crate::repository::File;
 
-/// The most lines of code in a file, and the most lines with the tests at its end.
+/// The maximum number of lines of code in a file, and of lines with the tests at its end.
 const MOST_CODE: usize = 500;
 const MOST_LINES: usize = 700;
 
 /// Files that may be longer, each with its reason.
 const LONGER: &[(&str, &str)] = &[];
 
-/// What is nowhere in a source file.
+/// Texts that are forbidden in source files.
 const BANNED: &[(&str, &str)] = &[
     ("#[ignore", "a test that does not run is no test: let it pass or take it out"),
     ("todo!", "finish it, or leave it out"),
@@ -69,7 +69,7 @@ fn test_modules(files: &[File]) -> HashSet<String> {
     modules
 }
 
-/// Whether what follows is compiled only for tests.
+/// Whether the next item is compiled only for tests.
 fn is_marker(line: &str) -> bool {
     line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test, ")
 }
@@ -151,7 +151,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// No code asks which revision or which dialect it is: it asks for a rule.
+    /// Code must not compare revisions or dialects: it uses rules.
     fn check_names(&self, findings: &mut Findings) {
         let path = &self.file.path;
         let is_product = path.starts_with("crates/") && path.contains("/src/");
@@ -167,7 +167,7 @@ impl<'a> Source<'a> {
                 let right = "ask for a rule (crates/proto/src/revision.rs)";
                 findings.add(path, number, "code that names a revision", right);
             }
-            // `spec` is what holds where nothing is said, so it may be named.
+            // `spec` is the default dialect, so it may be named.
             if let Some(name) =
                 BUILTIN_NAMES.iter().filter(|name| **name != "spec").find(|name| named(name))
             {

@@ -1,9 +1,9 @@
-//! What is kept out of every file, and what transcripts and the root of the repository must have.
+//! Checks forbidden words in all files, and the required parts of transcripts and of the repository's root.
 
 use super::{Findings, is_own};
 use crate::repository::File;
 
-/// Words of a workplace: paths of one machine, hosts that a build need not know, talk about the work.
+/// Words of the development environment: local paths, hosts that a build must not need, and notes about the work.
 const BANNED: &[&str] = &[
     "/work/",
     "shared/",
@@ -16,10 +16,10 @@ const BANNED: &[&str] = &[
     "(lead)",
 ];
 
-/// Where such a word is meant.
+/// Files in which such a word is intended.
 const MEANT: &[(&str, &str)] = &[(".ci/run", "shared/")];
 
-/// Files that every distribution of the source holds.
+/// Files that every source distribution contains.
 const REQUIRED: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs/dependencies.md"];
 
 pub(super) fn check(files: &[File], findings: &mut Findings) {
@@ -48,7 +48,7 @@ fn check_words(file: &File, findings: &mut Findings) {
     }
 }
 
-/// A transcript opens with prose and names the clause that it shows.
+/// A transcript begins with prose and names its clause.
 fn check_transcript(file: &File, findings: &mut Findings) {
     let opening = file.text.lines().next().unwrap_or_default();
     let is_header =

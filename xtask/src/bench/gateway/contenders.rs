@@ -1,4 +1,4 @@
-//! The gateways that are compared, which ways they take, and how each is started.
+//! The compared gateways: which lanes they support, and how each is started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use super::peers::{Package, PackageRegistry};
 
 /// The server without a gateway.
 pub(super) const DIRECT: &str = "direct";
-/// What the targets call bare: hyper as a server, hyper as a client, and nothing between.
+/// The bare gateway of the targets: hyper as a server, hyper as a client, and nothing between.
 pub(super) const BARE: &str = "bare relay";
-/// The crate of that name, which is no relation of the packages on PyPI and npm.
+/// The crate of that name, which is unrelated to the packages on PyPI and npm.
 pub(super) const MCP_PROXY: &str = "mcp-proxy crate 0.6";
 pub(super) const SUPERGATEWAY: &str = "supergateway 4.0";
 pub(super) const MCP_PROXY_NPM: &str = "npm mcp-proxy 6.7";
@@ -22,26 +22,26 @@ pub(super) const MCP_REMOTE: &str = "mcp-remote 0.15";
 /// The product.
 pub(super) const CREOLE: &str = "creole";
 
-/// A gateway that is measured.
+/// A measured gateway.
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) program: PathBuf,
 }
 
-/// Where a gateway listens and what it stands before.
+/// The addresses of a gateway and its upstream.
 pub(super) struct GatewayAddresses<'a> {
-    /// What the client connects to, if the front is HTTP.
+    /// The address that the client connects to, if the front is HTTP.
     pub(super) front: std::net::SocketAddr,
-    /// The server on HTTP.
+    /// The upstream on HTTP.
     pub(super) url: &'a str,
-    /// The server on stdio: a program and its arguments.
+    /// The upstream on stdio: a program and its arguments.
     pub(super) command: &'a [String],
-    /// Where configurations are written.
+    /// The folder for configurations.
     pub(super) folder: &'a Path,
 }
 
 impl Contender {
-    /// Whether it is measured on this way: a peer where it can speak so at both ends, as it says and as it was seen to.
+    /// Whether it is measured on this lane: a peer only if it supports both ends, as documented and as observed.
     pub(super) fn takes(&self, lane: &Lane) -> bool {
         let is_legacy = lane.client == Era::Legacy && lane.server == Era::Legacy;
         match (self.name, lane.front, lane.behind) {
@@ -50,7 +50,7 @@ impl Contender {
             (BARE, LaneProtocol::Http, LaneProtocol::Http) => lane.is_same_era(),
             (FASTMCP, LaneProtocol::Http, _)
             | (MCP_PROXY_NPM, LaneProtocol::Http, LaneProtocol::Stdio) => true,
-            // It hands on what it is told, in the era in which it is told.
+            // It forwards messages unchanged, in the era in which they arrive.
             (SUPERGATEWAY, LaneProtocol::Http, LaneProtocol::Stdio) => lane.is_same_era(),
             (MCP_REMOTE, LaneProtocol::Stdio, LaneProtocol::Http) => lane.client == Era::Legacy,
             (MCP_PROXY, LaneProtocol::Http, _)
@@ -59,22 +59,22 @@ impl Contender {
         }
     }
 
-    /// Whether it is somebody else's, without whom a run still says something.
+    /// Whether it is a peer, without which a run is still useful.
     pub(super) fn is_peer(&self) -> bool {
         ![DIRECT, BARE, CREOLE].contains(&self.name)
     }
 
-    /// What the tool `echo` is called behind it.
+    /// The name of the tool `echo` behind it.
     pub(super) fn tool(&self) -> &'static str {
         if self.name == MCP_PROXY { "x/echo" } else { "echo" }
     }
 
-    /// Where its endpoint is, if that is not `/mcp`.
+    /// The path of its endpoint, if it is not `/mcp`.
     pub(super) fn path(&self) -> &'static str {
         if self.name == MCP_PROXY { "/" } else { "" }
     }
 
-    /// The command that starts it; a configuration that it needs is written first.
+    /// The command that starts it. Writes its configuration first, if it needs one.
     pub(super) fn command(
         &self,
         lane: &Lane,
@@ -170,7 +170,7 @@ fn creole_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     )
 }
 
-/// The server behind, which speaks the era of the lane and no other: a gateway cannot choose for itself.
+/// The configuration of the upstream, which supports only the era of the lane, so that a gateway has no choice.
 pub(super) fn server_configuration(lane: &Lane) -> String {
     let missing = match lane.server {
         Era::Legacy => "stateless",
@@ -197,7 +197,7 @@ fn crate_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     )
 }
 
-/// What FastMCP is told to run: by itself it speaks to a server as its client does, so that across the eras it takes a
+/// The source that FastMCP runs: by default it uses the era of its client with the upstream, so across eras it needs a
 /// program of two lines.
 fn fastmcp_source(lane: &Lane, site: &GatewayAddresses<'_>) -> Result<String, String> {
     let (program, arguments) = (&site.command[0], &site.command[1..]);
@@ -279,7 +279,7 @@ const PEERS: [(&str, Package); 6] = [
     ),
 ];
 
-/// Builds and installs everything that is compared, and says what could not be.
+/// Builds and installs everything that is compared, and reports failures.
 pub(super) fn build(
     workshop: &BuildFolder,
     creole: Option<&Path>,

@@ -1,8 +1,8 @@
-//! The ways that a call takes: how it comes to the gateway, and how it goes on.
+//! The lanes of a call: how it reaches the gateway, and how the gateway forwards it.
 
 use super::super::sample::Era;
 
-/// How something speaks.
+/// The transport of one end of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaneProtocol {
     Http,
@@ -17,7 +17,7 @@ impl LaneProtocol {
         }
     }
 
-    /// How many calls are in flight: connections with a call each, or calls on one pair of pipes.
+    /// The numbers of calls in flight: connections with a call each, or calls on one pair of pipes.
     pub(super) fn widths(self) -> [usize; 2] {
         match self {
             Self::Http => [1, 32],
@@ -26,16 +26,16 @@ impl LaneProtocol {
     }
 }
 
-/// One way through a gateway.
+/// One lane through a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// How the client speaks to the gateway.
+    /// The transport between the client and the gateway.
     pub(super) front: LaneProtocol,
-    /// How the gateway speaks to the server.
+    /// The transport between the gateway and the upstream.
     pub(super) behind: LaneProtocol,
     /// The era of the client.
     pub(super) client: Era,
-    /// The era in which the gateway speaks to the server.
+    /// The era between the gateway and the upstream.
     pub(super) server: Era,
 }
 
@@ -44,24 +44,24 @@ const fn lane(front: LaneProtocol, behind: LaneProtocol, client: Era, server: Er
 }
 
 impl Lane {
-    /// Whether client and server speak alike.
+    /// Whether client and upstream use the same era.
     pub(super) fn is_same_era(self) -> bool {
         self.client == self.server
     }
 
-    /// The same way to a server of the client's own era.
+    /// The same lane to an upstream of the client's own era.
     pub(super) fn within_era(self) -> Self {
         Self { server: self.client, ..self }
     }
 
-    /// For the report.
+    /// The title in the report.
     pub(super) fn title(self) -> String {
         let (front, behind) = (self.front.name(), self.behind.name());
         format!("{front} -> {behind}, {} client, {} server", self.client.name(), self.server.name())
     }
 }
 
-/// All that are measured: within an era, and across.
+/// All measured lanes: within an era, and across.
 pub(super) const LANES: [Lane; 11] = [
     lane(LaneProtocol::Http, LaneProtocol::Http, Era::Legacy, Era::Legacy),
     lane(LaneProtocol::Http, LaneProtocol::Http, Era::Modern, Era::Modern),

@@ -1,4 +1,4 @@
-//! What a gateway holds while a large result passes through it.
+//! The memory of a gateway while it forwards a large result.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::contenders::{BARE, CREOLE, Contender, GatewayAddresses};
 use super::lanes::{LANES, Lane, LaneProtocol};
 use super::upstream_process::{UpstreamProcess, free_address};
 
-/// How large the result is.
+/// The size of the result.
 pub(super) const SIZE: usize = 5_000_000;
 
-/// What one gateway held.
+/// The memory of one gateway.
 pub(super) struct MemoryUse {
     pub(super) name: &'static str,
     pub(super) lane: Lane,
@@ -19,18 +19,18 @@ pub(super) struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// The most that it held beyond what it holds when it does nothing, in sizes of the result.
+    /// The peak memory beyond the idle memory, in multiples of the result's size.
     pub(super) fn sizes(&self) -> f64 {
         (self.figures.peak_memory() - self.figures.idle_memory()) * 1e6 / SIZE as f64
     }
 
-    /// Megabytes before the result.
+    /// Memory before the result, in megabytes.
     pub(super) fn idle(&self) -> f64 {
         self.figures.idle_memory()
     }
 }
 
-/// Measures creole and the bare relay on every way to a server of the client's own era that begins with HTTP.
+/// Measures creole and the bare relay on every lane within an era whose front is HTTP.
 pub(super) fn take(
     contenders: &[Contender],
     driver: &Driver,

@@ -1,4 +1,4 @@
-//! The other gateways, installed from their registries with the versions that are compared.
+//! The other gateways, installed from their registries in the compared versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::super::build::{BuildFolder, tell};
 
-/// Where one is installed from.
+/// The registry of a package.
 #[derive(Clone, Copy)]
 pub(super) enum PackageRegistry {
     Crates,
@@ -21,12 +21,12 @@ pub(super) struct Package {
     pub(super) version: &'static str,
     /// The folder that it is installed to.
     pub(super) folder: &'static str,
-    /// What is run, in that folder.
+    /// The program to run, in that folder.
     pub(super) program: &'static str,
 }
 
 impl Package {
-    /// Installs it unless it is there, and gives the path of what is run.
+    /// Installs it unless it is installed, and returns the path of its program.
     pub(super) fn install(&self, workshop: &BuildFolder) -> Result<PathBuf, String> {
         let folder = workshop.scratch().join("peers").join(self.folder);
         let program = folder.join(self.program);

@@ -1,4 +1,4 @@
-//! The report on gateways that a person reads.
+//! The report on gateways.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use super::memory::SIZE;
 use super::sample::GatewayMeasurements;
 use super::{GatewayBenchPlan, targets};
 
-/// What the words of the tables mean.
+/// The explanation of the tables.
 const NOTES: &str = "\
 server    `creole serve`, default preset, before which every gateway stands; fresh for each sample
 direct    the client speaks to that server itself, as the gateway would: its CPU is the server's
@@ -177,7 +177,7 @@ fn write_ratios(
     writeln!(text)
 }
 
-/// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
+/// Writes how much the machine's speed varied, as a limit of the ratios' precision.
 fn write_noise(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     let factors = LANES.map(|lane| {
         let spread = Spread::of(targets::widest(measurements, BARE, lane, Figures::processor));

@@ -1,4 +1,4 @@
-//! Samples of gateways: what the load generator is asked, and where its figures are kept.
+//! Samples of gateways: runs the load generator and stores its figures.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::lanes::{Lane, LaneProtocol};
 use super::memory::MemoryUse;
 use super::upstream_process::{UpstreamProcess, free_address};
 
-/// What is needed to take samples.
+/// The context for taking samples.
 pub(super) struct SampleContext<'a> {
     pub(super) plan: &'a GatewayBenchPlan,
     pub(super) driver: &'a Driver,
-    /// What stands behind the gateways.
+    /// The binary of the upstreams.
     pub(super) creole: &'a Path,
 }
 
 impl SampleContext<'_> {
-    /// Takes one sample of a fresh gateway before a fresh server.
+    /// Takes one sample of a new gateway and a new upstream.
     pub(super) fn take(
         &self,
         contender: &Contender,
@@ -41,7 +41,7 @@ impl SampleContext<'_> {
         };
         let (program, mut arguments) = contender.command(lane, &site)?;
         let is_direct = contender.name == DIRECT;
-        // Without a gateway the client speaks to the server as the gateway would.
+        // Without a gateway, the client uses the gateway's transport to the upstream.
         let front = if is_direct { lane.behind } else { lane.front };
         if is_direct && front == LaneProtocol::Http {
             arguments.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
@@ -86,7 +86,7 @@ impl SampleContext<'_> {
 #[derive(Default)]
 pub(super) struct GatewayMeasurements {
     rows: Vec<GatewayRow>,
-    /// What gateways held while a large result passed.
+    /// The memory of gateways while they forwarded a large result.
     pub(super) held: Vec<MemoryUse>,
 }
 
@@ -94,7 +94,7 @@ struct GatewayRow {
     name: &'static str,
     lane: Lane,
     width: usize,
-    /// One for each repetition.
+    /// One per repetition.
     samples: Vec<Figures>,
 }
 
@@ -108,7 +108,7 @@ impl GatewayMeasurements {
         }
     }
 
-    /// One figure of every repetition; none where it was not measured.
+    /// One figure of every repetition. Empty if it was not measured.
     pub(super) fn figures(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ impl GatewayMeasurements {
         row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
     }
 
-    /// All requests that were answered while the clock ran.
+    /// All requests that were answered during the measured time.
     pub(super) fn messages(&self) -> f64 {
         self.rows.iter().flat_map(|row| &row.samples).map(Figures::messages).sum()
     }

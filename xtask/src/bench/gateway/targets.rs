@@ -1,4 +1,4 @@
-//! The targets for gateways, and whether a run reached them.
+//! The targets for gateways, and whether a run met them.
 
 use super::super::figures::Figures;
 use super::super::statistics::{Spread, paired};
@@ -6,7 +6,7 @@ use super::contenders::{BARE, CREOLE, DIRECT, MCP_PROXY, MCP_REMOTE};
 use super::lanes::{LANES, Lane, LaneProtocol};
 use super::sample::GatewayMeasurements;
 
-/// One target, checked.
+/// The result of one target.
 pub(super) struct GatewayTarget {
     pub(super) lane: Lane,
     pub(super) wording: &'static str,
@@ -14,7 +14,7 @@ pub(super) struct GatewayTarget {
     pub(super) met: bool,
 }
 
-/// The most processor time per call that creole may use, as a share of another gateway's.
+/// The maximum processor time per call of creole, as a share of another gateway's.
 struct GatewayCpuShare {
     front: LaneProtocol,
     behind: LaneProtocol,
@@ -54,13 +54,13 @@ const SHARES: [GatewayCpuShare; 4] = [
     },
 ];
 
-/// Microseconds that a call through the gateway may take longer at one connection.
+/// The maximum time that the gateway may add to a call at one connection, in microseconds.
 const ADDED_ALLOWANCE: f64 = 60.0;
 
-/// How much dearer a call across eras may be than one within the client's era.
+/// The maximum cost of a call across eras, as a multiple of one within the client's era.
 const ACROSS_ALLOWANCE: f64 = 1.3;
 
-/// How many times its size a gateway may hold while a large result passes.
+/// The maximum memory of a gateway while it forwards a large result, in multiples of its size.
 const HELD_ALLOWANCE: f64 = 2.0;
 
 /// Checks every target that this benchmark can check.
@@ -95,7 +95,7 @@ pub(super) fn verdicts(measurements: &GatewayMeasurements) -> Vec<GatewayTarget>
     verdicts
 }
 
-/// One figure of every repetition under the most load.
+/// One figure of every repetition under the highest load.
 pub(super) fn widest(
     measurements: &GatewayMeasurements,
     name: &str,
@@ -105,14 +105,15 @@ pub(super) fn widest(
     measurements.figures(name, lane, lane.front.widths()[1], figure)
 }
 
-/// Creole's processor time as a share of another gateway's, paired within a repetition; not a number
-/// where one of them was not measured.
+/// Creole's processor time as a share of another gateway's, paired within a repetition. Not a number if one of them was
+/// not measured.
 pub(super) fn processor_ratio(measurements: &GatewayMeasurements, of: &str, lane: Lane) -> Spread {
     let figures = |name| widest(measurements, name, lane, Figures::processor);
     paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
 }
 
-/// What a gateway adds to a figure at one call at a time; the server alone is asked in the client's era.
+/// The difference that a gateway adds to a figure at one call at a time. The upstream alone is measured in the client's
+/// era.
 pub(super) fn added(
     measurements: &GatewayMeasurements,
     name: &str,

@@ -1,4 +1,4 @@
-//! The server behind a gateway: fresh for each sample, on the core of the gateway.
+//! The upstream of a gateway: a new process for each sample, on the core of the gateway.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use super::super::sample::Driver;
 /// A running server on HTTP. Dropping it ends the process.
 pub(super) struct UpstreamProcess {
     child: Child,
-    /// Where it listens.
+    /// Its address.
     pub(super) address: SocketAddr,
 }
 
@@ -36,7 +36,7 @@ impl UpstreamProcess {
         let errors = child.stderr.take().map(BufReader::new);
         let mut lines = errors.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
         let address = lines.find_map(|line| listening(&line));
-        // What it may say later has room in the pipe: it says nothing about calls.
+        // Later output fits into the pipe, since the server logs no calls.
         let behind = Self { child, address: address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()) };
         match address {
             Some(_) => Ok(behind),
@@ -44,7 +44,7 @@ impl UpstreamProcess {
         }
     }
 
-    /// Its endpoint.
+    /// The URL of its endpoint.
     pub(super) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -52,7 +52,7 @@ impl UpstreamProcess {
 
 impl Drop for UpstreamProcess {
     fn drop(&mut self) {
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -63,7 +63,7 @@ fn listening(line: &str) -> Option<SocketAddr> {
     rest.split('/').next()?.parse().ok()
 }
 
-/// A port on which nobody listens now, for a gateway that must be told one.
+/// A free port, for a gateway that needs an explicit one.
 pub(super) fn free_address() -> Result<SocketAddr, String> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())

@@ -1,4 +1,4 @@
-//! The servers that are compared, and what each of them is measured at.
+//! The compared servers, and the measures of each.
 
 use std::path::{Path, PathBuf};
 
@@ -6,18 +6,18 @@ use super::super::build::BuildFolder;
 use super::super::sample::Era;
 use super::sample::{MANY_TOOLS, Measure, TOOLS_IN_LIST};
 
-/// What the targets call bare: hyper, serde_json and nothing else.
+/// The bare server of the targets: hyper, serde_json and nothing else.
 pub(super) const BARE: &str = "bare hyper";
-/// rmcp without sessions, with JSON as answers: the fastest it offers.
+/// rmcp without sessions, with JSON responses: its fastest configuration.
 pub(super) const RMCP_JSON: &str = "rmcp 3.8, JSON";
-/// rmcp as it is documented: sessions for legacy clients, streams as answers for all.
+/// rmcp as documented: sessions for legacy clients, streaming responses for all.
 pub(super) const RMCP: &str = "rmcp 3.8, default";
-/// tower-mcp as it is documented: sessions for legacy clients.
+/// tower-mcp as documented: sessions for legacy clients.
 pub(super) const TOWER_MCP: &str = "tower-mcp 0.25";
 /// The product, with its default preset.
 pub(super) const CREOLE: &str = "creole serve --http";
 
-/// A key that lets the load generator in, and its SHA-256.
+/// An API key for the load generator, and its SHA-256.
 pub(super) const KEY: &str = "creole_bench";
 const KEY_DIGEST: &str = "538a305b7f8f0c19d0afc201a030a64d6e4bd7c8f5ac8d682e33e4cba787c91e";
 
@@ -46,16 +46,16 @@ impl Server {
     }
 }
 
-/// A server that is measured.
+/// A measured server.
 pub(super) struct Contender {
     pub(super) name: &'static str,
-    /// What answers calls of `echo`.
+    /// The server that answers calls of `echo`.
     pub(super) server: Server,
-    /// What takes `--tools N`, if its list is measured.
+    /// The server that accepts `--tools N`, if its list is measured.
     pub(super) lister: Option<Server>,
-    /// The same server, which lets only clients with a key in.
+    /// The same server with authentication by API key.
     keyed: Option<Server>,
-    /// The same server, which logs every request.
+    /// The same server with a log of every request.
     logged: Option<Server>,
     /// Whether it has streams on which clients wait.
     has_streams: bool,
@@ -76,7 +76,7 @@ impl Contender {
         }
     }
 
-    /// What is started to measure this, or nothing if it is not measured here.
+    /// The server to start for this measure, or `None` if it is not measured here.
     pub(super) fn server(&self, era: Era, measure: Measure) -> Option<Server> {
         let is_ours = self.name == CREOLE;
         let is_legacy = era == Era::Legacy;

@@ -1,4 +1,4 @@
-//! The report on HTTP that a person reads.
+//! The report on HTTP.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::contenders::{BARE, CREOLE, Contender};
 use super::sample::{CONNECTIONS, Figures, HttpMeasurements, Measure, TOOLS_IN_LIST};
 use super::{HttpBenchPlan, targets};
 
-/// What the words of the tables mean.
+/// The explanation of the tables.
 const NOTES: &str = "\
 bare      hyper and serde_json: reads a body, parses it, writes the answer; no version, no session, no header is checked
 rmcp      JSON: no sessions, JSON as answers; default: sessions for legacy clients, events as answers
@@ -128,7 +128,7 @@ fn write_calls(
     writeln!(text)
 }
 
-/// What a call costs when more is done for it, or when there is more of everything.
+/// Writes the cost of a call with additional work, or with more tools and sessions.
 fn write_additions(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     writeln!(
         text,
@@ -264,7 +264,7 @@ fn write_ratios(
     writeln!(text)
 }
 
-/// Says how far the machine itself moved, so that nobody reads more into a ratio than it holds.
+/// Writes how much the machine's speed varied, as a limit of the ratios' precision.
 fn write_noise(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     let measures = [Measure::OneConnection, Measure::Connections, Measure::List];
     let factors = Era::ALL.into_iter().flat_map(|era| {

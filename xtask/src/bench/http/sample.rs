@@ -1,27 +1,27 @@
-//! Samples over HTTP: what the load generator is asked, and the figures that it gives.
+//! Samples over HTTP: runs the load generator and stores its figures.
 
 pub(super) use super::super::figures::Figures;
 use super::super::sample::{Driver, Era};
 use super::HttpBenchPlan;
 use super::contenders::{KEY, Server};
 
-/// Connections under load.
+/// The number of connections under load.
 pub(super) const CONNECTIONS: usize = 32;
 
-/// The tools of the list that is measured.
+/// The number of tools in the measured list.
 pub(super) const TOOLS_IN_LIST: usize = 1_000;
 
-/// The tools beside the one that is called.
+/// The number of tools beside the called one.
 pub(super) const MANY_TOOLS: usize = 10_000;
 
-/// What is measured.
+/// A measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     /// Calls of `echo`, one at a time.
     OneConnection,
     /// Calls of `echo` on many connections.
     Connections,
-    /// The list of a thousand tools, one at a time: it is so long that the generator is busy with it.
+    /// The list of a thousand tools, one at a time: it is so long that it keeps the generator busy.
     List,
     /// Calls of the only tool, on many connections.
     FewTools,
@@ -29,18 +29,18 @@ pub(super) enum Measure {
     ManyTools,
     /// Calls of `echo` on many connections, while there are many sessions.
     Crowded,
-    /// Calls of `echo` on many connections, each let in by a key.
+    /// Calls of `echo` on many connections, each authenticated by an API key.
     Keyed,
-    /// Calls of `echo` on many connections, each written to the log with its method, its tool and its end.
+    /// Calls of `echo` on many connections, each logged with its method, its tool and its outcome.
     Logged,
-    /// Streams on which nothing happens.
+    /// Idle streams.
     Streams,
-    /// Sessions that nobody uses.
+    /// Idle sessions.
     Sessions,
 }
 
 impl Measure {
-    /// What is compared with each other is measured right after each other.
+    /// All measures. Measures that are compared are next to each other.
     pub(super) const ALL: [Self; 10] = [
         Self::OneConnection,
         Self::Connections,
@@ -54,12 +54,12 @@ impl Measure {
         Self::Sessions,
     ];
 
-    /// Whether nothing is asked, and only memory is measured.
+    /// Whether no requests are sent, and only memory is measured.
     pub(super) fn is_idle(self) -> bool {
         matches!(self, Self::Streams | Self::Sessions)
     }
 
-    /// What the driver asks for over and over.
+    /// The request that the driver repeats.
     fn asked(self) -> String {
         match self {
             Self::List => format!("list:{TOOLS_IN_LIST}"),
@@ -70,7 +70,7 @@ impl Measure {
     }
 }
 
-/// Takes one sample of a fresh server.
+/// Takes one sample of a new server.
 pub(super) fn take(
     plan: &HttpBenchPlan,
     driver: &Driver,
@@ -115,7 +115,7 @@ struct HttpRow {
     name: &'static str,
     era: Era,
     measure: Measure,
-    /// One for each repetition.
+    /// One per repetition.
     samples: Vec<Figures>,
 }
 
@@ -129,7 +129,7 @@ impl HttpMeasurements {
         }
     }
 
-    /// One figure of every repetition; none where it was not measured.
+    /// One figure of every repetition. Empty if it was not measured.
     pub(super) fn figures(
         &self,
         name: &str,
@@ -142,7 +142,7 @@ impl HttpMeasurements {
         row.map_or(Vec::new(), |row| row.samples.iter().map(figure).collect())
     }
 
-    /// All requests that were answered while the clock ran.
+    /// All requests that were answered during the measured time.
     pub(super) fn messages(&self) -> f64 {
         let all = self.rows.iter().filter(|row| !row.measure.is_idle());
         all.flat_map(|row| &row.samples).map(Figures::messages).sum()

@@ -1,11 +1,11 @@
-//! The targets for HTTP, and whether a run reached them.
+//! The targets for HTTP, and whether a run met them.
 
 use super::super::sample::Era;
 use super::super::statistics::{Spread, median, paired};
 use super::contenders::{BARE, CREOLE, RMCP, RMCP_JSON, TOWER_MCP};
 use super::sample::{Figures, HttpMeasurements, Measure};
 
-/// One target, checked.
+/// The result of one target.
 pub(super) struct HttpTarget {
     pub(super) era: Era,
     pub(super) wording: String,
@@ -13,7 +13,7 @@ pub(super) struct HttpTarget {
     pub(super) met: bool,
 }
 
-/// The most processor time per request that creole may use, as a share of another server's.
+/// The maximum processor time per request of creole, as a share of another server's.
 struct HttpCpuShare {
     era: Era,
     measure: Measure,
@@ -73,7 +73,7 @@ const SHARES: [HttpCpuShare; 8] = [
     ),
 ];
 
-/// The most of something that creole may hold.
+/// The maximum memory of creole for one measure.
 struct MaxHeld {
     measure: Measure,
     figure: fn(&Figures) -> f64,
@@ -120,12 +120,12 @@ const MOST: [MaxHeld; 5] = [
     },
 ];
 
-/// The memory with 10,000 idle clients; fewer say nothing about it.
+/// The memory with 10,000 idle clients. Fewer clients do not count.
 fn memory_of_ten_thousand(figures: &Figures) -> f64 {
     if figures.count() < 10_000.0 { f64::NAN } else { figures.crowded_memory() }
 }
 
-/// What must not make a call dearer, with and without it.
+/// Conditions that must not make a call more expensive, each with its baseline.
 const GROWTHS: [(Measure, Measure, &str); 3] = [
     (Measure::Keyed, Measure::Connections, "a call with a bearer key: at most 10 % dearer"),
     (Measure::Crowded, Measure::Connections, "a call among many sessions: at most 10 % dearer"),
@@ -134,7 +134,7 @@ const GROWTHS: [(Measure, Measure, &str); 3] = [
 
 const GROWTH_ALLOWANCE: f64 = 1.1;
 
-/// Targets that this benchmark does not check, named so that nobody takes them for met.
+/// Targets that this benchmark does not check, named so that they are not taken for met.
 pub(super) const UNCHECKED: &str =
     "metrics add at most 10 % (there are none); cost does not grow with upstreams";
 
@@ -151,8 +151,8 @@ pub(super) fn verdicts(measurements: &HttpMeasurements) -> Vec<HttpTarget> {
     verdicts
 }
 
-/// Creole's processor time as a share of another server's, paired within a repetition; not a number
-/// where one of them was not measured.
+/// Creole's processor time as a share of another server's, paired within a repetition. Not a number if one of them was
+/// not measured.
 pub(super) fn processor_ratio(
     measurements: &HttpMeasurements,
     of: &str,
@@ -173,7 +173,7 @@ fn most_verdict(most: &MaxHeld, measurements: &HttpMeasurements, era: Era) -> Op
     verdict(era, most.wording, measured, most.under, |it| format!("{it:.1} {}", most.unit))
 }
 
-/// Creole's processor time with something and without it, paired within a repetition.
+/// Creole's processor time with a condition and without it, paired within a repetition.
 pub(super) fn growth(
     measurements: &HttpMeasurements,
     era: Era,
@@ -224,7 +224,7 @@ mod tests {
         ))
     }
 
-    /// Whether the target of this era with these words is met.
+    /// Whether the target of this era with this wording is met.
     fn met(measurements: &HttpMeasurements, era: Era, words: &str) -> Option<bool> {
         let verdicts = verdicts(measurements);
         let mut found = verdicts.iter().filter(|it| it.era == era && it.wording.contains(words));
@@ -255,7 +255,7 @@ mod tests {
         measurements.add(CREOLE, Era::Legacy, Measure::Sessions, figures(9));
         assert_eq!(met(&measurements, Era::Legacy, "idle stream:"), Some(true));
         assert_eq!(met(&measurements, Era::Legacy, "idle session:"), Some(false));
-        // There were a thousand.
+        // The run had a thousand.
         assert_eq!(met(&measurements, Era::Legacy, "10,000 idle streams"), None);
     }
 
