@@ -1,4 +1,4 @@
-//! One running child: its pipes, its last words and its end.
+//! A running child process: its pipes, its standard error and its termination.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,16 +18,16 @@ use super::stderr::StderrTail;
 use super::{GracePeriods, Program, Reaper, descriptors, stderr};
 use crate::stream::stdio::{Input, Output};
 
-/// What the child reads.
+/// The child's standard input.
 pub type ChildInput = Output;
 
-/// What the child writes.
+/// The child's standard output.
 pub type ChildOutput = Input;
 
-/// How long the last words of a child that has ended may take to arrive.
+/// How long the last standard error output of a child that has ended may take to arrive.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long those may take to vanish who were killed.
+/// How long killed processes may take to vanish.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a child ended.
@@ -37,12 +37,12 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// Nobody knows.
+    /// The exit status is not known.
     Unknown,
 }
 
 impl Exit {
-    /// What to tell those whose calls the end of this program broke off.
+    /// The fault for calls that the end of this program interrupted.
     pub fn fault(self, name: &str) -> Fault {
         let how = match self {
             Self::Code(code) => format!("ended with code {code}"),
@@ -60,19 +60,19 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-/// A running child. When this is dropped, the child is stopped in the background, with all that it started.
+/// A running child. Dropping it stops the child in the background, with all its descendants.
 #[derive(Debug)]
 pub struct Child {
     tail: StderrTail,
     logs: bool,
     exit: watch::Receiver<Option<Exit>>,
-    /// Dropped to have the child stopped.
+    /// Dropped to stop the child.
     stop: Option<oneshot::Sender<()>>,
     gone: watch::Receiver<bool>,
 }
 
 impl Child {
-    /// Starts a program; to be called within a tokio runtime.
+    /// Starts a program. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When it cannot be started; the fault names it and not its command line.
@@ -115,17 +115,17 @@ impl Child {
         Ok((child, stdin, stdout))
     }
 
-    /// What it wrote to its standard error last.
+    /// The end of its standard error.
     pub fn tail(&self) -> &StderrTail {
         &self.tail
     }
 
-    /// Whether its end is logged, with its last words; otherwise whoever started it tells of it.
+    /// Whether its end is logged, with the end of its standard error; otherwise the code that started it reports it.
     pub(crate) fn logs(&self) -> bool {
         self.logs
     }
 
-    /// Resolves when the child itself has ended; what it started may live a little longer.
+    /// Resolves when the child itself has ended; its descendants may live a little longer.
     pub fn wait_for_exit(&self) -> impl Future<Output = Exit> + Send + use<> {
         let mut exit = self.exit.clone();
         async move {
@@ -134,11 +134,11 @@ impl Child {
         }
     }
 
-    /// Stops the child and all that it started, and resolves when nobody is left. Whoever has its input should
-    /// drop that first: most servers end then.
+    /// Stops the child and all its descendants, and resolves when none is left. Drop the child's input first: most
+    /// servers end then.
     pub async fn stop(mut self) {
         self.stop = None;
-        // The sender may be gone with its runtime, which is an end as well.
+        // The sender may be dropped with its runtime, which also means the end.
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 }
@@ -161,13 +161,13 @@ fn start_fault(program: &Program, error: &io::Error) -> Fault {
     unavailable_fault(name, detail, "not_started")
 }
 
-/// The fault of a server behind us that cannot be reached.
+/// The fault of an upstream that cannot be reached.
 pub(crate) fn unavailable_fault(upstream: &str, detail: String, reason: &str) -> Fault {
     let data = Raw::from_value(&serde_json::json!({"reason": reason, "upstream": upstream}));
     Fault::new(FaultKind::BackendUnavailable, detail).with_subject(upstream).with_data(data)
 }
 
-/// Owns the process: the only one who waits for it, and who makes sure that nobody is left of its group.
+/// Owns the process: the only task that waits for it, and that makes sure that its group is empty in the end.
 struct ChildSupervisor {
     child: process::Child,
     group: Option<ProcessGroup>,
@@ -175,7 +175,7 @@ struct ChildSupervisor {
     draining: AbortHandle,
     grace_periods: GracePeriods,
     exit: watch::Sender<Option<Exit>>,
-    /// Whether nobody is left.
+    /// Whether the group is empty.
     is_over: bool,
 }
 
@@ -198,7 +198,7 @@ impl ChildSupervisor {
             self.report_exit(status);
         }
         self.end_group().await;
-        // Whoever escaped from the group may keep the pipe open for ever.
+        // A process that escaped from the group may keep the pipe open for ever.
         if timeout(STDERR_TIMEOUT, &mut draining).await.is_err() {
             draining.abort();
         }
@@ -209,18 +209,18 @@ impl ChildSupervisor {
         self.exit.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
     }
 
-    /// Ends whoever is left: by asking, by waiting, by force.
+    /// Ends the remaining processes: by a signal, a wait, and a kill.
     async fn end_group(&mut self) {
         let Some(group) = self.group else { return };
         if !group.is_empty() {
             group.terminate();
             let (asked, child) = (self.grace_periods.after_signal, &mut self.child);
-            // The leader is waited for all the while: as a zombie it would stay in its group.
+            // The leader is reaped meanwhile: as a zombie it would stay in its group.
             let end = async {
                 let is_led = || self.exit.borrow().is_none();
                 if !group.wait_until_empty(asked, is_led).await {
                     group.kill();
-                    // Only who is stuck in the kernel is left after that.
+                    // After that, only processes that are stuck in the kernel are left.
                     group.wait_until_empty(KILL_TIMEOUT, is_led).await;
                 }
             };
@@ -233,7 +233,7 @@ impl ChildSupervisor {
     }
 }
 
-/// Waits for the leader, tells its end, and then for ever.
+/// Waits for the leader, reports its exit, and then never resolves.
 async fn reap(
     child: &mut process::Child,
     told: &watch::Sender<Option<Exit>>,
@@ -244,14 +244,14 @@ async fn reap(
 }
 
 impl Drop for ChildSupervisor {
-    /// The runtime ends while the child is running: there is no time for patience.
+    /// The runtime ends while the child is running: there is no time for grace periods.
     fn drop(&mut self) {
         self.draining.abort();
         if !self.is_over
             && let Some(group) = self.group
         {
             group.kill();
-            // Soon after that there is something to wait for; who is stuck in the kernel is left to it.
+            // The leader can be reaped soon after that; a process that is stuck in the kernel is left to it.
             for _ in 0..20 {
                 if !matches!(self.child.try_wait(), Ok(None)) {
                     break;

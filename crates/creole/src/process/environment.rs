@@ -1,9 +1,9 @@
-//! Which entries of our environment a child inherits: what programs need to run, and nothing that may be a
+//! Selects the environment entries that a child inherits: those that programs need to run, and none that may be a
 //! secret.
 
 use std::ffi::{OsStr, OsString};
 
-/// What programs need to find their files, their user, their language and their way out of a network.
+/// The variables by which programs find their files, their user, their language and their network settings.
 const INHERITED_VARIABLES: [&str; 27] = [
     "PATH",
     "HOME",
@@ -21,8 +21,8 @@ const INHERITED_VARIABLES: [&str; 27] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
-    // The authorities of a network, and its proxies. What a proxy wants to know is the user's, as all that a program
-    // does there is.
+    // The certificate authorities of a network, and its proxies. Credentials in a proxy's URL belong to the user, as
+    // everything that a program does there.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
@@ -36,18 +36,18 @@ const INHERITED_VARIABLES: [&str; 27] = [
     "no_proxy",
 ];
 
-/// Whether children get this entry of our environment.
+/// Whether children inherit this variable.
 pub fn is_inherited(key: &OsStr) -> bool {
     key.to_str().is_some_and(|key| INHERITED_VARIABLES.contains(&key) || key.starts_with("LC_"))
 }
 
-/// The environment of a child: what is inherited, then what was configured.
+/// The environment of a child: the inherited entries, then the configured ones.
 pub(super) fn child_environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
     let inherited = ours.into_iter().filter(|(key, value)| {
-        // Bash takes a value that begins like this for a function and runs what is behind it.
+        // Bash treats a value that starts like this as a function and runs the code behind it.
         is_inherited(key) && !value.as_encoded_bytes().starts_with(b"()")
     });
     inherited.chain(configured.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! A process group: signalled as a whole, and watched until nobody is left in it.
+//! A process group: signalled as a whole, and watched until it is empty.
 
 use std::time::Duration;
 
@@ -8,55 +8,54 @@ use rustix::process::{
 };
 use tokio::time::{Instant, sleep};
 
-/// How long to wait between two looks at a group that is about to end.
+/// The interval between two checks of a group that is ending.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The group that a child leads. Its number stays taken while anybody is in it, so a signal cannot reach
-/// strangers as long as nobody waits between a look and a signal.
+/// The group that a child leads. Its id stays in use while any process is in it. So a signal cannot reach unrelated
+/// processes, as long as no wait is between the check and the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ProcessGroup(Pid);
 
 impl ProcessGroup {
-    /// The group led by the process of this number.
+    /// The group led by this process.
     pub(super) fn led_by(pid: u32) -> Option<Self> {
-        // To signal group 1 would be to signal everybody (kill(2)).
+        // A signal to group 1 would go to every process (kill(2)).
         i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw).map(Self)
     }
 
-    /// The number that it goes by.
+    /// Its id.
     pub(super) fn id(self) -> i32 {
         self.0.as_raw_nonzero().get()
     }
 
-    /// Whether nobody is left.
+    /// Whether no process is left.
     pub(super) fn is_empty(self) -> bool {
-        // Being forbidden to signal somebody proves that somebody is there.
+        // A permission error proves that a process is there.
         test_kill_process_group(self.0) == Err(Errno::SRCH)
     }
 
-    /// Asks everybody in the group to end.
+    /// Sends SIGTERM to all processes in the group.
     pub(super) fn terminate(self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends everybody in the group.
+    /// Kills all processes in the group.
     pub(super) fn kill(self) {
         self.signal(Signal::KILL);
     }
 
-    /// Notices the ends of those whom we have inherited: as the first process of a container we are everybody's
-    /// last parent.
+    /// Reaps orphans: as the first process of a container we are the last parent of every process.
     fn reap_orphans(self) {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
     }
 
     fn signal(self, signal: Signal) {
-        // Nobody is left, or only who has become somebody else: neither can be helped.
+        // The group is empty, or its processes changed their user: neither can be helped.
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Resolves when nobody is left; false when the time is over first. The leader's own end is somebody else's to
-    /// notice; once it has been, `is_led` says no.
+    /// Resolves when the group is empty; false if the time is over first. Other code reaps the leader; once it has,
+    /// `is_led` is false.
     pub(super) async fn wait_until_empty(
         self,
         patience: Duration,

@@ -1,13 +1,13 @@
-//! A process that outlives us for a moment, to end the children that we could not end.
+//! The reaper: a process that briefly outlives this one, to end the children that this one could not end.
 //!
-//! When this process is killed, its children's standard input closes, and most of them end. For the others, and
-//! for what they started, a guardian is told of every group; when we are gone, it ends those that are left. The
-//! kernel's own death signal would reach only the children themselves, and would be sent as well when nothing but
-//! the thread that started them ends (prctl(2), `PR_SET_PDEATHSIG`).
+//! When this process is killed, its children's standard input closes, and most of them end. For the others, and for
+//! their descendants, the reaper is told of every group; when this process is gone, it ends those that are left. The
+//! kernel's own death signal would reach only the children themselves, and would also be sent when only the thread that
+//! started them ends (prctl(2), `PR_SET_PDEATHSIG`).
 //!
-//! We may be killed after a child was started and before the guardian was told. So children carry a mark in their
-//! environment, and the guardian looks for it. Until a child runs its program it holds our end of the guardian's
-//! input too: when that ends, every child can be recognised.
+//! This process may be killed after a child was started and before the reaper was told. So children carry a mark in
+//! their environment, and the reaper searches for it. Until a child executes its program, it also holds our end of the
+//! reaper's input: when that input ends, every child can be recognised.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,22 +22,22 @@ use std::{fs, io, thread};
 use super::descriptors;
 use super::group::{POLL_INTERVAL, ProcessGroup};
 
-/// The guardian of our children. Clones are the same one; it ends when the last of them is dropped.
+/// The reaper of our children. Clones share it; it ends when the last of them is dropped.
 #[derive(Clone, Debug)]
 pub struct Reaper {
     process: Arc<Mutex<ReaperProcess>>,
-    /// What children carry in their environment.
+    /// The mark in the environment of children.
     mark: Option<Arc<str>>,
 }
 
-/// The variable of children that has their guardian's mark.
+/// The environment variable with the reaper's mark.
 const REAPER_MARK: &str = "CREOLE_GUARDED";
 
 #[derive(Debug)]
 struct ReaperProcess(Child);
 
 impl Reaper {
-    /// Starts a program that calls [`run_reaper`], mostly this one again with other arguments.
+    /// Starts a program that calls [`run_reaper`], mostly this executable with other arguments.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -48,7 +48,7 @@ impl Reaper {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         descriptors::set_close_on_exec();
-        // A group of its own: what a terminal tells us is not for it.
+        // Its own group: a terminal's signals to us are not for it.
         let child = command.env_remove(REAPER_MARK).process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);
         let guardian = Self { process: Arc::new(Mutex::new(ReaperProcess(child))), mark };
@@ -58,7 +58,7 @@ impl Reaper {
         Ok(guardian)
     }
 
-    /// The entry of a child's environment by which it can be recognised.
+    /// The environment entry by which a child can be recognised.
     pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
         self.mark.as_deref().map(|mark| (REAPER_MARK, mark))
     }
@@ -84,14 +84,14 @@ impl Reaper {
 
 impl Drop for ReaperProcess {
     fn drop(&mut self) {
-        // Nothing is left to be guarded, so that this takes no time.
+        // No child is left, so the reaper ends at once.
         self.0.stdin = None;
         let _ = self.0.wait();
     }
 }
 
-/// Guards what it is told of until the input ends, and then ends what is left: by asking, and after `patience`
-/// by force. The `main` of a guardian.
+/// Records the groups that it is told until the input ends, and then ends those that are left: by a signal, and after
+/// `patience` by a kill. This is the `main` of a reaper.
 pub fn run_reaper(input: impl BufRead, patience: Duration) {
     let (mut groups, mut mark) = (HashSet::new(), None);
     for line in input.lines().map_while(Result::ok) {
@@ -115,7 +115,7 @@ pub fn run_reaper(input: impl BufRead, patience: Duration) {
     groups.iter().for_each(|group| group.kill());
 }
 
-/// The groups of all children that carry the mark, as Linux tells it; nothing elsewhere.
+/// The groups of all children that carry the mark, from Linux's `/proc`; empty on other systems.
 fn find_marked_groups(mark: &str) -> Vec<ProcessGroup> {
     let wanted = format!("{REAPER_MARK}={mark}");
     let is_marked = |process: &Path| {
@@ -131,10 +131,10 @@ fn find_marked_groups(mark: &str) -> Vec<ProcessGroup> {
     ours.filter_map(|(number, _)| ProcessGroup::led_by(number)).collect()
 }
 
-/// Whether a process leads a group, and not a session: what left on purpose is not ours (proc_pid_stat(5)).
+/// Whether a process leads a group, and not a session: a process that left on purpose is not ours (proc_pid_stat(5)).
 fn is_group_leader(number: u32, process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // The name may hold anything; after it come the state, the parent, the group and the session.
+    // The name may contain anything; it is followed by the state, the parent, the group and the session.
     let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
     let mut numbers = after.split(' ').skip(2).map(|text| text.parse().ok());
     let (group, session) = (numbers.next().flatten(), numbers.next().flatten());

@@ -1,4 +1,4 @@
-//! When a program that ended may be started again: after ever longer pauses, until it has run well for a while.
+//! Decides when a program that ended may be restarted: after increasing pauses, until it has run well for a while.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long a program must have run to be started again at once after its first failure.
+/// How long a program must have run to be restarted at once after its first failure.
 const MIN_RUN: Duration = Duration::from_secs(1);
 
 /// How long a program must have run for its failures to be forgotten.
@@ -17,13 +17,13 @@ const HEALTHY_RUN: Duration = Duration::from_secs(60);
 /// Whether a program may be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// It may.
+    /// It may be started.
     Start,
-    /// Not before this much time has passed; calls fail meanwhile, without waiting.
+    /// Not before this time has passed; calls fail meanwhile, without waiting.
     Wait(Duration),
 }
 
-/// Failures of one program, and what follows from them. Times are of any clock of the owner.
+/// The failures of one program, and the resulting pauses. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
 pub struct RestartPolicy {
     failures: u32,
@@ -40,13 +40,13 @@ impl RestartPolicy {
         }
     }
 
-    /// It was started.
+    /// Records a start.
     pub fn record_start(&mut self, now: Duration) {
         self.started_at = Some(now);
     }
 
-    /// It ended, or could not be started. `dice` is any random number: pauses differ, so that programs which
-    /// failed together do not come back together.
+    /// Records an end, or a failed start. `dice` is any random number: pauses differ, so that programs that failed
+    /// together do not restart together.
     pub fn record_end(&mut self, now: Duration, dice: u64) {
         let ran =
             self.started_at.take().map_or(Duration::ZERO, |started| now.saturating_sub(started));
@@ -64,7 +64,7 @@ impl RestartPolicy {
         self.not_before = now + pause - less;
     }
 
-    /// How often it failed since it last ran well.
+    /// The number of failures since it last ran well.
     pub fn failures(&self) -> u32 {
         self.failures
     }

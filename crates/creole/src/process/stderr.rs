@@ -1,5 +1,5 @@
-//! What a child writes to its standard error: always read, so that it never blocks; logged at a bounded rate;
-//! and its end kept, to be quoted when the child fails.
+//! Reads a child's standard error: always, so that the child never blocks; logs it at a bounded rate; and keeps its
+//! end, to be quoted when the child fails.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +15,17 @@ use crate::stream::stdio::Input;
 const MAX_TAIL_BYTES: usize = 16 * 1024;
 const MAX_TAIL_LINES: usize = 50;
 
-/// The longest line that is logged whole.
+/// Maximum length of a line that is logged in full.
 const MAX_LINE_BYTES: usize = 2 * 1024;
 
-/// How much is logged in each [`PERIOD`].
+/// How many bytes are logged in each [`PERIOD`].
 const MAX_LOGGED_PER_PERIOD: usize = 1024 * 1024;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// The last words of a child. Clones share them.
+/// The end of a child's standard error. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct StderrTail(Arc<TailBuffer>);
 
@@ -35,12 +35,12 @@ struct TailBuffer {
     progress: watch::Sender<TailProgress>,
 }
 
-/// How much there was so far.
+/// The amount of output so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct TailProgress {
-    /// Lines that were written to their ends.
+    /// Complete lines.
     lines: u64,
-    /// Whether there is nothing more to come.
+    /// Whether the output is over.
     is_complete: bool,
 }
 
@@ -58,13 +58,13 @@ impl StderrTail {
         }
     }
 
-    /// Resolves when there is nothing more to come, or after this time: others may hold the stream open.
+    /// Resolves when the output is over, or after this time: other processes may hold the stream open.
     pub async fn wait_complete(&self, patience: Duration) {
         let mut heard = self.0.progress.subscribe();
         let _ = timeout(patience, heard.wait_for(|heard| heard.is_complete)).await;
     }
 
-    /// Resolves when more lines were written than these, and says how many; nothing at the end.
+    /// Resolves with the number of lines when there are more than these; `None` at the end.
     pub async fn wait_lines_after(&self, seen: u64) -> Option<u64> {
         let mut heard = self.0.progress.subscribe();
         let more = heard.wait_for(|heard| heard.lines > seen || heard.is_complete).await.ok()?;
@@ -79,14 +79,14 @@ impl StderrTail {
         lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n").trim().to_owned()
     }
 
-    /// The last line that says something.
+    /// The last line that is not blank.
     pub fn last_line(&self) -> Option<String> {
         let text = self.text();
         text.lines().next_back().filter(|line| !line.is_empty()).map(str::to_owned)
     }
 }
 
-/// Text without anything that a terminal or a log would act on.
+/// Text without characters that a terminal or a log would interpret.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let mut text = String::with_capacity(bytes.len());
@@ -100,10 +100,10 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads a child's standard error to its end, and logs it if there is a name for that.
+/// Reads a child's standard error to its end, and logs it if there is a name.
 pub(super) async fn drain(mut input: Input, name: Option<String>, tail: StderrTail) {
     let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(StderrLog::new));
-    // A failure to read is an end like any other: nothing more can be learnt.
+    // A read error is an end like any other.
     while let Ok(1..) = input.read(&mut chunk, CHUNK).await {
         tail.push(&chunk);
         if let Some(lines) = &mut lines {
@@ -117,7 +117,7 @@ pub(super) async fn drain(mut input: Input, name: Option<String>, tail: StderrTa
     tail.0.progress.send_modify(|heard| heard.is_complete = true);
 }
 
-/// Logs lines until the allowance of a period is spent, and then how much was left out.
+/// Logs lines until the allowance of a period is used up, and then the amount that was dropped.
 struct StderrLog {
     name: String,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Real children: how they are started, what they see, and that nobody of them is left.
+//! Tests with real children: how they start, what they inherit, and that none of them is left.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -27,14 +27,14 @@ async fn read_line(output: &mut ChildOutput) -> String {
     String::from_utf8(text).unwrap().trim_end().to_owned()
 }
 
-/// Whether a process of this number runs; one that only waits to be noticed does not.
+/// Whether a process runs; a zombie does not.
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
     !matches!(state.flatten(), None | Some('Z' | 'X'))
 }
 
-/// Whether nothing is left of a process, not even a zombie of ours.
+/// Whether a process is gone, zombies included.
 fn is_gone(pid: &str) -> bool {
     !Path::new("/proc").join(pid).exists()
 }
@@ -66,7 +66,7 @@ async fn a_child_gets_arguments_and_entries_as_they_are_and_nothing_else() {
 async fn a_child_gets_no_descriptor_that_somebody_left_open() {
     use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
-    // A number that no shell takes for itself.
+    // A number that no shell uses itself.
     let left = fcntl_dupfd_cloexec(fs::File::open("/dev/null").unwrap(), 300).unwrap();
     fcntl_setfd(&left, FdFlags::empty()).unwrap();
     let look = format!("ls /proc/$$/fd | grep -c {}; cat", left.as_raw_fd());

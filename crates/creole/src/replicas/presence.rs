@@ -1,4 +1,4 @@
-//! Being there for others: said again and again, for as long as something is kept for them.
+//! The presence of a replica: a heartbeat that runs as long as anything is registered for other replicas.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::replica_request::ReplicaRequest;
 use super::{HEARTBEAT, HEARTBEAT_TTL, ReplicaShared, presence_path, replica_request};
 use crate::state::{StateError, Subscription, TopicEvent};
 
-/// Has somebody say that this process is there, unless somebody does.
+/// Starts the heartbeat, unless it is running.
 pub(super) fn start(shared: &Arc<ReplicaShared>) {
     let mut kept = shared.registrations();
     if !kept.is_heartbeat_running {
@@ -25,7 +25,7 @@ async fn run(shared: Arc<ReplicaShared>) {
             tokio::time::sleep(HEARTBEAT).await;
         }
         shared.is_present.send_replace(false);
-        // What is kept from now on waits until this process is found again.
+        // A later registration waits until this process can be found again.
         _ = shared.state.remove(&presence_path(&shared.name)).await;
         let mut kept = shared.registrations();
         if kept.handlers.is_empty() {
@@ -35,7 +35,7 @@ async fn run(shared: Arc<ReplicaShared>) {
     }
 }
 
-/// Listens, and says so, until nothing is kept any more.
+/// Listens and sends heartbeats until nothing is registered any more.
 async fn heartbeat_until_empty(shared: &Arc<ReplicaShared>) -> Result<(), StateError> {
     let path = presence_path(&shared.name);
     let mut news = shared.state.subscribe(&path).await?;
@@ -57,14 +57,14 @@ async fn listen_until(end: Instant, news: &mut Subscription, shared: &Arc<Replic
         };
         match told {
             Some(TopicEvent::Message(id)) => accept_request(&id, shared),
-            // Who sent an errand tells of it again until it is taken.
+            // The sender announces a request again until it is accepted.
             Some(TopicEvent::Missed) => {}
             None => return sleep_until(end).await,
         }
     }
 }
 
-/// Takes an errand, unless too many are under way: its sender tells of it again.
+/// Accepts a request, unless too many are running: its sender announces it again.
 fn accept_request(id: &[u8], shared: &Arc<ReplicaShared>) {
     let Ok(id) = std::str::from_utf8(id) else { return };
     let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else { return };
@@ -75,7 +75,7 @@ fn accept_request(id: &[u8], shared: &Arc<ReplicaShared>) {
                 Some(taker) => taker(errand),
                 None => errand.responder.reject_unknown().await,
             },
-            // Somebody else took it, or nobody waits for it any more.
+            // Another receiver took it, or the requester stopped waiting.
             Ok(None) => {}
             Err(error) => replica_request::log_state_error(&error),
         }

@@ -1,4 +1,4 @@
-//! An errand, at the process that runs it.
+//! A replica request at the process that handles it.
 
 use std::sync::Arc;
 
@@ -9,48 +9,48 @@ use tokio::time::timeout;
 use super::{HEARTBEAT, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path};
 use crate::state::{LogRetention, StateError, Subscription};
 
-/// What an entry of the log of replies begins with.
+/// The first byte of an entry in the log of responses.
 pub(super) const ENTRY_TAKEN: u8 = b't';
 pub(super) const ENTRY_UNKNOWN: u8 = b'u';
 pub(super) const ENTRY_PART: u8 = b'p';
 pub(super) const ENTRY_LAST: u8 = b'l';
 
-/// The longest part of something that is said.
+/// Maximum length of one part of a response.
 const MAX_PART_BYTES: usize = 256 * 1024;
 
-/// The longest thing that is said.
+/// Maximum length of a response.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most entries of a log: something as long as that, and many short things before it.
+/// Maximum number of entries of a log: one response of maximum length, and many short ones before it.
 const MAX_LOG_ENTRIES: usize = 4096;
 
-/// Something that another process wants done here.
+/// A request from another replica.
 pub struct ReplicaRequest {
-    /// What it is.
+    /// Its content.
     pub payload: Bytes,
-    /// Where to say something to it.
+    /// Sends responses to it.
     pub responder: ReplicaResponder,
-    /// Who waits for it.
+    /// The replica that waits for it.
     pub requester: Requester,
 }
 
-/// Where the one who runs an errand says something to it.
+/// Sends responses to a replica request.
 pub struct ReplicaResponder {
     shared: Arc<ReplicaShared>,
     id: String,
     _slot: OwnedSemaphorePermit,
 }
 
-/// The process that waits for an errand.
+/// The replica that waits for a request.
 pub struct Requester {
     shared: Arc<ReplicaShared>,
     id: String,
-    /// Tells when it leaves.
+    /// Signals that it stopped waiting.
     notifications: Subscription,
 }
 
 impl ReplicaRequest {
-    /// Takes an errand and says so; also tells what it is about. Nothing if it was taken before.
+    /// Accepts a request and records that; returns it with its target. `None` if it was accepted before.
     pub(super) async fn take(
         shared: Arc<ReplicaShared>,
         id: &str,
@@ -58,7 +58,7 @@ impl ReplicaRequest {
     ) -> Result<Option<(String, Self)>, StateError> {
         let path = request_path(id);
         let Some(found) = shared.state.get(&path).await? else { return Ok(None) };
-        // Of several that were told of it, one finds something to remove.
+        // Of several receivers, only one finds the value to remove.
         if !shared.state.remove(&path).await? {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ impl ReplicaRequest {
 }
 
 impl ReplicaResponder {
-    /// Says something to the one who waits.
+    /// Sends a response to the requester.
     ///
     /// # Errors
     /// When it is too long, or the state fails.
@@ -96,7 +96,7 @@ impl ReplicaResponder {
         self.notify().await
     }
 
-    /// Says that what it is about is not here.
+    /// Reports that the target is not here.
     pub(super) async fn reject_unknown(self) {
         let refused = async {
             self.append(ENTRY_UNKNOWN, &[]).await?;
@@ -121,11 +121,11 @@ impl ReplicaResponder {
 }
 
 impl Requester {
-    /// Resolves when nobody waits for the errand any more.
+    /// Resolves when the requester stopped waiting.
     pub async fn disconnected(mut self) {
         let path = waiter_path(&self.id);
         loop {
-            // Whoever cannot say that it left is noticed by its silence.
+            // A requester that cannot signal that it left is noticed by its missing heartbeat.
             _ = timeout(HEARTBEAT, self.notifications.next()).await;
             if matches!(self.shared.state.get(&path).await, Ok(None)) {
                 return;
@@ -134,7 +134,7 @@ impl Requester {
     }
 }
 
-/// What an errand is about and what it is, as one value.
+/// Encodes the target and the content of a request as one value.
 pub(super) fn encode_request(target: &str, payload: &[u8]) -> Bytes {
     [target.as_bytes(), b"\n", payload].concat().into()
 }

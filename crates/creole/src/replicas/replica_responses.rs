@@ -1,4 +1,4 @@
-//! An errand, at the process that sent it: what the other one says to it.
+//! A replica request at the process that sent it: reads the other replica's responses.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use super::{
 use crate::state::{StateError, Subscription};
 use crate::task::random_id;
 
-/// How many entries are read at once.
+/// Maximum number of entries per read.
 const READ_BATCH: usize = 16;
 
-/// What another process says to an errand. Dropping it tells that process that nobody waits any more.
+/// The responses to a replica request. Dropping it tells the other replica that the requester stopped waiting.
 pub struct ReplicaResponses {
     shared: Arc<ReplicaShared>,
     replica: String,
     pub(super) id: String,
     notifications: Subscription,
-    /// How far the log was read.
+    /// The position in the log.
     read_up_to: u64,
-    /// What was read and not handed out, the next one last.
+    /// Responses that were read and not returned, the next one last.
     ready: Vec<Bytes>,
-    /// The parts so far of what is being said.
+    /// The parts of the current response so far.
     parts: BytesMut,
     is_taken: bool,
     sent_at: Instant,
@@ -60,10 +60,10 @@ impl ReplicaResponses {
         Ok(replies)
     }
 
-    /// What is said next; waits for it. Cancel-safe.
+    /// Waits for the next response. Cancel-safe.
     ///
     /// # Errors
-    /// When the other process is gone, knows nothing of it or does not take it, or the state fails.
+    /// When the other replica is gone, does not know the target or does not accept the request, or the state fails.
     pub async fn next(&mut self) -> Result<Bytes, ReplicaError> {
         loop {
             if let Some(said) = self.ready.pop() {
@@ -78,7 +78,7 @@ impl ReplicaResponses {
         }
     }
 
-    /// Reads on in the log; tells whether there was something.
+    /// Continues to read the log; returns whether there was an entry.
     async fn read_log(&mut self) -> Result<bool, ReplicaError> {
         let log = responses_path(&self.id);
         let found = self.shared.state.read_after(&log, self.read_up_to, READ_BATCH).await?;
@@ -106,10 +106,10 @@ impl ReplicaResponses {
         Ok(())
     }
 
-    /// Looks whether the other process is still there, and says that we are.
+    /// Checks whether the other replica is present, and renews our own sign of waiting.
     async fn check_replica(&mut self) -> Result<(), ReplicaError> {
         if !self.shared.is_alive(&self.replica).await? {
-            // What it said before it left is still there.
+            // Its responses before it left are still there.
             return if self.read_log().await? { Ok(()) } else { Err(ReplicaError::Gone) };
         }
         if !self.is_taken && self.sent_at.elapsed() >= ACCEPT_TIMEOUT {
@@ -127,7 +127,7 @@ impl ReplicaResponses {
         self.shared.state.put(&path, Bytes::new(), Some(HEARTBEAT_TTL)).await.map(drop)
     }
 
-    /// Tells the other process that there is an errand.
+    /// Announces the request to the other replica.
     pub(super) async fn notify_replica(&self) -> Result<(), StateError> {
         let id = Bytes::copy_from_slice(self.id.as_bytes());
         self.shared.state.publish(&presence_path(&self.replica), id).await
@@ -139,7 +139,7 @@ impl Drop for ReplicaResponses {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (shared, id) = (Arc::clone(&self.shared), std::mem::take(&mut self.id));
         runtime.spawn(async move {
-            // What cannot be removed now goes by its age.
+            // A value that cannot be removed now expires.
             _ = shared.state.remove(&request_path(&id)).await;
             _ = shared.state.remove(&waiter_path(&id)).await;
             _ = shared.state.publish(&waiter_path(&id), Bytes::new()).await;

@@ -1,4 +1,4 @@
-//! Two processes, as far as the state can tell.
+//! Tests with two replicas on one state.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ fn two() -> (Replicas, Replicas) {
     (Replicas::new(state.clone()).unwrap(), Replicas::new(state).unwrap())
 }
 
-/// Has each errand run by this, in a task of its own.
+/// Handles each request with this function, in its own task.
 fn run<F: Future<Output = ()> + Send + 'static>(
     work: impl Fn(ReplicaRequest) -> F + Send + Sync,
 ) -> impl Fn(ReplicaRequest) + Send + Sync {
@@ -37,7 +37,7 @@ async fn an_errand_is_run_where_its_target_is_and_once() {
         })
         .await;
     let mut replies = here.send(there.name(), "a", Bytes::from_static(b"hello")).await.unwrap();
-    // Told of twice, as one that was not noticed is.
+    // Announced twice, as happens to a request that is not noticed.
     replies.notify_replica().await.unwrap();
     assert_eq!(replies.next().await.unwrap(), "hello");
     assert_eq!(runs.load(Ordering::Relaxed), 1);
@@ -92,7 +92,7 @@ async fn a_process_that_dies_over_an_errand_is_missed_soon() {
     let (here, there) = two();
     let _kept = there.register("a", std::mem::forget).await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
-    // Nothing that it would do while it lives ends its own presence, so somebody else does.
+    // A living replica never removes its own presence, so the test does.
     let taken = tokio::time::timeout(HEARTBEAT * 3, replies.next()).await;
     assert!(taken.is_err(), "it is alive");
     there.shared.registrations().handlers.clear();
@@ -122,7 +122,7 @@ async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
     assert!(left.try_recv().is_err(), "it waits");
     drop(replies);
     left.recv().await.unwrap();
-    // One that dies says nothing.
+    // A replica that dies sends nothing.
     let silent = here.send(there.name(), "a", Bytes::new()).await.unwrap();
     std::mem::forget(silent);
     left.recv().await.unwrap();
@@ -144,7 +144,7 @@ async fn nothing_stays_behind() {
     }
     assert_eq!(state.read_after(&responses_path(&id), 0, 1).await.unwrap(), []);
     assert!(!there.shared.registrations().is_heartbeat_running);
-    // And it can be there again.
+    // It can be present again.
     let _kept = there.register("a", run(echo)).await;
     let mut again = here.send(there.name(), "a", Bytes::from_static(b"x")).await.unwrap();
     assert_eq!(again.next().await.unwrap(), "x");

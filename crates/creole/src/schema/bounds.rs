@@ -1,9 +1,9 @@
-//! How large a schema is once its references are followed.
+//! Measures the size of a schema with its references followed.
 //!
-//! The `jsonschema` crate follows references without limit: a kilobyte of `allOf` whose parts refer
-//! to the next one twice runs for hours, a long chain of references overflows the stack, and nested
-//! `unevaluatedProperties` multiply. All of that shows in the unfolded size, which is counted here
-//! in one pass. References that this pass cannot follow are refused.
+//! The `jsonschema` crate follows references without limit: a kilobyte of `allOf` whose parts each refer to the next
+//! one twice runs for hours, a long chain of references overflows the stack, and nested `unevaluatedProperties`
+//! multiply. All of that shows in the unfolded size, which this module computes in one pass. References that this pass
+//! cannot follow are rejected.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use super::{SchemaDraft, SchemaError, message};
 /// The measures of a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SchemaMeasures {
-    /// How many values it has with each reference replaced by its target, once around each cycle.
+    /// The number of values with each reference replaced by its target, once around each cycle.
     pub(super) weight: u64,
-    /// How many subschemas in a row look at the same part of a value.
+    /// The longest chain of subschemas that apply to the same part of a value.
     pub(super) in_place: u64,
-    /// How many references lead back into a cycle; 0 if it is not recursive.
+    /// The number of references that lead back into a cycle; 0 if the schema is not recursive.
     pub(super) returns: u64,
 }
 
@@ -38,7 +38,7 @@ impl SchemaMeasures {
     }
 }
 
-/// Checks what can be seen without following references.
+/// Checks everything that does not need references to be followed.
 fn check_written(
     value: &Value,
     dialect: SchemaDraft,
@@ -94,7 +94,7 @@ impl SubschemaMeasures {
         Self { weight, height: 1, returns: 0 }
     }
 
-    /// Takes a part of this subschema into account.
+    /// Adds the measures of a part of this subschema.
     fn add(&mut self, part: Self) {
         self.weight = self.weight.saturating_add(part.weight);
         self.height = self.height.max(part.height + 1);
@@ -104,7 +104,7 @@ impl SubschemaMeasures {
 
 struct Unfolding<'a> {
     root: &'a Value,
-    /// By address, each object that was measured; `None` while that is going on.
+    /// Each measured object, by address; `None` while it is being measured.
     known: HashMap<usize, Option<SubschemaMeasures>>,
     in_place: InPlaceReferences,
     patterns: usize,
@@ -225,16 +225,16 @@ fn count(value: &Value) -> u64 {
     }
 }
 
-/// How deep a schema is as it is written.
+/// Maximum depth of a schema as written.
 const MAX_DEPTH: usize = 64;
 
-/// How many subschemas are written.
+/// Maximum number of subschemas as written.
 const MAX_SUBSCHEMAS: u64 = 10_000;
 
-/// How deep a schema is with its references followed.
+/// Maximum depth of a schema with its references followed.
 const MAX_UNFOLDED_DEPTH: usize = 192;
 
-/// How many values a schema has with its references followed.
+/// Maximum number of values of a schema with its references followed.
 const MAX_WEIGHT: u64 = 100_000;
 
 /// Each pattern may take milliseconds to compile.
@@ -242,8 +242,8 @@ const MAX_PATTERNS: usize = 100;
 
 const PATTERN_WEIGHT: u64 = 16;
 
-/// For `unevaluated…` the crate compiles all parts again and visits them again, so nested ones are
-/// exponential: measured at a factor of 2.5 to 3 per level.
+/// For `unevaluated…` the crate compiles and visits all parts again, so nested ones are exponential: measured at a
+/// factor of 2.5 to 3 per level.
 const UNEVALUATED_WEIGHT: u64 = 4;
 
 /// Schemas in use have one or two.

@@ -1,7 +1,7 @@
-//! A checker for plain schemas: properties with types, limits and options, without references,
-//! combinations or patterns.
+//! A validator for simple schemas: properties with types, limits and options, without references, combinations or
+//! patterns.
 //!
-//! It decides exactly like the `jsonschema` crate, but needs no two milliseconds to get ready.
+//! It decides exactly like the `jsonschema` crate, but does not need two milliseconds to compile.
 
 mod compile;
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Number, Value};
 use super::message::is_integer;
 use super::{MAX_VIOLATIONS, Violation, message};
 
-/// A compiled plain schema.
+/// A compiled simple schema.
 pub(super) struct FlatSchema(FlatRule);
 
 impl FlatSchema {
-    /// `None` if the schema is not plain, or not valid, which the other checker can explain.
+    /// `None` if the schema is not simple, or not valid, which the full validator can explain.
     pub(super) fn compile(schema: &Value) -> Option<Self> {
         compile::exact(schema).map(Self)
     }
 
-    /// The plain part of any schema: what it refuses is wrong, what it accepts may be, too.
+    /// The simple part of any schema: a value that it rejects is invalid, a value that it accepts may be invalid too.
     pub(super) fn sketch(schema: &Value) -> Self {
         Self(compile::sketch(schema))
     }
@@ -33,14 +33,14 @@ impl FlatSchema {
 
 #[derive(Default)]
 struct FlatRule {
-    /// Empty if each type is right.
+    /// Empty if every type is allowed.
     types: Vec<String>,
     options: Option<Vec<Value>>,
     minimum: Option<Number>,
     maximum: Option<Number>,
     min_length: Option<u64>,
     max_length: Option<u64>,
-    /// In the order of their names.
+    /// Sorted by name.
     properties: Vec<(String, Self)>,
     required: Vec<String>,
     closed: bool,
@@ -140,7 +140,7 @@ impl FlatRule {
     }
 }
 
-/// Where a value is, to be spelled out only if something is wrong there.
+/// The path of a value, which is formatted only for a violation.
 enum ValuePath<'a> {
     Root,
     Property(&'a Self, &'a str),

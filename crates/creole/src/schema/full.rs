@@ -1,4 +1,4 @@
-//! The checker for all other schemas: the `jsonschema` crate within bounds.
+//! The validator for all other schemas: the `jsonschema` crate within bounds.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use super::{MAX_VIOLATIONS, SchemaDraft, SchemaError, Violation, message};
 pub(super) struct FullSchema {
     validator: Validator,
     shape: SchemaMeasures,
-    /// Explains what the validator would take too long to explain.
+    /// Explains violations that the validator would take too long to explain.
     sketch: FlatSchema,
 }
 
@@ -75,8 +75,8 @@ impl FullSchema {
         })
     }
 
-    /// The crate remembers verdicts but not explanations, and copies the value for each branch of
-    /// an `anyOf`: explaining takes exponential time and memory where a verdict does not.
+    /// The crate caches verdicts but not explanations, and copies the value for each branch of an `anyOf`: an
+    /// explanation takes exponential time and memory where a verdict does not.
     fn can_explain(&self, extent: ValueSize) -> bool {
         let rounds = match self.shape.returns {
             0 => 1,
@@ -135,7 +135,7 @@ fn error_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The crate's own words, which quote the schema, so they are cut.
+/// The crate's own text, truncated because it quotes the schema.
 fn truncated_reason(error: &ValidationError<'_>) -> String {
     let (place, reason) = (error.instance_path().as_str(), error.to_string());
     format!("at `#{}`, {}", message::truncate(place), message::truncate_to(200, &reason))
@@ -147,12 +147,12 @@ fn panic_error(panic: &(dyn Any + Send)) -> SchemaError {
     SchemaError::Invalid(format!("the validator crashed: {}", message::truncate(text)))
 }
 
-/// How large a compiled pattern may be, which also bounds how long it takes to compile.
+/// Maximum size of a compiled pattern, which also bounds the time to compile it.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// Values times subschemas, at some hundred nanoseconds and bytes each.
 const MAX_EXPLAINED: u64 = 200_000;
 
-/// How many subschemas may be at work at once: in a debug build they take up to 600 bytes each of
-/// the 2 MiB stack that workers have.
+/// Maximum number of nested active subschemas: in a debug build each takes up to 600 bytes of a worker's stack of 2
+/// MiB.
 const MAX_FRAMES: u64 = 1_500;

@@ -1,7 +1,7 @@
-//! The sentences that violations are told in.
+//! The messages of violations.
 //!
-//! They name types, limits and properties, never the offending value: it may be a secret, and the
-//! caller knows it anyway.
+//! They name types, limits and properties, never the offending value: it may be a secret, and the caller knows it
+//! anyway.
 
 use serde_json::{Number, Value};
 

@@ -1,4 +1,4 @@
-//! Where the references of a schema lead, and which subschemas look at the same part of a value.
+//! Resolves the references of a schema, and finds chains of subschemas that apply to the same part of a value.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{SchemaError, message};
 
-/// The keywords whose subschemas look at the same part of a value.
+/// The keywords whose subschemas apply to the same part of a value.
 const IN_PLACE_KEYWORDS: [&str; 10] = [
     "$ref",
     "allOf",
@@ -25,7 +25,7 @@ const IN_PLACE_KEYWORDS: [&str; 10] = [
 pub(super) struct InPlaceReferences(Vec<(usize, usize)>);
 
 impl InPlaceReferences {
-    /// Notes the steps that start at `schema`, which is the object `map`.
+    /// Records the steps that start at `schema`, which is the object `map`.
     pub(super) fn add(
         &mut self,
         root: &Value,
@@ -50,22 +50,22 @@ impl InPlaceReferences {
         Ok(())
     }
 
-    /// How many subschemas the longest way passes.
+    /// The number of subschemas on the longest path.
     ///
-    /// Going in circles at one part of a value has no meaning, and costs the validator much.
+    /// A cycle at one part of a value has no meaning, and is expensive for the validator.
     pub(super) fn longest_chain(&self) -> Result<u64, SchemaError> {
         longest_path(&self.0).ok_or(SchemaError::Circular)
     }
 }
 
-/// Tells values of the schema apart.
+/// Identifies a value of the schema.
 pub(super) fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
-/// How many nodes the longest path has; `None` if there is a cycle.
+/// The number of nodes on the longest path; `None` if there is a cycle.
 ///
-/// Nodes are taken away as soon as all that lead to them are, so nothing recurses here.
+/// A node is removed once all its predecessors are, so nothing recurses here.
 fn longest_path(edges: &[(usize, usize)]) -> Option<u64> {
     let mut nodes: HashMap<usize, (usize, u64, Vec<usize>)> = HashMap::new();
     for &(from, to) in edges {
@@ -90,7 +90,7 @@ fn longest_path(edges: &[(usize, usize)]) -> Option<u64> {
     (taken == nodes.len()).then_some(longest)
 }
 
-/// The subschema that `reference` names; only `#` and `#/…` are understood.
+/// The subschema that `reference` names; only `#` and `#/…` are supported.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, SchemaError> {
     let found = reference
         .strip_prefix('#')
@@ -99,7 +99,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Result<&'a Value,
     found.ok_or_else(|| SchemaError::Reference(message::truncate(reference)))
 }
 
-/// Generators of schemas write the `<` of a generic name as `%3C`.
+/// Schema generators write the `<` of a generic name as `%3C`.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Tests of schemas as tools use them, and of the two checkers against each other.
+//! Tests of schemas as tools use them, and of the two validators against each other.
 
 mod hostile;
 

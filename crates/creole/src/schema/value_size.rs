@@ -1,19 +1,19 @@
-//! How large a value is, and whether a schema can be held against it.
+//! Measures the size of a value, and decides whether it can be validated.
 
 use serde_json::Value;
 
 use super::bounds::SchemaMeasures;
 
-/// The measures of a value that is to be validated.
+/// The measures of a value to be validated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValueSize {
-    /// How many values it has; long texts count as several.
+    /// The number of values; a long text counts as several.
     pub(super) weight: u64,
     pub(super) depth: u32,
 }
 
 impl ValueSize {
-    /// Whether checking a value of this extent is affordable at all.
+    /// Whether the cost of validating a value of this size is acceptable.
     pub(super) fn fits(self, shape: SchemaMeasures) -> Result<(), &'static str> {
         if self.depth > MAX_VALUE_DEPTH {
             return Err("must be nested less deeply to be checked");
@@ -34,8 +34,7 @@ impl ValueSize {
         self.weight += 1;
         self.depth = self.depth.max(depth);
         match value {
-            // Parsed values are less deep; one that was built by hand is measured deep enough to
-            // be refused.
+            // Parsed values are less deep; a value that was built in code is measured deep enough to be rejected.
             _ if depth > MAX_VALUE_DEPTH => {}
             Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
             Value::Object(map) => map.iter().for_each(|(name, value)| {
@@ -48,7 +47,7 @@ impl ValueSize {
     }
 }
 
-/// The deepest value that is validated, which is what serde_json parses.
+/// Maximum depth of a validated value, which is what serde_json parses.
 const MAX_VALUE_DEPTH: u32 = 128;
 
 /// Values times subschemas, at some ten nanoseconds each.

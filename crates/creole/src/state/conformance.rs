@@ -1,4 +1,4 @@
-//! What every backend promises: each property is a test that runs on all of them.
+//! The conformance tests of state backends: each property is a test that runs on all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn many_who_count_by_compare_and_set_lose_nothing() {
     });
 }
 
-/// Adds one so many times, each time trying until nobody came in between.
+/// Increments a value this many times, each time retrying until no other write interferes.
 pub(super) async fn count_to(state: State, times: usize) {
     for _ in 0..times {
         loop {
@@ -275,7 +275,7 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
         assert_eq!(state.read_after("l", 2, 10).await.unwrap().len(), 3);
         assert_eq!(resume_after(&state, 6).await, 2, "a number that was never given out");
         advance(SECOND / 2).await;
-        // Shorter than the one before it, and yet not gone before it.
+        // Shorter than the retention of the entry before it, and yet not expired before it.
         let brief = LogRetention { entries: 3, ttl: SECOND / 10 };
         assert_eq!(state.append("l", text("y"), brief).await.unwrap(), 6);
         advance(SECOND / 4).await;
@@ -283,7 +283,7 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
         advance(SECOND).await;
         assert_eq!(resume_after(&state, 3).await, 6);
         assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [], "nothing is missing here");
-        // Other writes throw the old entries away, and the log is still remembered.
+        // Other writes delete the expired entries, and the log is still known.
         for number in 0..20 {
             state.put(&number.to_string(), text(""), None).await.unwrap();
         }

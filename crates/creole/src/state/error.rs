@@ -1,54 +1,54 @@
-//! What can go wrong with a state, said so that one knows what would be right.
+//! Errors of a state, each with the limit or the remedy.
 
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why a state did not do what it was asked.
+/// Why an operation on the state failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
     /// A key, name, value, entry or message is longer than the limits allow.
     TooLong {
-        /// Which of them.
+        /// The kind of text.
         kind: &'static str,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length.
         max: usize,
     },
     /// A log was asked to keep more than the limits allow.
     RetentionTooLong {
-        /// How many entries were to be kept.
+        /// The requested number of entries.
         wanted: usize,
-        /// How many may be.
+        /// The maximum number.
         max: usize,
     },
-    /// There is no room for more, also after what is too old was thrown away.
+    /// There is no room, also after expired data was deleted.
     Full {
-        /// Of what there is too much.
+        /// The kind of data.
         kind: &'static str,
-        /// How much there may be.
+        /// The limit.
         max: usize,
     },
-    /// Entries that were asked for are gone, so a reader who went on would miss them unknowingly.
+    /// Requested entries are gone, so a reader that continued would miss them without noticing.
     Trimmed {
-        /// The number after which there is nothing missing any more.
+        /// The number after which no entry is missing.
         resume_after: u64,
     },
-    /// Something is the matter with the file.
+    /// The file failed.
     File {
         /// Which file.
         path: Arc<Path>,
-        /// What is the matter.
+        /// The error.
         error: StateFileError,
     },
-    /// The thread that works on the file has ended, or could not be started.
+    /// The worker thread of the file has ended, or could not be started.
     Stopped,
 }
 
-/// What is the matter with a file.
+/// An error of a state file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateFileError {
@@ -56,18 +56,18 @@ pub enum StateFileError {
     Newer {
         /// The version of its tables.
         found: u32,
-        /// The newest that is known here.
+        /// The newest supported version.
         known: u32,
     },
     /// Another program wrote it.
     Foreign,
-    /// It is not whole, or no database.
+    /// It is incomplete, or not a database.
     Damaged(Arc<str>),
     /// It cannot be opened or written.
     Inaccessible(Arc<str>),
     /// There is no space left on the disk.
     DiskFull(Arc<str>),
-    /// Another process works on it for too long.
+    /// Another process locks it for too long.
     Busy(Arc<str>),
     /// Anything else.
     Other(Arc<str>),

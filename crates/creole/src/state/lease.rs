@@ -1,16 +1,16 @@
-//! The right to do something alone for a while.
+//! Leases: exclusive rights for a limited time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Condition, Namespace, Result, State};
 
-/// A lease that was taken. Nobody else gets it before it is released or too old.
+/// A lease that is held. No other holder gets it before it is released or expires.
 ///
-/// A holder that was stopped for longer than that does not notice. What must not be done by two is
-/// therefore to be guarded by [`Lease::fence`]: whoever is told a lower number than before refuses.
+/// A holder that was suspended for longer than that does not notice. So use [`Lease::fence`] to guard operations that
+/// only one holder may perform: the receiver rejects a number that is lower than an earlier one.
 ///
-/// Dropping it does not release it, because that may have to wait for a file; it then ends by its age.
+/// Dropping it does not release it, because that may have to wait for a file; it then expires.
 #[derive(Debug)]
 #[must_use = "nobody else gets the lease until it is released or too old"]
 pub struct Lease {
@@ -30,8 +30,8 @@ impl Lease {
         self.fence
     }
 
-    /// Holds the lease for `ttl` from now on. False once it has ended: somebody else may have had it
-    /// since, so it has to be taken anew, which gives a new fencing number.
+    /// Extends the lease to `ttl` from now. False once it has expired: another holder may have had it since, so it must
+    /// be taken again, which gives a new fencing number.
     ///
     /// # Errors
     /// When the file fails.
@@ -40,7 +40,7 @@ impl Lease {
         self.state.prolong(Namespace::Leases, &self.name, held, Some(ttl)).await
     }
 
-    /// Lets others have it at once. False when it had ended already.
+    /// Releases it at once. False when it had already expired.
     ///
     /// # Errors
     /// When the file fails.

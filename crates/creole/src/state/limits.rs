@@ -1,4 +1,4 @@
-//! How much a state takes, so that it never grows without end.
+//! Limits on the size of a state.
 
 use std::time::Duration;
 
@@ -6,38 +6,37 @@ use bytes::Bytes;
 
 use super::{Result, StateError};
 
-/// How much a state takes. Where several processes share a file, each goes by its own limits.
+/// Limits on the size of a state. If several processes share a file, each applies its own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateLimits {
-    /// The longest key, and name of a log, topic or lease.
+    /// Maximum length of a key, and of the name of a log, topic or lease.
     pub key_bytes: usize,
-    /// The longest value and the longest entry of a log.
+    /// Maximum length of a value and of a log entry.
     pub value_bytes: usize,
-    /// The longest message to listeners.
+    /// Maximum length of a message.
     pub message_bytes: usize,
-    /// The most values and leases together.
+    /// Maximum number of values and leases together.
     pub entries: usize,
-    /// The most logs.
+    /// Maximum number of logs.
     pub logs: usize,
-    /// The most entries that one log may ask to keep.
+    /// Maximum number of entries that one log may ask to keep.
     pub log_entries: usize,
-    /// The most bytes that values and logs take together, each with [`StateLimits::OVERHEAD`].
+    /// Maximum number of bytes of values and logs together, each with [`StateLimits::OVERHEAD`].
     pub bytes: usize,
-    /// The most listeners.
+    /// Maximum number of subscriptions.
     pub subscriptions: usize,
-    /// The most messages of a topic that wait for a slow listener.
+    /// Maximum number of unread messages of a topic per subscriber.
     pub backlog: usize,
-    /// The most bytes of all messages that wait for slow listeners. Beyond them, listeners are told that
-    /// something was missed.
+    /// Maximum number of bytes of all unread messages. Beyond it, subscribers are told that they missed messages.
     pub pending_bytes: usize,
 }
 
-/// How much of a log is kept. What is older or before that is thrown away.
+/// How much of a log is kept. Older and earlier entries are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRetention {
-    /// The most entries.
+    /// Maximum number of entries.
     pub entries: usize,
-    /// The age at which an entry is gone. An entry never goes before an earlier one.
+    /// How long an entry is kept. An entry never expires before an earlier one.
     pub ttl: Duration,
 }
 
@@ -59,7 +58,7 @@ impl Default for StateLimits {
 }
 
 impl StateLimits {
-    /// What a value or an entry of a log is reckoned to take beside its own bytes and those of its key.
+    /// The assumed overhead of a value or log entry beside its own bytes and those of its key.
     pub const OVERHEAD: usize = 128;
 
     pub(super) fn check_key(&self, key: &str) -> Result<()> {

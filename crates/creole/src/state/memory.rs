@@ -1,4 +1,4 @@
-//! A state that lives as long as the process. No call waits for anything but a short lock.
+//! A state in memory, which lives as long as the process. Operations wait only for a short lock.
 
 mod entries;
 mod logs;
@@ -14,16 +14,16 @@ use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, 
 use entries::MemoryEntries;
 use logs::Logs;
 
-/// How many values, and how many logs, that are too old are looked for with every write. More than one,
-/// so that they go faster than they come.
+/// How many expired values, and how many expired logs, are deleted with every write. More than one, so that they are
+/// deleted faster than they are added.
 const SWEPT_PER_WRITE: usize = 8;
-/// The same when there is no room left.
+/// The same when there is no room.
 const SWEPT_WHEN_FULL: usize = 1024;
 
-/// Longer than any process lives, for ages that the clock cannot add.
+/// Longer than any process lives, for times that the clock cannot represent.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// Everything, in memory.
+/// All data of the state.
 #[derive(Debug)]
 pub(super) struct MemoryState {
     limits: StateLimits,
@@ -38,7 +38,7 @@ struct MemoryData {
     quota: ByteQuota,
 }
 
-/// The bytes that are taken, and how many may be.
+/// The bytes in use and their limit.
 #[derive(Debug)]
 struct ByteQuota {
     used: usize,
@@ -107,7 +107,7 @@ impl MemoryState {
             return Err(room.full_error());
         }
         let expires = ttl.map(|ttl| deadline(now, ttl));
-        // Copied, since it may be a small part of a large buffer that would be kept with it.
+        // Copied, since it may be a small slice of a large buffer that it would keep alive.
         let value = Bytes::copy_from_slice(value);
         Ok(Some(entries.insert(space, key, value, expires, room)))
     }
@@ -178,7 +178,7 @@ impl MemoryState {
         logs.remove(log, now, room)
     }
 
-    /// How many values and leases are kept, also those that are too old, and the bytes of everything.
+    /// The number of stored values and leases, expired ones included, and the bytes of everything.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> (usize, usize) {
         let kept = self.data();

@@ -1,5 +1,5 @@
-//! A state in an SQLite file. One thread has the connection; calls hand it their work and wait for the
-//! answer, so the runtime's threads never wait for a disk.
+//! A state in an SQLite file. One thread owns the connection; operations send it jobs and wait for the result, so the
+//! runtime's threads never wait for a disk.
 
 mod entries;
 mod file;
@@ -25,10 +25,10 @@ use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, 
 use entries::PendingWrite;
 use worker::{CommitCallback, JobKind, SqliteFailure, SqliteWorker, WorkerJob};
 
-/// The most calls that wait for the thread; further ones wait for a place.
+/// Maximum number of queued jobs; further operations wait for a slot.
 const MAX_QUEUED_JOBS: usize = 256;
 
-/// A handle to the thread; it ends with the last of them.
+/// A handle to the thread, which ends with the last handle.
 #[derive(Clone, Debug)]
 pub(super) struct SqliteState {
     shared: Arc<SqliteShared>,
@@ -40,7 +40,7 @@ struct SqliteShared {
     limits: StateLimits,
     clock: Clock,
     jobs: mpsc::Sender<WorkerJob>,
-    /// Bounds the channel without ever blocking who sends.
+    /// Bounds the channel without ever blocking the sender.
     queue_slots: Arc<Semaphore>,
 }
 
@@ -57,7 +57,7 @@ impl SqliteState {
         let file = Arc::clone(&path);
         let life = move || match SqliteWorker::open(file, waiting, topics) {
             Ok(worker) => {
-                // Who asked may have left; then there is nothing to do either.
+                // The caller may be gone; then there is nothing to do either.
                 let _ = ready.send(Ok(()));
                 worker.run();
             }
@@ -74,7 +74,7 @@ impl SqliteState {
         })
     }
 
-    /// A state whose clock is that of tokio, so that tests can move it.
+    /// A state with tokio's clock, so that tests can move it.
     #[cfg(test)]
     pub(super) async fn open_for_tests(path: PathBuf, limits: StateLimits) -> Result<Self> {
         let clock =
@@ -177,7 +177,7 @@ impl SqliteState {
         let topic = topic.to_owned();
         self.run_on_worker(|answer| {
             JobKind::Read(Box::new(move |connection, feed| {
-                // What was published before is told to those who listened before.
+                // Earlier messages are delivered to earlier subscribers only.
                 let caught_up = feed.poll(connection);
                 answer(caught_up.and_then(|()| Ok(feed.topics.subscribe(&topic)?)));
             }))
@@ -213,7 +213,7 @@ impl SqliteState {
         .await
     }
 
-    /// Gives work to the thread and waits for what it answers.
+    /// Sends a job to the thread and waits for its result.
     async fn run_on_worker<T: Send + 'static>(
         &self,
         work: impl FnOnce(Box<dyn FnOnce(SqliteResult<T>) + Send>) -> JobKind,
@@ -222,7 +222,7 @@ impl SqliteState {
         let place = places.acquire_owned().await.map_err(|_| StateError::Stopped)?;
         let (sender, answer) = oneshot::channel();
         let work = work(Box::new(move |result| {
-            // Who asked may have left.
+            // The caller may be gone.
             let _ = sender.send(result);
         }));
         let job = WorkerJob { work, permit: place };
@@ -238,7 +238,7 @@ impl SqliteState {
 
 type SqliteResult<T> = std::result::Result<T, SqliteFailure>;
 
-/// What tells the time, in milliseconds since 1970: it has to hold for other processes too.
+/// The clock, in milliseconds since 1970: it must hold for other processes too.
 #[derive(Debug, Clone, Copy)]
 enum Clock {
     System,
@@ -262,7 +262,7 @@ impl Clock {
     }
 }
 
-/// Rounded up, so that nothing goes before its time.
+/// Rounded up, so that nothing expires too early.
 fn expiry_time(now: i64, ttl: Duration) -> i64 {
     let partial = i64::from(!ttl.subsec_nanos().is_multiple_of(1_000_000));
     now.saturating_add(milliseconds(ttl)).saturating_add(partial)
@@ -272,7 +272,7 @@ fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A count of Rust as one of SQLite, which has no unsigned ones.
+/// Converts a count for SQLite, which has no unsigned numbers.
 fn signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Messages to whoever listens in this process.
+//! Messages to the subscribers in this process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,26 +11,25 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{Result, StateError, StateLimits};
 
-/// What a listener is told.
+/// An event for a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopicEvent {
     /// A message.
     Message(Bytes),
-    /// The listener was too slow, and messages were thrown away: look again at what they were about.
+    /// The subscriber was too slow, and messages were dropped: read the state that they were about again.
     Missed,
 }
 
-/// Somebody who listens to a topic. It ends when it is dropped.
+/// A subscription to a topic. Dropping it ends it.
 pub struct Subscription {
     topics: Weak<Topics>,
     topic: Arc<str>,
-    /// Taken away only to let the sender count those that are left.
+    /// Taken only so that the sender can count the remaining receivers.
     receiver: Option<broadcast::Receiver<QueuedEvent>>,
 }
 
 impl Subscription {
-    /// What is told next; `None` once no [`State`](super::State) is left that could tell anything. A
-    /// future that is dropped loses nothing.
+    /// The next event; `None` once no [`State`](super::State) is left that could send one. Cancel-safe.
     pub async fn next(&mut self) -> Option<TopicEvent> {
         match self.receiver.as_mut()?.recv().await {
             Ok(QueuedEvent::Message(held)) => Some(TopicEvent::Message(held.bytes.clone())),
@@ -60,12 +59,12 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Who listens to what.
+/// The subscribers of all topics.
 #[derive(Debug)]
 pub(super) struct Topics {
     limits: StateLimits,
     listeners: Mutex<TopicListeners>,
-    /// The bytes of messages that somebody has not taken yet.
+    /// The bytes of messages that are not received by all subscribers yet.
     pending_bytes: Arc<AtomicUsize>,
 }
 
@@ -81,7 +80,7 @@ enum QueuedEvent {
     Missed,
 }
 
-/// A message that is counted for as long as it waits.
+/// A message that counts as long as it is queued.
 #[derive(Debug)]
 struct QueuedMessage {
     bytes: Bytes,
@@ -120,12 +119,12 @@ impl Topics {
     pub(super) fn publish(&self, topic: &str, message: &Bytes) {
         let listeners = self.listeners();
         if let Some(sender) = listeners.topics.get(topic) {
-            // A topic without listeners is not in the map, and one who leaves now misses nothing.
+            // A topic without subscribers is not in the map, and a subscriber that leaves now misses nothing.
             let _ = sender.send(self.queue_message(message));
         }
     }
 
-    /// Tells everybody that something may be missing.
+    /// Tells all subscribers that they may have missed messages.
     #[cfg(feature = "sqlite")]
     pub(super) fn notify_missed(&self) {
         for sender in self.listeners().topics.values() {
@@ -133,17 +132,17 @@ impl Topics {
         }
     }
 
-    /// How many listen.
+    /// The number of subscribers.
     #[cfg(feature = "sqlite")]
     pub(super) fn listener_count(&self) -> usize {
         self.listeners().count
     }
 
-    /// The message as it waits, or the news of its loss when too much waits already. It is copied, since
-    /// it may be a small part of a large buffer that would be kept with it.
+    /// The queued message, or the event of its loss when too many bytes are queued. It is copied, since it may be a
+    /// small slice of a large buffer that it would keep alive.
     fn queue_message(&self, message: &Bytes) -> QueuedEvent {
         let length = message.len();
-        // Only ever called under the lock, so nobody else adds in between.
+        // Only called under the lock, so no other thread adds in between.
         if self.pending_bytes.load(Ordering::Relaxed).saturating_add(length)
             > self.limits.pending_bytes
         {

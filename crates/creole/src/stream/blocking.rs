@@ -1,4 +1,4 @@
-//! Streams that the kernel cannot wait for (terminals, files), each served by one detached thread.
+//! Streams that the kernel cannot poll (terminals, files), each served by one detached thread.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use std::{io, thread};
 
 use tokio::sync::{Notify, mpsc};
 
-/// Reads on a thread of its own.
+/// Reads on a dedicated thread.
 ///
-/// The thread may sit in a read for ever; it is never joined, so it holds up neither drop nor exit.
+/// The thread may block in a read for ever; it is never joined, so it delays neither drop nor exit.
 #[derive(Debug)]
 pub(crate) struct BlockingInput {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// The last chunk and how much of it was handed on.
+    /// The last chunk, and how much of it was returned.
     chunk: Vec<u8>,
     taken: usize,
 }
@@ -42,7 +42,7 @@ impl BlockingInput {
 }
 
 fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    // One for all reads, so that it is zeroed once and a small read does not keep all of its memory.
+    // One buffer for all reads, so that it is zeroed once and a small read does not keep all of its memory.
     let mut chunk = vec![0; CHUNK];
     loop {
         let message = match source.read(&mut chunk) {
@@ -58,9 +58,9 @@ fn read_all(mut source: impl Read, sender: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Writes on a thread of its own.
+/// Writes on a dedicated thread.
 ///
-/// Bytes are taken before they are written: call [`flush`](Self::flush) before the process ends.
+/// Bytes are accepted before they are written: call [`flush`](Self::flush) before the process ends.
 #[derive(Debug)]
 pub(crate) struct BlockingOutput {
     chunks: std::sync::mpsc::Sender<Vec<u8>>,
@@ -69,7 +69,7 @@ pub(crate) struct BlockingOutput {
 
 impl BlockingOutput {
     pub(crate) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
-        // The channel is not bounded by itself: what is in flight is.
+        // The channel itself is unbounded; the number of chunks in flight is bounded.
         let (chunks, queue) = std::sync::mpsc::channel();
         let progress = Arc::<WriteProgress>::default();
         let told = Arc::clone(&progress);
@@ -79,7 +79,7 @@ impl BlockingOutput {
         Ok(Self { chunks, progress })
     }
 
-    /// Takes a part of `bytes` if there is room.
+    /// Accepts a part of `bytes` if there is room.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let mut state = self.progress.lock();
         state.check()?;
@@ -92,19 +92,19 @@ impl BlockingOutput {
         Ok(Some(part.len()))
     }
 
-    /// Resolves when there is room, or will never be. Cancel-safe.
+    /// Resolves when there is room, or never will be. Cancel-safe.
     pub(crate) async fn writable(&self) {
         self.progress.wait_until(|state| state.ended || state.in_flight < MAX_IN_FLIGHT).await;
     }
 
-    /// Resolves when all that was taken is written. Cancel-safe.
+    /// Resolves when all accepted bytes are written. Cancel-safe.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         self.progress.wait_until(|state| state.ended || state.in_flight == 0).await;
         self.progress.lock().check()
     }
 }
 
-/// How far the thread that writes has come.
+/// The progress of the writing thread.
 #[derive(Debug, Default)]
 struct WriteProgress {
     state: Mutex<WriteState>,
@@ -113,9 +113,9 @@ struct WriteProgress {
 
 #[derive(Debug, Default)]
 struct WriteState {
-    /// Chunks that were taken and are not written.
+    /// Chunks that were accepted and are not written.
     in_flight: usize,
-    /// Whether no more is written, and why, until somebody was told.
+    /// Whether writing is over, and the error, until it was reported.
     ended: bool,
     error: Option<io::Error>,
 }
@@ -125,7 +125,7 @@ impl WriteProgress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a chunk was written, or was the last that was tried.
+    /// Records that a chunk was written, or that writing it failed.
     fn record(&self, written: io::Result<()>) {
         let mut state = self.lock();
         state.in_flight -= 1;
@@ -159,7 +159,7 @@ fn write_all(
     while let Ok(chunk) = queue.recv() {
         let written = write_chunk(&mut target, &chunk);
         let ends = written.is_err();
-        // Nobody may be listening any more; what was taken is written nevertheless.
+        // The receiver may be gone; accepted bytes are written nevertheless.
         progress.record(written);
         if ends {
             return;
@@ -179,7 +179,7 @@ fn write_chunk(target: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     target.flush()
 }
 
-/// Whether to try again, after a pause where another process made the shared terminal non-blocking.
+/// Whether to try again, after a pause if another process made the shared terminal non-blocking.
 fn is_transient(error: &io::Error) -> bool {
     if error.kind() == ErrorKind::WouldBlock {
         thread::sleep(Duration::from_millis(5));
@@ -189,7 +189,7 @@ fn is_transient(error: &io::Error) -> bool {
 
 const CHUNK: usize = 32 * 1024;
 
-/// Times [`CHUNK`] this is how much waits for a stopped terminal.
+/// Multiplied by [`CHUNK`], the maximum backlog for a stopped terminal.
 const MAX_IN_FLIGHT: usize = 4;
 
 #[cfg(test)]

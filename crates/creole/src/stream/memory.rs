@@ -1,4 +1,4 @@
-//! A connection inside the process: for tests, and for servers that are embedded.
+//! A connection within the process, for tests and embedded servers.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 
 use crate::stream::{ByteSink, ByteSource};
 
-/// Chunks that may wait to be read.
+/// Maximum number of unread chunks.
 const MAX_CHUNKS: usize = 64;
 
-/// One end of a connection inside the process.
+/// One end of a connection within the process.
 #[derive(Debug)]
 pub struct MemoryConnection {
     sender: Option<mpsc::Sender<Vec<u8>>>,
@@ -55,7 +55,7 @@ impl MemoryConnection {
 #[derive(Debug)]
 pub struct MemorySource {
     receiver: mpsc::Receiver<Vec<u8>>,
-    /// What was sent at once and did not fit into one read.
+    /// The rest of a chunk that did not fit into one read.
     rest: Bytes,
 }
 

@@ -1,5 +1,5 @@
-//! One end of a pipe or socket that is read and written without blocking and without changing how
-//! other processes see it.
+//! One end of a pipe or socket that is read and written without blocking and without changing its mode for other
+//! processes.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -9,14 +9,14 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-/// Which way the bytes flow.
+/// The direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// A descriptor that the kernel can wait for.
+/// A descriptor that the kernel can poll.
 #[derive(Debug)]
 pub(crate) struct Pollable {
     fd: OwnedFd,
@@ -25,20 +25,20 @@ pub(crate) struct Pollable {
 
 #[derive(Debug)]
 enum DescriptorKind {
-    /// Each call asks not to wait (`MSG_DONTWAIT`), so the mode of the socket is left alone: stdout
-    /// is often one socket with stderr, and a log line must not fail with "try again".
+    /// Each call is non-blocking by itself (`MSG_DONTWAIT`), so the mode of the socket does not change: stdout is often
+    /// the same socket as stderr, and a log line must not fail with "try again".
     Socket,
     /// A file description of our own, opened non-blocking.
     Reopened,
-    /// A description shared with others; the flags it had are put back on drop.
+    /// A description shared with other processes; its flags are restored on drop.
     Shared { before: OFlags },
 }
 
 impl Pollable {
-    /// Prepares `fd` if it is a pipe or a socket, and gives it back if it is neither.
+    /// Prepares `fd` if it is a pipe or a socket, and returns it if it is neither.
     ///
-    /// epoll refuses files and `/dev/null`, and a terminal shares its mode with the shell, so those
-    /// are left to a blocking thread; so is everything outside Linux, where none of this is tested.
+    /// epoll refuses files and `/dev/null`, and a terminal shares its mode with the shell, so those are left to a
+    /// blocking thread; so is everything outside Linux, where none of this is tested.
     pub(crate) fn open(fd: OwnedFd, direction: Direction) -> io::Result<Result<Self, OwnedFd>> {
         if !cfg!(target_os = "linux") {
             return Ok(Err(fd));
@@ -47,7 +47,7 @@ impl Pollable {
             FileType::Socket => Ok(Ok(Self { fd, kind: DescriptorKind::Socket })),
             FileType::Fifo => match reopen(&fd, direction) {
                 Ok(fd) => Ok(Ok(Self { fd, kind: DescriptorKind::Reopened })),
-                // No /proc, another user's pipe, or a named pipe that nobody reads.
+                // No /proc, another user's pipe, or a named pipe without a reader.
                 Err(_) => Self::share(fd).map(Ok),
             },
             _ => Ok(Err(fd)),
@@ -61,7 +61,7 @@ impl Pollable {
         Ok(Self { fd, kind: DescriptorKind::Shared { before } })
     }
 
-    /// Appends what is there to `buffer`, at most `max` bytes, and says how many of how many asked.
+    /// Appends the available bytes to `buffer`, at most `max`; returns how many were read and how many were requested.
     pub(crate) fn read(&self, buffer: &mut Vec<u8>, max: usize) -> io::Result<(usize, usize)> {
         let max = max.max(1);
         if spare(buffer) < max.min(MIN_SPARE) {
@@ -109,7 +109,7 @@ impl Pollable {
         }
     }
 
-    /// A second descriptor of the same description, which epoll can watch for something else.
+    /// A second descriptor of the same description, which epoll can watch for other events.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.fd.try_clone()
     }
@@ -130,7 +130,7 @@ impl AsFd for Pollable {
 impl Drop for Pollable {
     fn drop(&mut self) {
         if let DescriptorKind::Shared { before } = self.kind {
-            // Nothing is left to do about a failure: the descriptor closes in any case.
+            // A failure has no consequence: the descriptor closes in any case.
             let _ = rustix::fs::fcntl_setfl(&self.fd, before);
         }
     }
@@ -150,13 +150,13 @@ fn spare(buffer: &Vec<u8>) -> usize {
     buffer.capacity() - buffer.len()
 }
 
-/// With less room than this a buffer grows before it is filled.
+/// With less spare capacity than this, a buffer grows before it is filled.
 const MIN_SPARE: usize = 4 * 1024;
 
-/// How much a buffer grows: what a pipe holds.
+/// How much a buffer grows: the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// How much is zeroed for one read into a buffer with more room than may be used.
+/// How much is zeroed for one read into a buffer with more spare capacity than may be used.
 const MAX_ZEROED: usize = 16 * 1024;
 
 #[cfg(test)]

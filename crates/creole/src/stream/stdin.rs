@@ -1,7 +1,7 @@
-//! The standard input of this process, read where waiting for it does no harm: on a thread of its own.
+//! The standard input of this process, read on a dedicated thread, where a read may block.
 //!
-//! A read that waits is one system call for a message, whatever stdin is; to wait first and read then would be
-//! two. Nothing is changed about the descriptor, which other processes may share.
+//! A blocking read is one system call per message, whatever stdin is; polling before the read would be two. The
+//! descriptor is not changed, because other processes may share it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -44,14 +44,14 @@ impl Stdin {
 
 impl ByteSource for Stdin {
     async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        // The thread never gives way by itself, and calls that are begun on it need a fresh budget.
+        // The thread never yields by itself, and calls that start on it need a fresh budget.
         consume_budget().await;
         buffer.reserve_exact(most);
         Ok(self.fill(buffer)?)
     }
 }
 
-/// Leaves the numbers 0 to 2 alone, so that nothing else ever opens as stdin or stdout.
+/// Avoids the numbers 0 to 2, so that nothing else ever opens as stdin or stdout.
 pub(crate) fn duplicate(fd: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
 }

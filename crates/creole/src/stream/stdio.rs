@@ -1,4 +1,4 @@
-//! Byte streams of descriptors: the process's own stdout, and whatever else is a pipe, a socket or a file.
+//! Byte streams on descriptors: the process's own stdout, and any other pipe, socket or file.
 //!
 //! tokio's own stdout would add a hop to a thread pool for each message.
 
@@ -24,7 +24,7 @@ enum InputKind {
 }
 
 impl Input {
-    /// Any readable descriptor, to be called within a tokio runtime.
+    /// Any readable descriptor. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the descriptor cannot be watched, or no thread can be started.
@@ -35,12 +35,12 @@ impl Input {
         }
     }
 
-    /// Appends at most `max` bytes to `buffer` and says how many; 0 is the end. Cancel-safe.
+    /// Appends at most `max` bytes to `buffer` and returns their number; 0 is the end. Cancel-safe.
     ///
-    /// Bytes go straight into the spare capacity of `buffer` where that is no more than `max`.
+    /// Bytes go directly into the spare capacity of `buffer` if that is no more than `max`.
     ///
     /// # Errors
-    /// What the system reports, such as a reset connection.
+    /// The system's error, such as a reset connection.
     pub async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         // A flood of input must not starve the other tasks of the thread.
         consume_budget().await;
@@ -83,7 +83,7 @@ enum OutputKind {
 }
 
 impl Output {
-    /// The standard output of this process, to be called within a tokio runtime.
+    /// The standard output of this process. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When descriptor 1 cannot be duplicated or watched, or no thread can be started.
@@ -91,7 +91,7 @@ impl Output {
         Self::from_fd(crate::stream::stdin::duplicate(rustix::stdio::stdout())?)
     }
 
-    /// Any writable descriptor, to be called within a tokio runtime.
+    /// Any writable descriptor. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the descriptor cannot be watched, or no thread can be started.
@@ -102,11 +102,11 @@ impl Output {
         }
     }
 
-    /// Writes as much of `bytes` as the peer takes, waiting until that is something, and says how
-    /// much. Cancel-safe: nothing was taken unless this returned.
+    /// Waits until the peer accepts bytes, writes as many of `bytes` as it does, and returns their number. Cancel-safe:
+    /// nothing was written unless this returned.
     ///
     /// # Errors
-    /// What the system reports: a broken pipe when the reader is gone.
+    /// The system's error: a broken pipe when the reader is gone.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             if let Some(written) = self.try_write(bytes)? {
@@ -116,10 +116,10 @@ impl Output {
         }
     }
 
-    /// Writes as much of `bytes` as fits right now; `None` if that is nothing.
+    /// Writes as much of `bytes` as fits at present; `None` if nothing fits.
     ///
     /// # Errors
-    /// What the system reports: a broken pipe when the reader is gone.
+    /// The system's error: a broken pipe when the reader is gone.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         match &self.0 {
             _ if bytes.is_empty() => Ok(Some(0)),
@@ -142,11 +142,11 @@ impl Output {
         }
     }
 
-    /// Resolves when the system has all bytes that were taken; needed before the process exits,
-    /// because a terminal or file is written by a thread. Cancel-safe.
+    /// Resolves when the system has all accepted bytes. Needed before the process exits, because a thread writes to a
+    /// terminal or file. Cancel-safe.
     ///
     /// # Errors
-    /// What the system reported for one of those bytes.
+    /// The system's error for one of those bytes.
     pub async fn flush(&self) -> io::Result<()> {
         match &self.0 {
             OutputKind::Pollable(_) => Ok(()),
@@ -156,7 +156,7 @@ impl Output {
 
     /// Resolves when the reading side is gone, even while nothing is written. Cancel-safe.
     ///
-    /// For a terminal or file it never resolves: there a failing write is the only sign.
+    /// For a terminal or file it never resolves: there only a failing write shows it.
     pub async fn closed(&self) {
         match &self.0 {
             OutputKind::Pollable(writer) => writer.closed().await,
@@ -165,8 +165,8 @@ impl Output {
     }
 }
 
-/// The pollable output, watched for its end only: watching for room as well would wake the process each
-/// time the client takes a message off a socket.
+/// The pollable output, watched only for its end: watching for room as well would wake the process each time the client
+/// reads a message from a socket.
 #[derive(Debug)]
 struct PollableOutput(AsyncFd<Pollable>);
 
@@ -190,8 +190,8 @@ impl PollableOutput {
     }
 
     async fn closed(&self) {
-        // Room is not watched here, so `WRITABLE` stands for its closed state alone: the hang-up of
-        // a socket. The end of a pipe is an error state. A failure means that the runtime ends.
+        // Room is not watched here, so `WRITABLE` only reports its closed state: the hang-up of a socket. The end of a
+        // pipe is an error state. A failure means that the runtime ends.
         let _ = self.0.ready(Interest::ERROR | Interest::WRITABLE).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who asks which question: one that two requests wait for is asked once.
+//! Claims on input requests: one that two requests wait for is sent once.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// Questions that are being asked.
+/// Input requests that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct InputClaims {
     claimed: Mutex<HashSet<(String, String)>>,
     released: Notify,
 }
 
-/// The right to ask one question; it ends when it is dropped.
+/// The right to send one input request; dropping it releases the claim.
 #[derive(Debug)]
 pub(super) struct InputClaim<'a> {
     claims: &'a InputClaims,
@@ -21,15 +21,15 @@ pub(super) struct InputClaim<'a> {
 }
 
 impl InputClaims {
-    /// Claims a question of a task, unless somebody else asks it.
+    /// Claims an input request of a task, unless it is already claimed.
     pub(super) fn claim(&self, task: &str, key: &str) -> Option<InputClaim<'_>> {
         let question = (task.to_owned(), key.to_owned());
         let is_free = self.lock().insert(question.clone());
-        // Not `then_some`: a claim that is made and dropped would free the other one's.
+        // Not `then_some`: a claim that is created and dropped would release the other one.
         if is_free { Some(InputClaim { claims: self, key: question }) } else { None }
     }
 
-    /// Resolves when a claim has ended, perhaps without an answer.
+    /// Resolves when a claim was released, perhaps without a response.
     pub(super) fn released(&self) -> Notified<'_> {
         self.released.notified()
     }

@@ -1,4 +1,4 @@
-//! How a call becomes a task.
+//! Turns a call into a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::{TaskShared, Tasks, random_id};
 use crate::call::{Call, Round};
 use crate::input;
 
-/// How often others are told that we are alive, and how long they believe it.
+/// The interval of heartbeats, and how long one is valid.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 const HEARTBEAT_TTL: Duration = Duration::from_secs(90);
 
 impl Tasks {
-    /// Makes a task of a call: it is kept before the answer goes out (SEP-2663, task creation).
+    /// Makes a task of a call: it is stored before the response goes out (SEP-2663, task creation).
     pub(crate) async fn create(&self, call: Call, run: RunCall) -> Outcome {
         match self.start(call, run).await {
             Ok(task) => Outcome::Complete(Payload::TaskCreated(Arc::new(task))),
@@ -33,7 +33,7 @@ impl Tasks {
     async fn start(&self, call: Call, run: RunCall) -> Result<Task, Fault> {
         let shared = &self.shared;
         let round = input::open_round(&call, &shared.sealer)?;
-        // What the call itself kept when it asked to go on as a task is newer than what the client brought.
+        // The call's own request state, if it asked to become a task, is newer than the client's.
         let state = call.context.request_state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
             let most = shared.limits.total;
@@ -45,7 +45,7 @@ impl Tasks {
         let expires = Instant::now() + Duration::from_millis(record.task.ttl_ms);
         let (created, is_created) = oneshot::channel();
         let shared = Arc::clone(shared);
-        // A task of its own from the start: a request that is dropped meanwhile leaves nothing half-made.
+        // In its own tokio task from the start: a request that is dropped meanwhile leaves no partial state.
         tokio::spawn(async move {
             let working = shared.count_working();
             let task = record.task.clone();
@@ -58,7 +58,7 @@ impl Tasks {
                 shared.follow(&key).await;
             }
             if created.send(Ok(task)).is_err() {
-                // Nobody knows of the task, so nobody would come back for it.
+                // No client knows the task, so none would come back for it.
                 shared.remove_task(&key).await;
                 return;
             }
@@ -91,7 +91,7 @@ impl TaskShared {
         Ok(TaskRecord { task, answers, refused: None, worker: self.worker()?.to_owned() })
     }
 
-    /// How long a task is kept: what the client wishes, within limits.
+    /// How long a task is kept: the client's request, within the limits.
     fn ttl_ms(&self, tasking: TaskPreference) -> u64 {
         let limits = &self.limits;
         let wish = match tasking {
@@ -107,15 +107,15 @@ impl TaskShared {
         self.store.create(principal, record).await
     }
 
-    /// Takes a task away that is expired or unknown to its owner.
+    /// Removes a task that is expired or unknown to its owner.
     async fn remove_task(&self, key: &TaskKey) {
         if let Err(fault) = self.store.remove(key).await {
-            // The store forgets it by itself when its time is over.
+            // The record expires by itself.
             tracing::warn!(target: "creole", task = key.id(), reason = fault.detail, "task not removed");
         }
     }
 
-    /// Counts a task that is worked on; while there is one, others are told that we are alive.
+    /// Counts a task that is being worked on; while there is one, the heartbeat runs.
     fn count_working(self: &Arc<Self>) -> WorkingTask {
         let mut busy = self.activity();
         busy.tasks += 1;
@@ -144,7 +144,7 @@ impl TaskShared {
     }
 }
 
-/// One task that is worked on.
+/// One task that is being worked on.
 struct WorkingTask(Arc<TaskShared>);
 
 impl Drop for WorkingTask {

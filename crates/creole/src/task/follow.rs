@@ -1,4 +1,4 @@
-//! News of tasks for those who follow them: sessions that asked for a task, and listeners.
+//! Announces changes of tasks to their followers: sessions that asked for a task, and listeners.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -9,11 +9,11 @@ use super::TaskShared;
 use super::store::{TaskKey, TaskWatch};
 
 impl TaskShared {
-    /// Tells connections of a task's news until it is over, how it stands included if it does not just run;
-    /// tells whether there is such a task.
+    /// Announces a task's changes to connections until it is over, and its current state unless it just runs; returns
+    /// whether the task exists.
     ///
-    /// The news come from the record and not from those who change it, so it does not matter which process
-    /// does. Who follows is kept by the connections.
+    /// The changes are read from the record and do not come from the code that makes them, so any process may make
+    /// them. The connections know their followers.
     pub(super) async fn follow(self: &Arc<Self>, key: &TaskKey) -> bool {
         let Ok(news) = self.store.watch(key).await else { return false };
         let Ok(Some(record)) = self.read_record(key).await else { return false };
@@ -39,7 +39,7 @@ impl TaskShared {
             let is_told = is_worth_announcing(&last, &record.task.state);
             last = record.task.state.clone();
             if is_told {
-                // Nobody listening is not an error.
+                // A send without receivers is not an error.
                 _ = self.changes.send(Change::Task(Arc::new(record.task)).into());
             }
         }
@@ -51,8 +51,8 @@ impl TaskShared {
     }
 }
 
-/// Whether a change is worth telling: new questions and the end are; that answers arrived the one who gave
-/// them knows.
+/// Whether a change is announced: new input requests and the end are. Input responses are not, because the client that
+/// sent them knows.
 fn is_worth_announcing(before: &TaskState, now: &TaskState) -> bool {
     match (before, now) {
         (_, TaskState::Working) => false,

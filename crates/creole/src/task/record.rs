@@ -1,8 +1,8 @@
-//! What is kept of a task, and the ways in which it may change.
+//! The record of a task, and its possible changes.
 //!
-//! Each change is a function of the record alone and says whether it changed anything; the store applies it
-//! under compare-and-set, so of two that exclude each other (an end and a cancellation, say) the first one
-//! wins and the second one finds nothing to do.
+//! Each change is a function of the record alone and returns whether it changed anything. The store applies it under
+//! compare-and-set, so of two changes that exclude each other (such as an end and a cancellation) the first one wins
+//! and the second one has no effect.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use creole_proto::model::{KeyedInputRequest, Task, TaskOutcome, TaskState};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 
-/// The longest status message, in characters.
+/// Maximum length of a status message, in characters.
 const MAX_STATUS_MESSAGE: usize = 256;
 
-/// The client's answers by the questions' keys.
+/// The client's input responses by the keys of the input requests.
 pub(crate) type ResponsesByKey = BTreeMap<String, Raw>;
 
-/// A task as it is kept.
+/// The stored form of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskRecord {
-    /// What clients see.
+    /// The part that clients see.
     pub(crate) task: Task,
-    /// All answers so far.
+    /// All input responses so far.
     pub(crate) answers: ResponsesByKey,
-    /// Why a question will not be answered.
+    /// Why an input request was declined.
     pub(crate) refused: Option<String>,
     /// The process that works on it.
     pub(crate) worker: String,
 }
 
 impl TaskRecord {
-    /// Lets the task wait for answers.
+    /// Makes the task wait for input.
     pub(crate) fn await_input(&mut self, asks: Vec<KeyedInputRequest>, now_ms: u64) -> bool {
         let works = self.task.state == TaskState::Working;
         works && self.transition_to(TaskState::InputRequired(asks), None, now_ms)
     }
 
-    /// Takes the answers to open questions and ignores others (SEP-2663, task update requests). The last one
-    /// lets the task go on.
+    /// Accepts the responses to open input requests and ignores others (SEP-2663, task update requests). The last one
+    /// lets the task continue.
     pub(crate) fn accept_responses(&mut self, mut given: ResponsesByKey, now_ms: u64) -> bool {
         let TaskState::InputRequired(asks) = &mut self.task.state else { return false };
         let open = asks.len();
@@ -58,7 +58,7 @@ impl TaskRecord {
         }
     }
 
-    /// Notes that a question will not be answered, which lets the task go on to its end.
+    /// Records that an input request is declined, which lets the task continue to its end.
     pub(crate) fn decline_input(&mut self, reason: &str, now_ms: u64) -> bool {
         let waits = matches!(self.task.state, TaskState::InputRequired(_));
         if waits {
@@ -67,7 +67,7 @@ impl TaskRecord {
         waits && self.transition_to(TaskState::Working, None, now_ms)
     }
 
-    /// Ends the task with what its call came to.
+    /// Ends the task with the outcome of its call.
     pub(crate) fn end(&mut self, end: TaskOutcome, now_ms: u64) -> bool {
         let message = match &end {
             TaskOutcome::Result(result) if !result.is_error => None,
@@ -79,7 +79,7 @@ impl TaskRecord {
         !self.task.state.is_terminal() && self.transition_to(TaskState::Ended(end), message, now_ms)
     }
 
-    /// Ends the task because the client wants it to.
+    /// Ends the task at the client's request.
     pub(crate) fn cancel(&mut self, now_ms: u64) -> bool {
         let message = Some("The task was cancelled by request.".to_owned());
         !self.task.state.is_terminal() && self.transition_to(TaskState::Cancelled, message, now_ms)

@@ -1,4 +1,4 @@
-//! What clients ask of tasks: how they stand, what they came to, answers for them, and their end.
+//! Handles the clients' requests about tasks: their state, result, input responses and cancellation.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::call::Context;
 use crate::cursor::Position;
 use crate::input::{lower_input_request, try_join_all};
 
-/// What positions in the list of tasks are sealed for.
+/// The binding of sealed positions in the list of tasks.
 const LIST: &str = "tasks";
 
 impl Tasks {
-    /// Answers a request about tasks.
+    /// Handles a request about tasks.
     pub(crate) async fn handle_request(
         &self,
         operation: &Operation,
@@ -44,7 +44,7 @@ impl Tasks {
         Ok(Outcome::Complete(payload))
     }
 
-    /// The tasks among these that the caller may follow; their news are told from now on.
+    /// The tasks among these that the caller may follow; their changes are announced from now on.
     pub(crate) async fn follow_tasks(
         &self,
         ids: Vec<String>,
@@ -80,8 +80,8 @@ impl Tasks {
         if changed == TaskChange::NotFound { Err(unknown_task()) } else { Ok(Payload::Empty) }
     }
 
-    /// Cancels a task. The extension acknowledges that also when the task is over; before it that is an error,
-    /// and the answer is the task (2025-11-25 basic/utilities/tasks, task cancellation).
+    /// Cancels a task. The extension acknowledges that also for a finished task. Before it, that is an error, and the
+    /// response is the task (2025-11-25 basic/utilities/tasks, task cancellation).
     async fn cancel(&self, key: &TaskKey, context: &Context) -> Result<Payload, Fault> {
         let changed = self.shared.store.change(key, TaskRecord::cancel).await?;
         let acknowledged = context.caller().rules.tasks == Kind::Extension;
@@ -120,12 +120,12 @@ impl Tasks {
         Ok(Payload::Tasks(TaskPage { tasks, next }))
     }
 
-    /// Waits until the task is over and gives what its call came to. Meanwhile its questions are asked as
-    /// requests of the server, on behalf of this one (2025-11-25 basic/utilities/tasks, input required).
+    /// Waits until the task is over and returns the outcome of its call. Meanwhile its input requests are sent as
+    /// requests of the server, on behalf of this request (2025-11-25 basic/utilities/tasks, input required).
     async fn result(&self, key: &TaskKey, context: &Context) -> Result<Outcome, Fault> {
         let mut news = self.shared.store.watch(key).await?;
         loop {
-            // Registered before the record is read, so that a claim that ends in between is noticed.
+            // Registered before the record is read, so that a claim that is released in between is noticed.
             let freed = self.shared.claims.released();
             let record = self.shared.read_record(key).await?.ok_or_else(unknown_task)?;
             match record.task.state {
@@ -155,7 +155,7 @@ impl Tasks {
 }
 
 impl TaskShared {
-    /// The questions that this client can be asked and nobody else asks.
+    /// The input requests that this client supports and that are not claimed.
     fn claim_requests(
         &self,
         key: &TaskKey,
@@ -171,7 +171,7 @@ impl TaskShared {
         asks.into_iter().filter(can).filter_map(claim).collect()
     }
 
-    /// Asks all of these together, in their order, until each is answered or one is refused.
+    /// Sends all of these together, in their order, until each has its response or one is refused.
     async fn request_inputs(
         &self,
         key: &TaskKey,
@@ -217,7 +217,7 @@ impl TaskShared {
     }
 }
 
-/// Why no more is asked.
+/// Why no more input is requested.
 enum InputFailure {
     Refused,
     Broken(Fault),
@@ -229,7 +229,7 @@ impl From<Fault> for InputFailure {
     }
 }
 
-/// Right after the task that ended the page before; if it is gone, where it was.
+/// The index after the last task of the previous page; if that task is gone, its former position.
 fn resume(ids: &[String], position: &Position) -> usize {
     let place = ids.iter().position(|id| *id == position.after).map(|place| place + 1);
     place.unwrap_or_else(|| position.index.saturating_sub(1)).min(ids.len())

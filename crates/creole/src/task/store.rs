@@ -1,6 +1,6 @@
-//! Where tasks are kept: records that are changed under compare-and-set, found by whom they belong to.
+//! The store of tasks: records that are changed under compare-and-set, found by principal.
 //!
-//! The principal is part of a record's key, so the id of another caller's task is an unknown id.
+//! The principal is part of a record's key, so the id of another principal's task is an unknown id.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ use super::record::TaskRecord;
 use crate::seal::digest;
 use crate::state::{State, StateError, Subscription};
 
-/// How often a change is tried again after somebody else was faster.
+/// Maximum number of attempts of a change when other writers are faster.
 const MAX_ATTEMPTS: usize = 100;
 
 /// Records of tasks.
@@ -24,21 +24,21 @@ pub(crate) struct TaskStore {
     limits: TaskLimits,
 }
 
-/// Whose task it is, and which.
+/// The principal and the id of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey {
     owner: String,
     id: String,
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TaskChange {
-    /// There is no such task.
+    /// The task does not exist.
     NotFound,
-    /// There was nothing to change.
+    /// The change had no effect.
     Unchanged(Box<TaskRecord>),
-    /// It was changed to this.
+    /// The record after the change.
     Updated(Box<TaskRecord>),
 }
 
@@ -63,7 +63,7 @@ impl TaskKey {
         &self.id
     }
 
-    /// An id of our own is short; a longer one is a client's invention.
+    /// Our own ids are short; a longer one is not ours.
     fn path(&self) -> Option<String> {
         (self.id.len() <= 64).then(|| format!("task/{}/{}", self.owner, self.id))
     }
@@ -74,7 +74,7 @@ impl TaskStore {
         Self { state, limits }
     }
 
-    /// Adds a record; refused when its owner has too many.
+    /// Adds a record; fails when its owner has too many.
     pub(crate) async fn create(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
         self.add_to_index(principal, record).await?;
         let key = TaskKey::new(principal, &record.task.id);
@@ -83,7 +83,7 @@ impl TaskStore {
         let value = self.encode_record(record)?;
         match self.state.swap(&path, None, value, ttl).await.map_err(state_fault)? {
             Some(_) => Ok(()),
-            // 128 random bits do not repeat; if they do, nobody gets another's task.
+            // 128 random bits do not repeat; if they do, no caller gets another's task.
             None => Err(Fault::new(FaultKind::Internal, "the id of a new task was taken")),
         }
     }
@@ -96,8 +96,7 @@ impl TaskStore {
         }
     }
 
-    /// Applies a change; `change` is run again when somebody else was faster, and says whether it changed
-    /// anything.
+    /// Applies a change; `change` runs again when another writer was faster, and returns whether it changed anything.
     pub(crate) async fn change(
         &self,
         key: &TaskKey,
@@ -124,14 +123,14 @@ impl TaskStore {
         Err(Fault::new(FaultKind::Busy, "too many change this task at the same time"))
     }
 
-    /// Takes a record away and tells those who wait for it.
+    /// Removes a record and notifies its watchers.
     pub(crate) async fn remove(&self, key: &TaskKey) -> Result<(), Fault> {
         let Some(path) = key.path() else { return Ok(()) };
         self.state.remove(&path).await.map_err(state_fault)?;
         self.state.publish(&path, Bytes::new()).await.map_err(state_fault)
     }
 
-    /// News of a task from now on: whoever waits looks at the record first, and again after each.
+    /// Watches a task from now on: a waiter reads the record first, and again after each signal.
     pub(crate) async fn watch(&self, key: &TaskKey) -> Result<TaskWatch, Fault> {
         let path = key.path().ok_or_else(unknown_task)?;
         let news = self.state.subscribe(&path).await.map_err(state_fault)?;
@@ -178,13 +177,13 @@ impl TaskStore {
         Ok((index, Some(entry.version)))
     }
 
-    /// Says that a process is alive for as long as `ttl`.
+    /// Records that a process is alive for `ttl`.
     pub(crate) async fn write_heartbeat(&self, worker: &str, ttl: Duration) -> Result<(), Fault> {
         let beaten = self.state.put(&worker_path(worker), Bytes::new(), Some(ttl)).await;
         beaten.map(drop).map_err(state_fault)
     }
 
-    /// Whether a process said not too long ago that it is alive.
+    /// Whether a process has a valid heartbeat.
     pub(crate) async fn is_alive(&self, worker: &str) -> Result<bool, Fault> {
         let beaten = self.state.get(&worker_path(worker)).await;
         beaten.map(|entry| entry.is_some()).map_err(state_fault)
@@ -203,17 +202,17 @@ impl TaskStore {
     }
 }
 
-/// News of one task.
+/// Signals changes of one task.
 #[derive(Debug)]
 pub(crate) struct TaskWatch {
     subscription: Subscription,
 }
 
 impl TaskWatch {
-    /// Resolves when the task may have changed or gone.
+    /// Resolves when the task may have changed or been removed.
     pub(crate) async fn changed(&mut self) {
         if self.subscription.next().await.is_none() {
-            // Nobody is left to tell, so we have to look from time to time.
+            // The signals are over, so the waiter has to poll.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
@@ -237,7 +236,7 @@ fn index_path(principal: &str) -> String {
     format!("tasks/{}", principal_key(principal))
 }
 
-/// A principal as a part of keys: any text is as long as another, and none has a slash.
+/// A principal as a part of keys: of fixed length, and without a slash.
 fn principal_key(principal: &str) -> String {
     hex(&digest(principal.as_bytes()))
 }

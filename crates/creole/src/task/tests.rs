@@ -1,4 +1,4 @@
-//! Tasks under races, limits and strangers, in memory and in a file.
+//! Tasks under races, limits and foreign principals, in memory and in a file.
 
 mod support;
 
@@ -291,7 +291,7 @@ async fn of_an_end_and_a_cancellation_one_wins_and_stays() {
 async fn an_answer_and_a_cancellation_never_bring_a_cancelled_task_back() {
     let state = State::default();
     race(&state, 100, cancelled, answered, |cancel, _, over| {
-        // The answer may have let the task end before the cancellation came.
+        // The response may have let the task end before the cancellation came.
         assert_eq!(*over == TaskState::Cancelled, has_won(cancel), "{cancel:?} {over:?}");
     })
     .await;
@@ -337,7 +337,7 @@ mod in_a_file {
         let operation = Operation::TaskResult { id: id.clone() };
         let waiting = {
             let (there, operation) = (there.clone(), operation.clone());
-            // A client that cannot be asked only waits.
+            // A client without the capability for input only waits.
             let mut context = older("ada");
             let mut caller = context.caller().clone();
             caller.capabilities = Arc::default();
@@ -363,7 +363,7 @@ mod in_a_file {
             let over = make(&tasks, modern("ada"), at_once("kept")).await.unwrap().id;
             until(&tasks, &over, TaskState::is_terminal).await;
             let open = make(&tasks, modern("ada"), never()).await.unwrap().id;
-            // As if it had been killed long ago: nobody hears of it any more.
+            // As if it had been killed long ago: its heartbeat has expired.
             let store = &tasks.shared.store;
             store
                 .write_heartbeat(tasks.shared.worker().unwrap(), Duration::from_millis(1))

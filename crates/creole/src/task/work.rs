@@ -1,4 +1,4 @@
-//! Working on a task: its tool is run, waits for answers, and is run again, until it comes to an end.
+//! Works on a task: runs its tool, waits for input, and runs it again, until it ends.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use crate::input::MAX_ROUNDS;
 /// Runs a call through the chain once.
 pub(crate) type RunCall = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// What is to be done for a task.
+/// The work for a task.
 pub(super) struct TaskJob {
     pub(super) call: Call,
     pub(super) run: RunCall,
     pub(super) key: TaskKey,
-    /// What it begins with: what the client had answered before there was a task.
+    /// The first round: the client's input responses from before the task.
     pub(super) round: Round,
 }
 
-/// What becomes of a task that waited.
+/// How a task continues after it waited for input.
 enum AfterInput {
-    /// It goes on with these answers.
+    /// It continues with these responses.
     Answered(ResponsesByKey),
     /// It ends with this fault.
     Refused(Fault),
-    /// It is over or gone.
+    /// It is over or removed.
     Over,
 }
 
 impl TaskShared {
-    /// Works on a task until it is over or its time is.
+    /// Works on a task until it is over or expires.
     pub(super) async fn run_until(&self, job: TaskJob, expires: Instant) {
         let context = job.call.context.for_task(job.key.id(), Arc::new(NoClient));
         let stopped = context.canceller();
@@ -89,7 +89,7 @@ impl TaskShared {
         self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail))).await
     }
 
-    /// Resolves when somebody ended the task; its work knows that before it is dropped.
+    /// Resolves when the task was ended from outside; signals that to its work before the work is dropped.
     async fn wait_cancelled(
         &self,
         key: &TaskKey,
@@ -101,7 +101,7 @@ impl TaskShared {
         over
     }
 
-    /// Resolves when somebody ended the task.
+    /// Resolves when the task was ended from outside.
     async fn wait_finished(&self, key: &TaskKey, news: &mut TaskWatch) -> Result<(), Fault> {
         loop {
             match self.store.read(key).await? {
@@ -137,7 +137,7 @@ impl TaskShared {
         }
     }
 
-    /// Ends the task, unless somebody did already; an end that cannot be kept is told in short.
+    /// Ends the task, unless it has ended; an outcome that is too large to store is replaced by a short one.
     async fn end(&self, key: &TaskKey, end: TaskOutcome) -> Result<(), Fault> {
         let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
         let Err(fault) = kept else { return Ok(()) };
@@ -156,15 +156,15 @@ fn task_end(outcome: Outcome) -> TaskOutcome {
     }
 }
 
-/// A key names one question in all the life of a task (SEP-2663, task update requests).
+/// A key names one input request during the whole life of a task (SEP-2663, task update requests).
 fn repeated_key_fault(asks: &[KeyedInputRequest], answers: &ResponsesByKey) -> Option<Fault> {
     let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
     let detail = format!("the question `{}` was asked again after its answer", again.key);
     Some(Fault::new(FaultKind::Internal, detail))
 }
 
-/// What a task tells on its way reaches nobody: its request was answered long ago, and the extension has
-/// neither progress nor log messages (SEP-2663, task status notifications).
+/// The events of a task reach no client: its request already has its response, and the extension has neither progress
+/// nor log messages (SEP-2663, task status notifications).
 struct NoClient;
 
 impl ClientChannel for NoClient {

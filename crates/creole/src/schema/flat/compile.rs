@@ -1,4 +1,4 @@
-//! From the text of a schema to the rule of the flat checker.
+//! Compiles a schema to a rule of the flat validator.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ pub(super) fn exact(schema: &Value) -> Option<FlatRule> {
     rule(&map)
 }
 
-/// A rule that refuses nothing that `schema` accepts.
+/// A rule that rejects nothing that `schema` accepts.
 pub(super) fn sketch(schema: &Value) -> FlatRule {
     let mut sketch = FlatRule::default();
     // Next to a reference, draft-07 ignores all other keywords.
@@ -24,7 +24,7 @@ pub(super) fn sketch(schema: &Value) -> FlatRule {
                 sketch.properties =
                     sorted(map.iter().map(|(name, s)| (name.clone(), self::sketch(s))));
             }
-            // To which properties or items these apply is not known here.
+            // It is not known here to which properties or items these apply.
             ("additionalProperties", _) if map.contains_key("patternProperties") => {}
             ("items", _) if map.contains_key("prefixItems") => {}
             ("items", Value::Object(_)) => {
@@ -75,7 +75,7 @@ fn types(value: &Value) -> Option<Vec<String>> {
     (!types.is_empty() && types.iter().all(|name| known.contains(&name.as_str()))).then_some(types)
 }
 
-/// Numbers are left to the other checker, because 1 and 1.0 are the same option.
+/// Numbers are left to the full validator, because 1 and 1.0 are the same option.
 fn options(value: &Value) -> Option<Vec<Value>> {
     let options = value.as_array().filter(|options| !options.is_empty())?;
     let plain = |option: &Value| option.is_string() || option.is_boolean() || option.is_null();

@@ -149,7 +149,7 @@ fn only_references_within_the_schema_are_followed() {
         }
     }
     assert!(is_refused(&json!({"$defs": {"x": {"$id": "https://example.com/", "$ref": "#"}}})));
-    // A property that happens to be called `$ref` is none.
+    // A property with the name `$ref` is not a reference.
     let property = json!({"properties": {"$ref": {"type": "string"}, "$id": {"type": "null"}}});
     assert_eq!(validate(&property, json!({"$ref": "https://example.com"})), Ok(()));
     let data = json!({"not": {"const": {"$ref": "https://example.com"}}});

@@ -1,4 +1,4 @@
-//! Keyed values in memory, and which of them grows too old next.
+//! Keyed values in memory, ordered by expiry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,10 +12,9 @@ use super::{ByteQuota, Namespace, StateEntry, StateLimits};
 pub(super) struct MemoryEntries {
     values: HashMap<Arc<str>, StoredValue>,
     leases: HashMap<Arc<str>, StoredValue>,
-    /// What has an age, the oldest first. Versions keep those of the same moment apart.
+    /// Values with an expiry, the earliest first. Versions distinguish equal times.
     by_age: BTreeMap<(Instant, u64), (Namespace, Arc<str>)>,
-    /// The version that was given out last; one for all keys, so that none has to be remembered when its
-    /// value is gone.
+    /// The last version; one counter for all keys, so that no counter must be kept for removed keys.
     last_version: u64,
 }
 
@@ -65,7 +64,7 @@ impl MemoryEntries {
         }
     }
 
-    /// Writes a value and gives its version.
+    /// Writes a value and returns its version.
     pub(super) fn insert(
         &mut self,
         space: Namespace,
@@ -105,7 +104,7 @@ impl MemoryEntries {
         }
     }
 
-    /// Throws away at most so many of those that are too old.
+    /// Deletes at most `most` expired values.
     pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut ByteQuota) {
         for _ in 0..most {
             let Some(oldest) = self.by_age.first_entry() else { return };

@@ -1,5 +1,5 @@
-//! Logs in memory. A log whose entries are all gone is remembered by its last number until its place is
-//! needed, so that a reader who comes late learns that something is missing.
+//! Logs in memory. The last number of a log whose entries are all gone is kept until its space is needed, so that a
+//! late reader learns that it missed entries.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use super::{ByteQuota, Result, StateError, StateLimits};
 #[derive(Debug, Default)]
 pub(super) struct Logs {
     logs: HashMap<Arc<str>, MemoryLog>,
-    /// Logs with entries, the one whose last entry goes first in front.
+    /// Logs with entries, ordered by the expiry of their last entry.
     live: BTreeMap<(Instant, u64), Arc<str>>,
-    /// Logs whose entries are all too old and were thrown away, in the same order.
+    /// Logs whose entries have all expired and were deleted, in the same order.
     expired: BTreeMap<(Instant, u64), Arc<str>>,
     last_id: u64,
 }
 
 #[derive(Debug)]
 struct MemoryLog {
-    /// Keeps those of the same moment apart.
+    /// Distinguishes logs with equal times.
     id: u64,
     entries: VecDeque<LogEntry>,
-    /// The number of the last entry there was.
+    /// The number of the last entry ever.
     last: u64,
-    /// When the last entry is too old.
+    /// When the last entry expires.
     expires: Instant,
 }
 
@@ -37,12 +37,12 @@ struct LogEntry {
 }
 
 impl MemoryLog {
-    /// How many entries at the front are too old; ages never decrease along a log.
+    /// The number of expired entries at the front; expiry times never decrease along a log.
     fn expired_count(&self, now: Instant) -> usize {
         self.entries.partition_point(|written| written.expires <= now)
     }
 
-    /// The number after which all entries are still there.
+    /// The number after which no entry is missing.
     fn resume_after(&self, now: Instant) -> u64 {
         let live = self.entries.len() - self.expired_count(now);
         self.last - u64::try_from(live).unwrap_or(self.last)
@@ -56,7 +56,7 @@ impl MemoryLog {
 }
 
 impl Logs {
-    /// Makes sure that there is such a log. False when there is no room for another one.
+    /// Creates the log if it does not exist. False when there is no room for another one.
     pub(super) fn ensure(&mut self, name: &str, now: Instant, most: usize) -> bool {
         if self.logs.contains_key(name) {
             return true;
@@ -72,7 +72,7 @@ impl Logs {
         true
     }
 
-    /// Appends to a log that was made, and gives the entry's number.
+    /// Appends to an existing log, and returns the entry's number.
     pub(super) fn append(
         &mut self,
         name: &str,
@@ -120,7 +120,7 @@ impl Logs {
         Ok((after + 1..).zip(entries.map(|written| written.entry.clone())).collect())
     }
 
-    /// Whether there was such a log.
+    /// Removes a log; returns whether it existed.
     pub(super) fn remove(&mut self, name: &str, now: Instant, room: &mut ByteQuota) -> bool {
         let Some(mut log) = self.logs.remove(name) else { return false };
         let place = (log.expires, log.id);
@@ -130,7 +130,7 @@ impl Logs {
         log.expires > now
     }
 
-    /// Throws away the entries of at most so many logs that are too old.
+    /// Deletes the entries of at most `most` expired logs.
     pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut ByteQuota) {
         for _ in 0..most {
             let Some(oldest) = self.live.first_entry() else { return };

@@ -6,10 +6,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::{Condition, Namespace, StateEntry, StateError, StateLimits};
 use super::{SqliteResult, logs, messages, signed};
 
-/// How many rows of each table that are too old are thrown away with every write. More than one, so that
-/// they go faster than they come.
+/// How many expired rows of each table are deleted with every write. More than one, so that they are deleted faster
+/// than they are added.
 const SWEPT_PER_WRITE: usize = 8;
-/// The same when there is no room left.
+/// The same when there is no room.
 const SWEPT_WHEN_FULL: usize = 1024;
 
 /// A value to be written.
@@ -21,14 +21,14 @@ pub(super) struct PendingWrite {
     pub(super) expires: Option<i64>,
 }
 
-/// A row, also when it is too old.
+/// A row, which may have expired.
 struct StoredRow {
     version: u64,
     length: usize,
     is_live: bool,
 }
 
-/// What there is of everything.
+/// The totals of all data.
 pub(super) struct Totals {
     pub(super) entries: usize,
     pub(super) logs: usize,
@@ -114,7 +114,7 @@ pub(super) fn remove(
     Ok(true)
 }
 
-/// Makes sure that there is room for so many more bytes.
+/// Checks that there is room for this many more bytes, and deletes expired rows if necessary.
 pub(super) fn make_room(
     connection: &Connection,
     bytes: usize,
@@ -143,7 +143,7 @@ pub(super) fn totals(connection: &Connection) -> SqliteResult<Totals> {
     Ok(totals)
 }
 
-/// Throws away at most so many rows of each table that are too old.
+/// Deletes at most `most` expired rows of each table.
 pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM entries WHERE rowid IN
                (SELECT rowid FROM entries WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
@@ -182,7 +182,7 @@ fn is_live(
     Ok(found.is_some_and(|found| condition.holds(Some(found.version))))
 }
 
-/// The outer failure is one of the file, the inner one says of what there is too much.
+/// The outer error is one of the file; the inner one names the limit.
 fn has_room(
     connection: &Connection,
     writing: &PendingWrite,
@@ -219,7 +219,7 @@ fn namespace_number(space: Namespace) -> i64 {
     }
 }
 
-/// Versions begin with 1, so a negative one was never given out.
+/// Versions start at 1, so a negative one never existed.
 fn unsigned(version: i64) -> u64 {
     u64::try_from(version).unwrap_or(0)
 }

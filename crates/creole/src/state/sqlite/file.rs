@@ -1,4 +1,4 @@
-//! The state file: opened with care, and brought up to date.
+//! Opens the state file without harming foreign files, and migrates it.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -13,18 +13,18 @@ use super::super::error::StateFileError;
 use super::SqliteResult;
 use super::worker::SqliteFailure;
 
-/// How long a process waits for another one's write.
+/// How long a process waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Marks our files among all SQLite databases: "CrSt".
 const APPLICATION_ID: i32 = 0x4372_5374;
 
-/// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
-/// write over it.
+/// Every database is at least this large, except an empty one. SQLite treats a file of one byte as empty and would
+/// overwrite it.
 const MIN_DATABASE_BYTES: u64 = 512;
 
-/// What brings a file from one version to the next; the version is how many were applied. Never edit one
-/// that was released: add another.
+/// The migrations from one version to the next; the version is the number that were applied. Never edit a released one:
+/// add another.
 const MIGRATIONS: &[&str] = &["
     -- One row. What there is of everything is counted as it comes and goes, because counting it anew
     -- would read all of it. `version` is the one that was given out last, for all keys: none has to be
@@ -98,7 +98,7 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT;
 "];
 
-/// Opens a state file, or makes one. A file that is not understood is left as it is.
+/// Opens or creates a state file. An unknown file is left unchanged.
 pub(super) fn open(path: &Path) -> SqliteResult<Connection> {
     let refused =
         |problem| SqliteFailure::State(StateError::File { path: path.into(), error: problem });
@@ -109,7 +109,7 @@ pub(super) fn open(path: &Path) -> SqliteResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Should the file be refused, closing it must not move what waits beside it into it either.
+    // If the file is rejected, closing it must not write its WAL into it either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if let Some(problem) = find_incompatibility(&mut connection)? {
         return Err(refused(problem));
@@ -120,8 +120,8 @@ pub(super) fn open(path: &Path) -> SqliteResult<Connection> {
     Ok(connection)
 }
 
-/// Makes an empty file that only its owner may read: it holds what belongs to callers. SQLite gives the
-/// files beside it the same rights.
+/// Creates an empty file that only its owner may read: it holds callers' data. SQLite gives the files beside it the
+/// same permissions.
 fn make(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -133,8 +133,7 @@ fn make(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
-/// just be making the file.
+/// Why a file must not be used. Only reads, and in one transaction, because another process may be creating the file.
 fn find_incompatibility(connection: &mut Connection) -> SqliteResult<Option<StateFileError>> {
     let moment = connection.transaction()?;
     let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
@@ -154,16 +153,16 @@ fn find_incompatibility(connection: &mut Connection) -> SqliteResult<Option<Stat
     Ok((sound != "ok").then(|| StateFileError::Damaged(sound.into())))
 }
 
-/// Readers do not wait for writers, and what was acknowledged survives a crash *and* a loss of power.
+/// Readers do not wait for writers, and acknowledged writes survive a crash *and* a power failure.
 ///
-/// With WAL, `NORMAL` would do for `kill -9`, but a loss of power could take back the last commits, and
-/// with them versions and fencing numbers that were given out already: they would be given out again.
-/// So `FULL` it is; that writes which wait are committed together makes up for it.
+/// With WAL, `NORMAL` would be enough for `kill -9`, but a power failure could undo the last commits, and with them
+/// versions and fencing numbers that were already returned: they would be assigned again. So the mode is `FULL`;
+/// committing queued writes together makes up for its cost.
 fn make_durable(connection: &Connection) -> SqliteResult<()> {
-    // SQLite does not wait by itself while another process changes the journal's mode.
+    // SQLite does not wait by itself while another process changes the journal mode.
     retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Only on macOS a plain fsync does not reach the disk.
+    // Only on macOS does a plain fsync not reach the disk.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

@@ -1,4 +1,4 @@
-//! What a state file promises, and which files are left alone.
+//! The guarantees of a state file, and the files that are left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ async fn a_file_of_a_newer_version_is_left_alone() {
     drop(connection);
     assert_eq!(refusal(&file).await, StateFileError::Newer { found: 7, known: 1 });
 
-    // The same when the newer version was killed and its last commits wait beside the file.
+    // The same when the newer version was killed and its last commits are in the WAL.
     let connection = Connection::open(&file).unwrap();
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     connection.pragma_update(None, "user_version", 8).unwrap();
@@ -144,7 +144,7 @@ async fn a_message_reaches_the_listeners_of_another_connection() {
     one.publish("t", Bytes::from("before")).await.unwrap();
     let mut here = one.subscribe("t").await.unwrap();
     let mut there = two.subscribe("t").await.unwrap();
-    // More than are read at once.
+    // More than one read returns.
     for number in 0..150 {
         let message = Bytes::from(number.to_string());
         one.publish("t", message.clone()).await.unwrap();
@@ -172,7 +172,7 @@ async fn who_looks_too_late_for_messages_of_others_is_told() {
     let (_folder, file) = place();
     let (one, two) = (open(&file).await, open(&file).await);
     let mut there = two.subscribe("t").await.unwrap();
-    // As if a long time had passed between two looks: published, and thrown away again.
+    // As if a long time had passed between two polls: published, and deleted again.
     let other = Connection::open(&file).unwrap();
     other.busy_timeout(Duration::from_secs(5)).unwrap();
     let sql = "BEGIN IMMEDIATE;
@@ -202,7 +202,7 @@ async fn messages_do_not_pile_up_in_the_file() {
     let other = Connection::open(&file).unwrap();
     let kept: i64 = other.query_row(count, [], |row| row.get(0)).unwrap();
     assert!(kept <= 1024, "{kept}");
-    // Long ago, to the next write.
+    // Long ago, for the next write.
     other.busy_timeout(Duration::from_secs(5)).unwrap();
     other.execute("UPDATE messages SET sent = 0", []).unwrap();
     for _ in 0..200 {
@@ -254,7 +254,7 @@ async fn one_write_that_is_refused_takes_none_of_its_neighbours_along() {
     assert_eq!(written, 40);
 }
 
-/// How often a thread went to sleep, as Linux counts it.
+/// How often a thread slept, as Linux counts it.
 #[cfg(target_os = "linux")]
 fn sleeps(thread: &Path) -> u64 {
     let status = fs::read_to_string(thread.join("status")).unwrap();
@@ -276,7 +276,7 @@ async fn nothing_wakes_the_thread_but_work_and_listeners() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(listener);
-    // Whatever was under way ends, and then the count stands still for as long as anybody looks.
+    // Running work ends, and then the count does not change any more.
     let mut last = sleeps(&thread);
     let mut still = 0;
     for _ in 0..100 {

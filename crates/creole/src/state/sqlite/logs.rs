@@ -1,5 +1,5 @@
-//! Logs in the file. A log whose entries are all gone is remembered by its last number until its place
-//! is needed, so that a reader who comes late learns that something is missing.
+//! Logs in the file. The last number of a log whose entries are all gone is kept until its space is needed, so that a
+//! late reader learns that it missed entries.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -28,7 +28,7 @@ pub(super) fn append(
         None => ensure(connection, name, now, limits)?,
     };
     let sequence = head.last.saturating_add(1);
-    // An entry never goes before an earlier one, so what is left of a log has no holes.
+    // An entry never expires before an earlier one, so the rest of a log has no gaps.
     let expires = expires.max(head.expires);
     let sql = "UPDATE logs SET last = ?2, expires = ?3 WHERE id = ?1";
     connection.prepare_cached(sql)?.execute(params![head.id, sequence, expires])?;
@@ -70,7 +70,7 @@ pub(super) fn read_after(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether there was such a log.
+/// Removes a log; returns whether it existed.
 pub(super) fn remove(connection: &Connection, name: &str, now: i64) -> SqliteResult<bool> {
     let sql = "DELETE FROM logs WHERE name = ?1 RETURNING expires";
     let mut statement = connection.prepare_cached(sql)?;
@@ -112,7 +112,7 @@ fn ensure(
     Ok(LogRow { id: connection.last_insert_rowid(), last: 0, expires: now })
 }
 
-/// Numbers begin with 1.
+/// Numbers start at 1.
 fn unsigned(sequence: i64) -> u64 {
     u64::try_from(sequence).unwrap_or(0)
 }

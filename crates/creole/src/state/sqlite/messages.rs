@@ -1,5 +1,4 @@
-//! Messages between processes that share a file: a short table which each of them reads on from where it
-//! was.
+//! Messages between processes that share a file: a short table that each process reads from its last position.
 
 use std::sync::Arc;
 
@@ -12,26 +11,26 @@ use super::worker::in_read_transaction;
 use super::{SqliteResult, signed};
 use crate::random;
 
-/// The most messages in the table, and how long they stay, in milliseconds. A process that looks for them
-/// later than that tells its listeners that something was missed.
+/// Maximum number of messages in the table, and their lifetime in milliseconds. A process that polls later than that
+/// tells its subscribers that they missed messages.
 const MAX_MESSAGES: i64 = 1024;
 const MAX_AGE_MS: i64 = 10_000;
 
-/// The most messages that are read at once.
+/// Maximum number of messages per read.
 const READ_BATCH: usize = 64;
 const MAX_PAGES: usize = 16;
 
-/// How far this process has read.
+/// The read position of this process.
 pub(super) struct MessageFeed {
     pub(super) topics: Arc<Topics>,
-    /// Tells this connection's messages, which its own listeners have heard already, from those of others.
+    /// Identifies this connection's messages, which its own subscribers already received.
     pub(super) origin: i64,
     last: i64,
 }
 
 struct MessagePage {
     messages: Vec<(String, Bytes)>,
-    /// The number up to which this page goes.
+    /// The last number of this page.
     last: i64,
     has_gap: bool,
     is_last: bool,
@@ -43,14 +42,14 @@ impl MessageFeed {
         Ok(Self { topics, origin: i64::from_ne_bytes(origin), last: 0 })
     }
 
-    /// Tells what other connections have published since the last time. Never inside of a transaction
-    /// that may be undone, since numbers that are undone are given out again.
+    /// Delivers the messages that other connections have published since the last poll. Never call it inside a
+    /// transaction that may be rolled back, since the numbers of a rollback are assigned again.
     pub(super) fn poll(&mut self, connection: &Connection) -> SqliteResult<()> {
         if self.topics.listener_count() == 0 {
             self.last = last_number(connection)?;
             return Ok(());
         }
-        // As many as the table holds; who publishes without end cannot keep the thread here.
+        // At most the size of the table; an endless publisher cannot keep the thread here.
         for _ in 0..=MAX_PAGES {
             let page = in_read_transaction(connection, |moment| self.page(moment))?;
             if page.has_gap {
@@ -89,7 +88,7 @@ impl MessageFeed {
         }
         let is_last = count < READ_BATCH;
         let last = if is_last { head } else { last };
-        // A number that went back is that of a file which was put in this one's place.
+        // A number that decreased means that the file was replaced.
         let has_gap = first != Some(self.last + 1);
         Ok(MessagePage { messages, last, has_gap, is_last })
     }
@@ -119,7 +118,7 @@ pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteRes
     Ok(())
 }
 
-/// The number that was given out last.
+/// The last assigned number.
 fn last_number(connection: &Connection) -> SqliteResult<i64> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'";
     let seq = connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;

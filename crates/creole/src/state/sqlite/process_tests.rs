@@ -1,4 +1,4 @@
-//! Several processes on one file, and one that is killed: children of this very test binary.
+//! Several processes on one file, and one that is killed: children of this test binary.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -77,7 +77,7 @@ fn version_key(version: u64) -> String {
     format!("seen {version}")
 }
 
-/// Lets a child write for a while after its first sign of life and gives what it acknowledged.
+/// Lets a child write for a while after its first output; returns the versions that it acknowledged.
 fn killed_after(file: &Path, time: Duration) -> Vec<u64> {
     let mut child = child(WRITER, file);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -99,7 +99,7 @@ async fn child_that_writes_until_it_is_killed() {
     for _ in 0..100_000 {
         let version = state.put("last", Bytes::from("x"), None).await.unwrap();
         state.put(&version_key(version), Bytes::from("y"), None).await.unwrap();
-        // One write of a whole line: the parent never sees half of one that was acknowledged.
+        // One write of a whole line: the parent never sees half of an acknowledgement.
         output.write_all(format!("version {version}\n").as_bytes()).unwrap();
         output.flush().unwrap();
     }

@@ -1,5 +1,5 @@
-//! The thread that has the connection: takes work, writes what waits together in one commit, and looks
-//! for messages of other processes while somebody listens.
+//! The thread that owns the connection: runs jobs, commits queued writes together, and polls for messages of other
+//! processes while there are subscribers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,36 +15,35 @@ use super::super::{Result, StateError};
 use super::messages::MessageFeed;
 use super::{SqliteResult, file};
 
-/// The most writes of one commit. Every commit waits for the disk, so under load this is what makes the
-/// difference.
+/// Maximum number of writes per commit. Every commit waits for the disk, so under load this determines the throughput.
 const MAX_BATCH: usize = 64;
 
-/// How often messages of other processes are looked for.
+/// The interval of polls for messages of other processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Something to do, with its place in the queue.
+/// A job with its slot in the queue.
 pub(super) struct WorkerJob {
     pub(super) work: JobKind,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
 pub(super) enum JobKind {
-    /// Changes nothing and answers by itself.
+    /// Changes nothing and sends its own result.
     Read(ReadJob),
-    /// Is answered after the commit.
+    /// Sends its result after the commit.
     Write(WriteJob),
 }
 
 pub(super) type ReadJob = Box<dyn FnOnce(&Connection, &mut MessageFeed) + Send>;
 
-/// Writes, if a transaction could be begun, and tells whether it went well; it is undone if not.
+/// Writes, if a transaction could be started, and returns whether it succeeded; otherwise it is rolled back.
 pub(super) type WriteJob =
     Box<dyn FnOnce(SqliteResult<&Connection>, &MessageFeed) -> (bool, CommitCallback) + Send>;
 
-/// Answers, given whether the commit went well.
+/// Sends the result, given the result of the commit.
 pub(super) type CommitCallback = Box<dyn FnOnce(SqliteResult<()>) + Send>;
 
-/// Why something was not done.
+/// Why a job failed.
 #[derive(Debug, Clone)]
 pub(super) enum SqliteFailure {
     State(StateError),
@@ -85,7 +84,7 @@ impl SqliteFailure {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct SqliteWorker {
     path: Arc<Path>,
     connection: Connection,
@@ -106,7 +105,7 @@ impl SqliteWorker {
         Ok(Self { path, connection, jobs, feed, last_poll: Instant::now(), poll_failed: false })
     }
 
-    /// Works until nobody is left who could ask for anything.
+    /// Runs until the last handle is dropped.
     pub(super) fn run(mut self) {
         let mut next = None;
         loop {
@@ -127,7 +126,7 @@ impl SqliteWorker {
         }
     }
 
-    /// Sleeps for as long as there is nothing to do: without listeners nothing wakes the thread.
+    /// Sleeps while there is nothing to do: without subscribers nothing wakes the thread.
     fn wait(&self) -> std::result::Result<WorkerJob, RecvTimeoutError> {
         if self.feed.topics.listener_count() == 0 {
             return self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected);
@@ -140,7 +139,7 @@ impl SqliteWorker {
             return;
         }
         let read = self.feed.poll(&self.connection);
-        // Said once, not twenty times a second; what was not read now is read later.
+        // Logged once, not twenty times a second; unread messages are read later.
         if let Err(failure) = &read
             && !self.poll_failed
         {
@@ -151,7 +150,7 @@ impl SqliteWorker {
         self.last_poll = Instant::now();
     }
 
-    /// Commits a write together with those that wait behind it. Gives the first job that was not one.
+    /// Commits a write together with the queued writes behind it. Returns the first job that is not a write.
     fn write_batch(&mut self, first: WorkerJob) -> Option<WorkerJob> {
         let mut open = execute(&self.connection, "BEGIN IMMEDIATE");
         let (mut answers, mut next) = (Vec::new(), Some(first));
@@ -179,7 +178,7 @@ impl SqliteWorker {
         next
     }
 
-    /// Does one write of several, or undoes all of it. Fails when the others are lost with it.
+    /// Runs one write of a batch, or undoes it completely. Fails when the others are lost with it.
     fn attempt(
         &self,
         open: SqliteResult<()>,
@@ -196,7 +195,7 @@ impl SqliteWorker {
         (settled, done)
     }
 
-    /// Commits, or lets nothing have happened: neither a half nor an open transaction stays behind.
+    /// Commits or rolls back: no partial or open transaction remains.
     fn commit_or_roll_back(&self, open: SqliteResult<()>) -> SqliteResult<()> {
         let committed = open.and_then(|()| execute(&self.connection, "COMMIT"));
         if committed.is_err() && !self.connection.is_autocommit() {
@@ -206,7 +205,7 @@ impl SqliteWorker {
     }
 }
 
-/// Reads all of it at one moment, whatever other processes write meanwhile.
+/// Reads in one transaction, whatever other processes write meanwhile.
 pub(super) fn in_read_transaction<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> SqliteResult<T>,

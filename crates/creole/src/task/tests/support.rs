@@ -78,7 +78,7 @@ pub(super) async fn get(tasks: &Tasks, id: &str, context: &Context) -> Result<Ta
     }
 }
 
-/// Looks until the state is one that is wanted.
+/// Polls until the state is a wanted one.
 pub(super) async fn until(tasks: &Tasks, id: &str, wanted: fn(&TaskState) -> bool) -> TaskState {
     let looked = async {
         loop {
@@ -104,7 +104,7 @@ pub(super) fn done(text: &str) -> Outcome {
     Outcome::Complete(Payload::Tool(creole_proto::model::ToolResult::text(text)))
 }
 
-/// Asks one question, then tells the answer.
+/// Sends one input request, then returns the response.
 pub(super) fn asking() -> RunCall {
     Arc::new(|call| {
         let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
