@@ -1,8 +1,8 @@
-//! How much memory the bodies of requests and responses may take together while they are buffered.
+//! The memory budget that all buffered bodies of requests and responses share.
 //!
-//! Each body has its own limit, but thousands of them may arrive at the same time, each of them slowly. So what they
-//! take is counted in one place, and whoever needs more than is left is refused. One caller has at most three quarters,
-//! so that nobody takes all of it. Counting takes no lock.
+//! Each body has its own limit, but thousands of them may arrive slowly at the same time. So their memory is counted in
+//! one place, and a body that needs more than is left is rejected. One caller gets at most three quarters, so that it
+//! cannot take all of it. Counting takes no lock.
 
 mod memory;
 
@@ -14,20 +14,20 @@ use std::sync::{Arc, OnceLock};
 /// A body up to this size is not counted: it has arrived with its head.
 pub(crate) const SMALL_BODY_BYTES: usize = 8 * 1024;
 
-/// Callers are told apart by so many shares. Two of the same share count as one.
+/// The number of shares that callers are hashed to. Two callers of the same share count as one.
 const SHARES: usize = 64;
 
-/// The least that is there for bodies, however little memory there is.
+/// The minimum budget, however little memory there is.
 const MIN_BUDGET_BYTES: usize = 4 * 1024 * 1024;
 
-/// The most connections that are open at once, unless it is configured.
+/// Default maximum number of open connections.
 const MAX_CONNECTIONS: usize = 12_000;
 
-/// The share of the memory that one of them needs. A connection that sends a body in pieces was measured to take 50 KiB
-/// beside the body; other uses of the memory, such as bodies, need the rest.
+/// The share of the memory per connection. A connection that sends a body in pieces was measured to take 50 KiB beside
+/// the body; other uses of the memory, such as bodies, need the rest.
 const CONNECTION_BYTES: usize = 128 * 1024;
 
-/// How many connections a server has by default: as many as fit into the memory that this process may have.
+/// The default maximum number of connections: as many as fit into the memory that this process may use.
 #[must_use]
 pub fn max_connections() -> usize {
     max_connections_within(memory::available_memory())
@@ -37,7 +37,7 @@ fn max_connections_within(memory: usize) -> usize {
     (memory / CONNECTION_BYTES).clamp(1, MAX_CONNECTIONS)
 }
 
-/// How much memory bodies may take; clones are the same budget.
+/// A memory budget for bodies; clones share it.
 #[derive(Clone)]
 pub struct Budget(Arc<BudgetInner>);
 
@@ -49,7 +49,7 @@ struct BudgetInner {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of this many bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self(Arc::new(BudgetInner {
@@ -60,7 +60,7 @@ impl Budget {
         }))
     }
 
-    /// The budget of this process: a quarter of the memory that it may have, unless it is [set](Self::set_max_bytes).
+    /// The budget of this process: a quarter of the memory that it may use, unless it is [set](Self::set_max_bytes).
     #[must_use]
     pub fn of_process() -> Self {
         static PROCESS: OnceLock<Budget> = OnceLock::new();
@@ -69,24 +69,24 @@ impl Budget {
             .clone()
     }
 
-    /// Changes how much there is; what is held stays held.
+    /// Changes the total; existing reservations stay.
     pub fn set_max_bytes(&self, most: usize) {
         self.0.max_bytes.store(most, Ordering::Relaxed);
     }
 
-    /// How many bytes there are in all.
+    /// The total number of bytes.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.0.max_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes are held.
+    /// The number of reserved bytes.
     #[must_use]
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// A part of the budget for a caller, which is empty at first.
+    /// A reservation for a caller, which is empty at first.
     pub(crate) fn reserve_for(&self, caller: impl Hash) -> Reservation {
         let share = self.0.hasher.hash_one(caller) as usize % SHARES;
         Reservation { budget: self.clone(), share, bytes: 0 }
@@ -106,11 +106,11 @@ impl Default for Budget {
     }
 }
 
-/// There is no room left.
+/// The budget has no room left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BudgetExhausted;
 
-/// A part of the budget, which is given back when this is dropped.
+/// A part of the budget; dropping it returns the bytes.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Budget,
@@ -119,7 +119,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Holds as much as this, if that is more than before.
+    /// Grows the reservation to this size, if it is smaller.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else {
             return Ok(());
@@ -135,7 +135,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives back what is more than this.
+    /// Shrinks the reservation to this size.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         if less > 0 {
@@ -152,19 +152,19 @@ impl Drop for Reservation {
     }
 }
 
-/// The part of a budget that a buffer holds. One that is small holds nothing.
+/// The reservation of a buffer. A small buffer reserves nothing.
 pub(crate) struct BufferReservation<F> {
     reserve: Option<F>,
     reservation: Option<Reservation>,
 }
 
 impl<F: FnOnce() -> Reservation> BufferReservation<F> {
-    /// Nothing at first; the first time that a buffer is not small, `hold` says for whom it is.
+    /// Empty at first; when the buffer is no longer small, `hold` creates the reservation.
     pub(crate) fn new(hold: F) -> Self {
         Self { reserve: Some(hold), reservation: None }
     }
 
-    /// Holds as much as a buffer of this size needs, if that is more than before.
+    /// Grows the reservation to that of a buffer of this size, if it is smaller.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         if bytes <= SMALL_BODY_BYTES {
             return Ok(());
@@ -175,7 +175,7 @@ impl<F: FnOnce() -> Reservation> BufferReservation<F> {
         self.reservation.as_mut().map_or(Ok(()), |held| held.grow_to(bytes))
     }
 
-    /// Holds as much as a buffer of this size needs.
+    /// Resizes the reservation to that of a buffer of this size.
     pub(crate) fn resize_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         if let Some(held) = &mut self.reservation {
             held.shrink_to(if bytes <= SMALL_BODY_BYTES { 0 } else { bytes });
@@ -183,7 +183,7 @@ impl<F: FnOnce() -> Reservation> BufferReservation<F> {
         self.grow_to(bytes)
     }
 
-    /// What is held, if anything ever was.
+    /// The reservation, if there ever was one.
     pub(crate) fn into_reservation(self) -> Option<Reservation> {
         self.reservation
     }
@@ -202,7 +202,7 @@ fn try_add(counter: &AtomicUsize, more: usize, most: usize) -> Result<(), Budget
 mod tests {
     use super::*;
 
-    /// Two callers that are told apart.
+    /// Two callers of different shares.
     fn two(budget: &Budget) -> (Reservation, Reservation) {
         let first = budget.reserve_for(0);
         let mut others = (1..).map(|caller| budget.reserve_for(caller));

@@ -1,4 +1,4 @@
-//! Panic isolation: a handler that breaks down answers its own call with a fault and nothing else.
+//! Panic isolation: a handler that panics fails its own call with a fault and affects nothing else.
 
 use std::any::Any;
 use std::backtrace::Backtrace;
@@ -8,12 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What is known of a panic.
+/// A panic that was caught.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaughtPanic {
-    /// What it said.
+    /// Its message.
     pub message: String,
-    /// Where it happened, if panics are traced.
+    /// Its stack trace, if panics are traced.
     pub trace: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub fn install_hook(traced: bool) {
     }));
 }
 
-/// A future whose panics are results.
+/// A future that returns its panics as results.
 pub(crate) struct CatchPanic<F>(pub(crate) F);
 
 impl<F: Future + Unpin> Future for CatchPanic<F> {
@@ -43,7 +43,7 @@ impl<F: Future + Unpin> Future for CatchPanic<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let inner = Pin::new(&mut self.0);
-        // The future is not polled again after a panic, so nobody sees what it left half-done.
+        // The future is not polled again after a panic, so its partial state is never seen.
         match catch_unwind(AssertUnwindSafe(|| inner.poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(payload) => Poll::Ready(Err(CaughtPanic {

@@ -1,4 +1,4 @@
-//! The chain: middleware around an endpoint, and nothing else.
+//! The chain: middleware layers around an endpoint.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,15 +10,15 @@ use creole_proto::operation::Outcome;
 
 use crate::call::{Call, ConnectionId};
 
-/// A future on the heap: one per layer and message, which is noise beside a message's own cost.
+/// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What answers calls: a registry of tools, or a relay to another server.
+/// Executes calls: a registry of tools, or a relay to an upstream.
 pub trait Endpoint: Send + Sync {
-    /// Answers one call.
+    /// Executes one call.
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome>;
 
-    /// The same for whoever does not keep the endpoint meanwhile: the future does.
+    /// The same with an owned endpoint, which the future keeps alive.
     fn call_owned(self: Arc<Self>, call: Call) -> BoxFuture<'static, Outcome>
     where
         Self: 'static,
@@ -26,18 +26,17 @@ pub trait Endpoint: Send + Sync {
         Box::pin(async move { self.call(call).await })
     }
 
-    /// Notes that a subscription of this connection to a resource ended.
+    /// Records that a subscription of this connection to a resource ended.
     fn subscription_ended(&self, _uri: &str, _connection: ConnectionId) {}
 }
 
-/// A layer around an endpoint: it may refuse, delay or change a call, or wrap what comes of it.
+/// A layer around an endpoint: it may reject, delay or change a call, or rewrite its outcome.
 pub trait Middleware: Send + Sync {
     /// Handles one call; `next` is the rest of the chain.
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
 
-    /// The item as this layer lets it be listed: as it is, changed, or not at all. It is asked when an item
-    /// comes, not when a list is read; what it changes here, `handle` has to change back in calls, and what
-    /// it hides, `handle` has to refuse.
+    /// The definition as this layer lists it: unchanged, changed, or not at all. Called when an item is added, not when
+    /// a list is read. `handle` has to reverse these changes in calls, and to reject calls of hidden items.
     fn rewrite_definition(
         &self,
         _kind: ListKind,
@@ -46,62 +45,63 @@ pub trait Middleware: Send + Sync {
         Some(item)
     }
 
-    /// Whether a call of an item may pass that this layer was never asked to list. A layer that judges definitions
-    /// says no for names that it does not know; what it has hidden, `handle` refuses.
+    /// Whether a call may pass whose item this layer has never seen in a list. A layer that judges definitions returns
+    /// false for unknown names; `handle` rejects the calls of items that it has hidden.
     fn admits_unlisted(&self, _kind: ListKind, _name: &str) -> bool {
         true
     }
 
-    /// A resource changed: what was kept of it is old. Told before subscribers are, so that they read what is new.
+    /// A resource changed: cached contents are stale. Called before subscribers are notified, so that they read the new
+    /// contents.
     fn resource_updated(&self, _uri: &str) {}
 
-    /// Changes a question that belongs to no call, before the client is asked it.
+    /// Rewrites an input request that belongs to no call, before it is sent to the client.
     fn rewrite_input_request(&self, _question: &mut InputRequest) {}
 
-    /// Names that [`rewrite_definition`](Self::rewrite_definition) gave to items may be given to others, because some are gone: all items of
-    /// the list are asked for again. Tells whether the layer gives names at all.
+    /// Names that [`rewrite_definition`](Self::rewrite_definition) assigned may be assigned again, because some items
+    /// are gone: all items of the list are rewritten again. Returns whether the layer assigns names at all.
     fn reassign_names(&self, _kind: ListKind) -> bool {
         false
     }
 
-    /// Why an item that [`rewrite_definition`](Self::rewrite_definition) hides is withheld, where callers of it are told. `None` where it is
-    /// answered as if there were no such item.
+    /// The fault for callers of an item that [`rewrite_definition`](Self::rewrite_definition) hides. `None` if the item
+    /// is reported as unknown.
     fn withheld_fault(&self, _kind: ListKind, _item: &Definition) -> Option<Fault> {
         None
     }
 
-    /// All items of a list were shaped, and clients are about to see them: what the layer has to remember of them is
-    /// written now. It may wait for a file.
+    /// All items of a list are rewritten, and clients are about to see them: the layer saves what it must remember of
+    /// them. It may wait for a file.
     fn save_definitions(&self) {}
 
-    /// Whether [`rewrite_definition`](Self::rewrite_definition) would say something else than before; told once for each time. It is asked
-    /// every few seconds, on a thread that may wait for a file.
+    /// Whether [`rewrite_definition`](Self::rewrite_definition) would return something else than before; reported once
+    /// per change. Called every few seconds, on a thread that may wait for a file.
     fn definitions_changed(&self) -> bool {
         false
     }
 
-    /// The patterns in its settings that matched no item that was listed so far, in words.
+    /// The patterns in its settings that have matched no listed item so far, as readable text.
     fn unmatched_patterns(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// The patterns of all layers that matched no item that was listed so far, in words.
+/// The patterns of all layers that have matched no listed item so far, as readable text.
 pub fn unmatched_patterns(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
     layers.iter().flat_map(|layer| layer.unmatched_patterns()).collect()
 }
 
-/// Whether calls of an item may pass that the layers were never asked to list.
+/// Whether a call may pass whose item the layers have never seen in a list.
 pub fn admits_unlisted(layers: &[Arc<dyn Middleware>], kind: ListKind, name: &str) -> bool {
     layers.iter().all(|layer| layer.admits_unlisted(kind, name))
 }
 
-/// Whether a layer lets something else be listed than before.
+/// Whether a layer would rewrite definitions differently than before.
 pub fn definitions_changed(layers: &[Arc<dyn Middleware>]) -> bool {
     layers.iter().fold(false, |changed, layer| layer.definitions_changed() | changed)
 }
 
-/// Has every layer change a question that belongs to no call, the innermost one first.
+/// Lets every layer rewrite an input request that belongs to no call, the innermost one first.
 pub fn rewrite_input_request(layers: &[Arc<dyn Middleware>], question: &mut InputRequest) {
     layers.iter().rev().for_each(|layer| layer.rewrite_input_request(question));
 }
@@ -111,17 +111,17 @@ pub fn resource_updated(layers: &[Arc<dyn Middleware>], uri: &str) {
     layers.iter().rev().for_each(|layer| layer.resource_updated(uri));
 }
 
-/// Lets all layers give the names of a list anew; tells whether one of them gives any.
+/// Lets all layers assign the names of a list again; returns whether one of them assigns any.
 pub fn reassign_names(layers: &[Arc<dyn Middleware>], kind: ListKind) -> bool {
     layers.iter().fold(false, |gives, layer| layer.reassign_names(kind) | gives)
 }
 
-/// Lets every layer write down what it has to remember.
+/// Lets every layer save what it must remember.
 pub fn save_definitions(layers: &[Arc<dyn Middleware>]) {
     layers.iter().for_each(|layer| layer.save_definitions());
 }
 
-/// Why the layer that hides an item withholds it, where callers are told.
+/// The fault of the layer that hides an item, if its callers get one.
 pub fn withheld_fault(
     layers: &[Arc<dyn Middleware>],
     kind: ListKind,
@@ -136,7 +136,7 @@ pub fn withheld_fault(
     None
 }
 
-/// The item as all layers, outermost first, let it be listed: the innermost one is asked first.
+/// The definition as all layers list it; they are given outermost first, and the innermost one is applied first.
 pub fn rewrite_definition(
     layers: &[Arc<dyn Middleware>],
     kind: ListKind,

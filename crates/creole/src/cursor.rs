@@ -1,13 +1,13 @@
-//! Opaque cursors: where a page ended, sealed so that clients cannot make them up.
+//! Opaque cursors: the end of a page, sealed so that clients cannot forge them.
 
 use crate::seal::{Purpose, Sealer};
 
-/// Where a page ended.
+/// The end of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// How many items came before.
+    /// The number of items before it.
     pub(crate) index: usize,
-    /// The last item's name: it keeps the place when items come and go.
+    /// The last item's name: it keeps the position when items are added and removed.
     pub(crate) after: String,
 }
 

@@ -1,9 +1,9 @@
-//! The front matter of a Markdown file: the part of YAML that every reader reads alike.
+//! Parses the front matter of a Markdown file: the subset of YAML that every parser reads alike.
 //!
-//! Of a skill, a client compares what it finds in the file with what the server tells of it (SEP-2640, frontmatter
-//! verification). So a value that readers of YAML 1.1 and of YAML 1.2 take for different things is refused and not
-//! guessed at, and so is what front matter has no use for: anchors, tags, merged keys, collections and quotations
-//! of several lines. Mappings, lists, `|` and `>` texts, quotations and plain values are read.
+//! A client compares the front matter of a skill's file with the server's description of the skill (SEP-2640,
+//! frontmatter verification). So a value that YAML 1.1 and YAML 1.2 parsers read differently is rejected and not
+//! guessed. Features that front matter does not need are rejected too: anchors, tags, merged keys, and collections and
+//! quotations of several lines. Mappings, lists, `|` and `>` texts, quotations and plain values are supported.
 
 mod builder;
 mod scalar;
@@ -16,15 +16,15 @@ use serde_json::Value;
 use self::builder::{MemberBuilder, line_of, too_deep};
 use self::source::FrontMatterSource;
 
-/// The longest front matter, in bytes.
+/// Maximum length of front matter in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// How deep lists and mappings may be inside of one another.
+/// Maximum nesting of lists and mappings.
 const MAX_DEPTH: usize = 16;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
-    /// Nothing.
+    /// Null.
     Null,
     /// True or false.
     Bool(bool),
@@ -34,11 +34,11 @@ pub(crate) enum Node {
     Text(String),
     /// A list.
     List(Vec<Self>),
-    /// Members in the order in which they were written.
+    /// Members in the order in which they are written.
     Map(Members),
 }
 
-/// Members in the order in which they were written; no name comes twice.
+/// Members in the order in which they are written, with unique names.
 pub(crate) type Members = Vec<(String, Node)>;
 
 impl Serialize for Node {
@@ -56,14 +56,14 @@ impl Serialize for Node {
     }
 }
 
-/// What is wrong, where, and what would be right.
+/// An error, its position and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontMatterError {
-    /// The line, from one.
+    /// The line number, starting at one.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The correct form.
     pub help: String,
 }
 
@@ -73,29 +73,29 @@ impl FrontMatterError {
     }
 }
 
-/// A text and what its front matter says.
+/// A text and its front matter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontMatterDocument<'a> {
     /// The members of the front matter; none if there is no front matter.
     pub members: serde_json::Map<String, Value>,
     /// The text after it.
     pub body: &'a str,
-    /// The number of the body's first line, from one.
+    /// The line number of the body's first line, starting at one.
     pub line: usize,
 }
 
 impl<'a> FrontMatterDocument<'a> {
-    /// Reads a text, which may begin with front matter between two lines `---`.
+    /// Parses a text, which may start with front matter between two lines `---`.
     ///
     /// # Errors
-    /// When the front matter has no end, or cannot be read alike by every reader.
+    /// When the front matter has no end, or parsers could read it differently.
     pub fn read(text: &'a str) -> Result<Self, FrontMatterError> {
         let first = text.split('\n').next().unwrap_or_default();
         if first.strip_suffix('\r').unwrap_or(first) != "---" {
             return Ok(Self { members: serde_json::Map::new(), body: text, line: 1 });
         }
         let source = FrontMatterSource::extract(text)?;
-        // The two lines `---` are not among those of the source.
+        // The two lines `---` are not part of the source.
         let above = source.lines + 2;
         let body = text.splitn(above + 1, '\n').nth(above).unwrap_or_default();
         let members = members(source)?;
@@ -111,7 +111,7 @@ impl<'a> FrontMatterDocument<'a> {
     }
 }
 
-/// Reads the front matter that a text begins with.
+/// Parses the front matter at the start of a text.
 pub(crate) fn read(text: &str) -> Result<Members, FrontMatterError> {
     members(FrontMatterSource::extract(text)?)
 }
@@ -132,7 +132,7 @@ fn members(source: FrontMatterSource<'_>) -> Result<Members, FrontMatterError> {
     Ok(builder.finish())
 }
 
-/// What the parser found wrong. What misses its end is found behind the last line.
+/// Converts an error of the parser. A missing end is reported behind the last line.
 fn scan_error(error: &ScanError, lines: usize) -> FrontMatterError {
     let line = line_of(error.marker().line().min(lines));
     match error.kind() {

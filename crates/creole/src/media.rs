@@ -1,10 +1,10 @@
-//! Media types of files, by the ends of their names, and files as the contents of resources.
+//! Media types of files by their extensions, and files as the contents of resources.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use creole_proto::model::Contents;
 
-/// Ends of names in order, and what they stand for.
+/// Sorted extensions and their media types.
 const TYPES: &[(&str, &str)] = &[
     ("c", "text/x-c"),
     ("cpp", "text/x-c++"),
@@ -53,13 +53,13 @@ const TYPES: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The media type that the name of a file tells, if it does.
+/// The media type for the name of a file, if its extension is known.
 pub fn from_file_name(file: &str) -> Option<&'static str> {
     let (_, end) = file.rsplit_once('.')?;
     TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(end)).map(|(_, kind)| *kind)
 }
 
-/// The media type of a file; what no name tells is text if it can be read as text.
+/// The media type of a file; a file of unknown extension is text if it is valid UTF-8.
 pub fn detect(file: &str, bytes: &[u8]) -> &'static str {
     from_file_name(file).unwrap_or_else(|| match std::str::from_utf8(bytes) {
         Ok(_) => "text/plain",
@@ -67,7 +67,7 @@ pub fn detect(file: &str, bytes: &[u8]) -> &'static str {
     })
 }
 
-/// The bytes of a file as the contents of a resource: text where they are text, so that no byte is lost either way.
+/// The bytes of a file as the contents of a resource: text if they are text, so that no byte is lost either way.
 pub fn resource_contents(uri: impl Into<String>, mime_type: &str, bytes: Vec<u8>) -> Contents {
     match String::from_utf8(bytes) {
         Ok(text) => Contents::text(uri, mime_type, text),

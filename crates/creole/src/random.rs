@@ -1,7 +1,7 @@
-//! Random bytes of the system, for ids that nobody may guess.
+//! Random bytes of the system, for unguessable ids.
 //!
 //! Every id that two processes or two calls must not share is made from these bytes. A failure is returned and never
-//! replaced by a constant: two callers with one id would get each other's answers.
+//! replaced by a constant: two callers with the same id would get each other's responses.
 
 use creole_proto::fault::{Fault, FaultKind};
 
@@ -15,7 +15,7 @@ impl From<NoRandomBytes> for Fault {
     }
 }
 
-/// So many random bytes.
+/// This many random bytes.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomBytes> {
     #[cfg(test)]
     if failure::is_injected() {
@@ -39,7 +39,7 @@ pub(crate) mod failure {
         INJECTED.get()
     }
 
-    /// Runs this on a system that has no random bytes.
+    /// Runs this on a system without random bytes.
     pub(crate) fn during<T>(run: impl FnOnce() -> T) -> T {
         INJECTED.set(true);
         let result = run();

@@ -1,7 +1,7 @@
-//! One server in the place of another, while clients are connected.
+//! Replaces one server by another while clients are connected.
 //!
-//! Connections, sessions, tasks and subscriptions stay. Calls that run go on where they began; those that come
-//! afterwards are answered by the successor.
+//! Connections, sessions, tasks and subscriptions stay. Running calls continue in the replaced server; later ones go to
+//! the replacement.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio::time::sleep;
 use crate::registry::Registry;
 use crate::server::{Service, ServiceCore};
 
-/// How often is looked whether the last call has ended: nobody waits for it but what is no longer needed.
+/// The interval of checks whether the last call has ended: nothing urgent waits for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A server that is ready to take another's place. Until then nobody sees what it has.
+/// A server that is ready to replace another. Until then no client sees its items.
 pub struct Replacement {
     pub(crate) service: Service,
     pub(crate) core: Arc<ServiceCore>,
 }
 
 impl Replacement {
-    /// What it has, to be added to before it is seen.
+    /// Its registry, to which items can be added before it is visible.
     pub fn registry(&self) -> &Registry {
         &self.core.registry
     }
 
-    /// Takes the place, and tells clients which lists are different now.
+    /// Replaces the server, and announces the changed lists to clients.
     pub fn swap(self) -> ReplacedServer {
         let before = self.service.current().swap(Arc::clone(&self.core));
         before.registry.stop_announcing();
@@ -36,14 +36,14 @@ impl Replacement {
     }
 }
 
-/// A server whose place another has taken.
+/// A server that was replaced.
 pub struct ReplacedServer {
     shared: Weak<ServiceCore>,
     changed_lists: Vec<ListKind>,
 }
 
 impl ReplacedServer {
-    /// The lists that are different now.
+    /// The lists that changed.
     pub fn changed_lists(&self) -> &[ListKind] {
         &self.changed_lists
     }

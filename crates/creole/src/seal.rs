@@ -1,8 +1,7 @@
-//! Authenticated encryption of what passes through clients and comes back: states and cursors.
+//! Encrypts and authenticates data that passes through clients and comes back: request states and cursors.
 //!
-//! A sealed text is `c1.<key id>.<base64url(nonce || ciphertext || tag)>`, made with
-//! XChaCha20-Poly1305. What it is for and whom it was given to is bound into it, so a text that is
-//! moved to another user, method or purpose does not open.
+//! A sealed text is `c1.<key id>.<base64url(nonce || ciphertext || tag)>`, made with XChaCha20-Poly1305. Its purpose
+//! and its recipient are bound into it, so a text that is moved to another user, method or purpose does not open.
 
 use std::error::Error;
 use std::fmt;
@@ -18,14 +17,14 @@ use sha2::{Digest, Sha256};
 use crate::state;
 use crate::state::State;
 
-/// Longer texts are refused before they are decoded.
+/// Longer texts are rejected before they are decoded.
 pub const MAX_TEXT: usize = 64 * 1024;
 
 /// Longer plain bytes seal into more than [`MAX_TEXT`], which does not open.
 pub const MAX_PLAIN: usize = (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NONCE - EXPIRY - TAG;
 
-/// How far the clocks of machines that share secrets may be apart: a text opens for that much longer, since it may have
-/// been sealed by a clock that is behind. What is kept in one place, as a call that waits, ends by the clock there.
+/// The maximum difference between the clocks of machines that share secrets: a text opens for that much longer, since
+/// its clock may have been behind. Data in one place, such as a parked call, expires by the clock there.
 pub const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Seals and opens texts; clones share their keys.
@@ -34,21 +33,21 @@ pub struct Sealer {
     keys: Arc<RwLock<SealKeys>>,
 }
 
-/// What a sealed text is for. A text of one purpose does not open as another.
+/// The purpose of a sealed text. A text of one purpose does not open as another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The `requestState` of a call that waits for answers.
+    /// The `requestState` of a call that waits for input.
     State,
-    /// The place at which a list continues.
+    /// The position at which a list continues.
     Cursor,
 }
 
 /// Why a text does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealError {
-    /// It was not sealed here, for this, or was changed. Which of them is not told to anyone.
+    /// It was not sealed here or for this purpose, or it was changed. Which of them is never reported.
     Invalid,
-    /// It is genuine, but too old.
+    /// It is authentic but expired.
     Expired,
 }
 
@@ -56,13 +55,13 @@ impl Sealer {
     /// A sealer whose texts no other process can open.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no random bytes.
     #[must_use]
     pub fn random() -> Self {
         Self::from_key(&random())
     }
 
-    /// A sealer that opens the texts of each other sealer with the same secret.
+    /// A sealer that opens the texts of every sealer with the same secret.
     #[must_use]
     pub fn from_key(secret: &[u8; 32]) -> Self {
         let keys =
@@ -70,19 +69,19 @@ impl Sealer {
         Self { keys: Arc::new(RwLock::new(keys)) }
     }
 
-    /// A sealer whose secret is kept in a state under a name of its own: each process that shares the state opens what
-    /// the others sealed, and what was sealed before it was started again.
+    /// A sealer whose secret is stored in a state under this name: each process that shares the state opens the texts
+    /// of the others, and those from before a restart.
     ///
     /// # Errors
-    /// When the state cannot be read or written. If it has something else under this name, the secret is this
-    /// sealer's alone.
+    /// When the state cannot be read or written. If another value is stored under this name, the secret is private to
+    /// this sealer.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no random bytes.
     pub async fn from_state(state: &State, name: &str) -> state::Result<Self> {
         let key = format!("seal/{name}");
         let own: [u8; 32] = random();
-        // Of several that start together, the first one's secret is everybody's.
+        // Of several processes that start together, the first one's secret is used by all.
         let is_own = state.swap(&key, None, Bytes::copy_from_slice(&own), None).await?.is_some();
         let found = match is_own {
             true => None,
@@ -92,9 +91,9 @@ impl Sealer {
         Ok(Self::from_key(&kept.unwrap_or(own)))
     }
 
-    /// Seals with a new secret from now on. Texts of the one before still open, older ones do not.
+    /// Seals with a new secret from now on. Texts of the previous secret still open, older ones do not.
     ///
-    /// Rotating to the secret in use does nothing, so a configuration may be loaded again.
+    /// Rotating to the secret in use does nothing, so a configuration may be reloaded.
     pub fn rotate(&self, secret: &[u8; 32]) {
         let key = Arc::new(SealKey::new(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
@@ -103,18 +102,18 @@ impl Sealer {
         }
     }
 
-    /// Seals with the newest of these secrets from now on. Texts of the one before it still open, also if only this
-    /// sealer knows it. The secrets may be those of other machines too, whose clocks may be up to [`MAX_CLOCK_SKEW`].
+    /// Seals with the newest of these secrets from now on. Texts of the previous one still open, also if only this
+    /// sealer knows it. Other machines may use the secrets too; their clocks may differ by up to [`MAX_CLOCK_SKEW`].
     pub fn set_secrets(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         keys.leeway_ms = MAX_CLOCK_SKEW.as_millis() as u64;
     }
 
-    /// Seals `plain` for `purpose` and for whatever `binding` names, until `expires_at_ms`.
+    /// Seals `plain` for `purpose` and for the `binding`, until `expires_at_ms`.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no random bytes.
     #[must_use]
     pub fn seal(
         &self,
@@ -136,7 +135,7 @@ impl Sealer {
         text.push_str(PREFIX);
         text.push_str(&key.id);
         text.push('.');
-        // The nonce is a multiple of three bytes, so the parts encode like the whole.
+        // The length of the nonce is a multiple of three bytes, so the parts encode like the whole.
         URL_SAFE_NO_PAD.encode_string(nonce, &mut text);
         URL_SAFE_NO_PAD.encode_string(&sealed, &mut text);
         text
@@ -145,8 +144,8 @@ impl Sealer {
     /// Opens a text that was sealed for the same purpose and binding.
     ///
     /// # Errors
-    /// [`SealError::Expired`] when it is genuine but `now_ms` has reached its end, by more than [`MAX_CLOCK_SKEW`] where
-    /// the secrets may be those of other machines, and [`SealError::Invalid`] in every other case.
+    /// [`SealError::Expired`] when it is authentic but `now_ms` has reached its expiry, plus [`MAX_CLOCK_SKEW`] if
+    /// other machines may share the secrets, and [`SealError::Invalid`] in every other case.
     pub fn open(
         &self,
         purpose: Purpose,
@@ -167,7 +166,7 @@ impl Sealer {
         Ok(opened)
     }
 
-    /// The key, the nonce, and what is encrypted.
+    /// The key, the nonce and the ciphertext.
     fn parse(&self, text: &str) -> Option<(Arc<SealKey>, [u8; NONCE], Vec<u8>)> {
         if text.len() > MAX_TEXT {
             return None;
@@ -198,21 +197,21 @@ impl fmt::Display for SealError {
 
 impl Error for SealError {}
 
-/// The SHA-256 of `bytes`, to bind what is too long to be bound as it is.
+/// The SHA-256 of `bytes`, to bind data that is too long to be bound directly.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Secrets of a sealer as a file has them, which several machines may share.
+/// The secrets of a sealer from a file, which several machines may share.
 pub struct Secrets(Vec<[u8; 32]>);
 
 impl Secrets {
-    /// One or two secrets, each in 64 hexadecimal digits on a line of its own, the newest first. Empty lines and those
-    /// that begin with `#` are passed over.
+    /// Parses one or two secrets, each as 64 hexadecimal digits on its own line, the newest first. Empty lines and
+    /// lines that start with `#` are skipped.
     ///
     /// # Errors
-    /// What is wrong, and in which line, but not what stands there.
+    /// The error and its line number, but not the content of the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lines = text.lines().map(str::trim).enumerate();
         let written = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -240,7 +239,7 @@ fn secret_of_hex(text: &str) -> Option<[u8; 32]> {
 struct SealKeys {
     current: Arc<SealKey>,
     previous: Option<Arc<SealKey>>,
-    /// How long texts open after their end.
+    /// How long texts open after their expiry.
     leeway_ms: u64,
 }
 
@@ -255,13 +254,13 @@ impl SealKeys {
 }
 
 struct SealKey {
-    /// Tells replicas which key to use, and says nothing about it.
+    /// Tells replicas which key to use, and reveals nothing about it.
     id: String,
     cipher: XChaCha20Poly1305,
 }
 
 impl SealKey {
-    /// The cipher key is derived, so that a secret that also serves elsewhere does no harm.
+    /// The cipher key is derived, so that a secret that is also used elsewhere does no harm.
     fn new(secret: &[u8; 32]) -> Self {
         let derive = |label: &[u8]| digest(&[label, &secret[..]].concat());
         let id = URL_SAFE_NO_PAD.encode(&derive(b"creole seal v1 id ")[..KEY_ID / 4 * 3]);
@@ -269,8 +268,7 @@ impl SealKey {
     }
 }
 
-/// What is authenticated along with the text: each part carries its length, so that no two lists of
-/// parts give the same bytes.
+/// The associated data: each part carries its length, so that no two lists of parts give the same bytes.
 fn associated_data(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
     let mut bytes =
         Vec::with_capacity(64 + binding.iter().map(|part| part.len() + 8).sum::<usize>());
@@ -287,7 +285,7 @@ fn associated_data(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
 
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Anything but a panic here would seal with a nonce or a key that can be guessed.
+    // Any fallback instead of a panic would seal with a guessable nonce or key.
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }

@@ -1,7 +1,7 @@
 //! Skills: folders of files that teach a model how to do something (SEP-2640, the extension
 //! `io.modelcontextprotocol/skills`).
 //!
-//! A skill holds its files, so that what it tells of them and what is read are always the same bytes. Every file is a
+//! A skill holds its files, so that its definition and its contents always describe the same bytes. Every file is a
 //! resource at `skill://<path of the skill>/<path of the file>`.
 
 mod error;
@@ -24,13 +24,13 @@ pub(crate) use paths::SCHEME;
 
 /// The file that makes a folder a skill.
 pub const MANIFEST: &str = "SKILL.md";
-/// How many files a skill may have: what every client has to take (SEP-2640, limits).
+/// Maximum number of files of a skill: what every client has to accept (SEP-2640, limits).
 pub const MAX_FILES: usize = 512;
-/// How many bytes the files of a skill may have together (SEP-2640, limits).
+/// Maximum total size of a skill's files in bytes (SEP-2640, limits).
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The longest description, in characters (Agent Skills specification, `description`).
+/// Maximum length of a description, in characters (Agent Skills specification, `description`).
 const MAX_DESCRIPTION: usize = 1024;
-/// The longest name, in characters (Agent Skills specification, `name`).
+/// Maximum length of a name, in characters (Agent Skills specification, `name`).
 const MAX_NAME: usize = 64;
 
 /// One skill.
@@ -44,7 +44,7 @@ pub struct Skill {
 
 /// A file of a skill, as a resource.
 pub(crate) struct SkillFile {
-    /// Its path, with the skill's before it, as it was given.
+    /// Its path, prefixed by the skill's, as it was given.
     pub(crate) path: String,
     pub(crate) digest: String,
     pub(crate) resource: Resource,
@@ -52,8 +52,8 @@ pub(crate) struct SkillFile {
 }
 
 impl Skill {
-    /// The skill at `path`, whose last part is its name, made of files by their paths inside of it. One of them
-    /// is `SKILL.md`, which begins with front matter.
+    /// The skill at `path`, whose last part is its name, with files given by their paths inside it. One of them is
+    /// `SKILL.md`, which starts with front matter.
     ///
     /// ```
     /// use creole::Skill;
@@ -64,8 +64,7 @@ impl Skill {
     /// ```
     ///
     /// # Errors
-    /// When a client could not take the skill: the front matter is wrong, a name breaks the rules, or there is
-    /// too much of it.
+    /// When a client could not accept the skill: the front matter or a name is invalid, or the skill is too large.
     pub fn new<P, B>(
         path: &str,
         files: impl IntoIterator<Item = (P, B)>,
@@ -96,7 +95,7 @@ impl Skill {
         Ok(Self { name, description, definition: Arc::new((&entry).into()), files })
     }
 
-    /// Where its `SKILL.md` is.
+    /// The URI of its `SKILL.md`.
     pub fn uri(&self) -> &str {
         self.definition.name()
     }
@@ -111,12 +110,12 @@ impl Skill {
         &self.description
     }
 
-    /// Its files, sorted by their paths.
+    /// Its files, sorted by path.
     pub(crate) fn files(&self) -> &[Arc<SkillFile>] {
         &self.files
     }
 
-    /// Its entry, as lists hold it.
+    /// Its definition, as listed.
     pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
@@ -159,7 +158,7 @@ impl SkillFile {
     }
 }
 
-/// The files by their paths, if they are files that one folder can hold, and not too many.
+/// The files by path, if one folder can hold them and they are not too many.
 fn collect_files(
     skill: &str,
     files: impl Iterator<Item = (String, Arc<[u8]>)>,
@@ -210,7 +209,7 @@ fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, Skill
         .map_err(|wrong| SkillError::new(MANIFEST, wrong.message).line(wrong.line).help(wrong.help))
 }
 
-/// A member of the front matter that has to be a text.
+/// A front matter member that must be a text.
 fn text_of<'a>(members: &'a Members, key: &str) -> Result<&'a str, SkillError> {
     let wrong = |what| {
         SkillError::new(MANIFEST, what).help(format!("write `{key}: …` between the two `---`"))

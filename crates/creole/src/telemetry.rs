@@ -1,7 +1,7 @@
-//! Telemetry: one event when a request arrives, one when it is done, one for each tool that ran.
+//! Telemetry events: one when a request arrives, one when it is done, one for each tool that ran.
 //!
-//! Arguments and results are not part of it; methods, ids and names are the client's text and are
-//! escaped by the subscriber.
+//! Arguments and results are not part of it. Methods, ids and names are the client's text and are escaped by the
+//! subscriber.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tracing::{Level, enabled, info};
 /// The target of all events about requests.
 pub(crate) const TARGET: &str = "creole::request";
 
-/// Whether anybody wants to know of requests.
+/// Whether request events are enabled.
 pub(crate) fn is_enabled() -> bool {
     enabled!(target: TARGET, Level::INFO)
 }
 
-/// Tells what the protocol machine observed.
+/// Logs an observation of the protocol machine.
 pub(crate) fn record_observation(observation: &Observation) {
     match observation {
         Observation::Received { method, id } => {
@@ -44,7 +44,7 @@ pub(crate) fn record_observation(observation: &Observation) {
     }
 }
 
-/// Tells that a tool ran.
+/// Logs that a tool ran.
 pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
     let duration_us = microseconds(took);
     let outcome = match outcome {
@@ -57,7 +57,7 @@ pub(crate) fn tool_ran(tool: &str, took: Duration, outcome: &Outcome) {
     info!(target: TARGET, tool, duration_us, outcome, "tool invoked");
 }
 
-/// The tool that a call is about, if it is about one and somebody wants to know.
+/// The tool of a call, if it has one and request events are enabled.
 pub(crate) fn observed_tool(operation: &Operation) -> Option<String> {
     match operation {
         Operation::CallTool { name, .. } if is_enabled() => Some(name.clone()),
@@ -65,7 +65,7 @@ pub(crate) fn observed_tool(operation: &Operation) -> Option<String> {
     }
 }
 
-/// A whole message, where that was asked for: it may hold secrets.
+/// Logs a whole message, if that is enabled: it may hold secrets.
 pub(crate) fn log_payload(direction: &str, message: &[u8]) {
     let frame = String::from_utf8_lossy(message);
     tracing::info!(target: "creole::payload", direction, frame = &*frame, "message");

@@ -1,4 +1,4 @@
-//! Matching a uri against a template in linear time, without regular expressions.
+//! Matches a URI against a template in linear time, without regular expressions.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ pub(crate) struct UriTemplate {
 #[derive(Clone, Debug, PartialEq)]
 enum TemplatePart {
     Literal(String),
-    /// `{name}`: one part of a uri, or with `{+name}` any rest.
+    /// `{name}`: one part of a URI, or with `{+name}` any rest.
     Variable {
         name: String,
         allows_slashes: bool,
     },
 }
 
-/// The longest uri that is matched.
+/// Maximum length of a URI that is matched.
 const MAX_URI_BYTES: usize = 8192;
 
 impl UriTemplate {
@@ -43,7 +43,7 @@ impl UriTemplate {
         Self { parts }
     }
 
-    /// The variables' values, decoded, if the uri is of this template.
+    /// The variables' decoded values, if the URI matches this template.
     pub(crate) fn matches(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         if uri.len() > MAX_URI_BYTES {
             return None;
@@ -67,7 +67,7 @@ impl UriTemplate {
         rest.is_empty().then_some(values)
     }
 
-    /// A value ends where the following literal first occurs, or with the uri.
+    /// A value ends where the following literal first occurs, or with the URI.
     fn value_end(&self, position: usize, rest: &str) -> Option<usize> {
         match self.parts.get(position + 1) {
             Some(TemplatePart::Literal(next)) => rest.find(next.as_str()),
@@ -76,7 +76,7 @@ impl UriTemplate {
     }
 }
 
-/// Undoes percent-encoding; `None` if it is broken or not UTF-8.
+/// Decodes percent-encoding; `None` if it is invalid or not UTF-8.
 fn percent_decode(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -87,7 +87,7 @@ fn percent_decode(value: &str) -> Option<String> {
             continue;
         }
         let (digits, tail) = tail.split_at_checked(2)?;
-        // The standard library would also read `+f`.
+        // The standard library would also parse `+f`.
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
         bytes.push(digit(digits[0])? << 4 | digit(digits[1])?);
         rest = tail;

@@ -1,25 +1,25 @@
-//! The answer to a caller who is not let in.
+//! The response to a caller that is refused.
 //!
-//! It says what to do and not what was wrong: an unknown user, a wrong password, a header that cannot
-//! be read and a key that has expired get the same status, headers and body.
+//! It says what to do and not what was wrong: an unknown user, a wrong password, a malformed header and an expired key
+//! get the same status, headers and body.
 
 use std::time::Duration;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-/// Why a caller is not let in, as HTTP tells it.
+/// The HTTP response for a refused caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Challenge {
     /// 401, 403, 429 or 503.
     pub status: StatusCode,
-    /// `WWW-Authenticate`, `Retry-After` and what describes the body.
+    /// `WWW-Authenticate`, `Retry-After` and the headers of the body.
     pub headers: HeaderMap,
-    /// A sentence for people, as plain text.
+    /// A sentence for the user, as plain text.
     pub body: &'static str,
 }
 
-/// The ways to prove who one is that a server offers.
+/// The authentication schemes that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schemes {
     pub(super) basic: bool,
@@ -27,7 +27,7 @@ pub(super) struct Schemes {
 }
 
 impl Challenge {
-    /// 401: nobody is known by what was sent. `bearer_given`: it was a bearer key (RFC 6750, 3.1).
+    /// 401: the credentials belong to no principal. `bearer_given`: they were a bearer key (RFC 6750, 3.1).
     pub(super) fn unauthorized(schemes: Schemes, bearer_given: bool) -> Self {
         let mut challenge = Self::new(StatusCode::UNAUTHORIZED, instructions_for(schemes));
         let mut offer = |text| {
@@ -44,7 +44,7 @@ impl Challenge {
         challenge
     }
 
-    /// 403: the caller is known, and does not have the role.
+    /// 403: the principal is known, and does not have the role.
     pub(super) fn forbidden(role: &str, bearer_given: bool) -> Self {
         let mut challenge = Self::new(StatusCode::FORBIDDEN, FORBIDDEN);
         let text =
@@ -55,19 +55,19 @@ impl Challenge {
         challenge
     }
 
-    /// 429: there were too many wrong attempts.
+    /// 429: there were too many failed attempts.
     pub(super) fn too_many_attempts(wait: Duration) -> Self {
         Self::retry_later(StatusCode::TOO_MANY_REQUESTS, TOO_MANY_ATTEMPTS, wait)
     }
 
-    /// 503: more passwords wait to be checked than can be checked soon.
+    /// 503: too many passwords wait to be verified.
     pub(super) fn busy() -> Self {
         Self::retry_later(StatusCode::SERVICE_UNAVAILABLE, BUSY, Duration::from_secs(1))
     }
 
     fn retry_later(status: StatusCode, body: &'static str, wait: Duration) -> Self {
         let mut challenge = Self::new(status, body);
-        // Rounded up: who comes back in time is let try.
+        // Rounded up, so that a caller that waits as long may try again.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         challenge.headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         challenge

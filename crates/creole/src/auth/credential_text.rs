@@ -1,4 +1,4 @@
-//! Changes to a file of users or keys that leave every other line as it is.
+//! Edits a file of users or keys and leaves every other line unchanged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::file::{CredentialEntry, CredentialKind};
 use super::keys::NewKey;
 use super::{file, keys};
 
-/// The text of a file of users or keys, to be changed and written back.
+/// The text of a file of users or keys, to be edited and written back.
 #[derive(Clone, Debug)]
 pub struct CredentialText {
     kind: CredentialKind,
@@ -28,21 +28,20 @@ impl CredentialText {
         Self { kind, lines: vec![opening.to_owned()], entries: Vec::new() }
     }
 
-    /// The text of a file that there is; `path` is only named in messages.
+    /// The text of an existing file; `path` is only for messages.
     ///
     /// # Errors
-    /// When a line is wrong: a file with mistakes is not changed.
+    /// When a line is invalid: a file with errors is not edited.
     pub fn parse(text: &str, kind: CredentialKind, path: &Path) -> Result<Self, AuthError> {
         let entries =
             file::parse(text, kind).map_err(|error| file::explain_error(error, kind, path))?;
         Ok(Self { kind, lines: text.lines().map(str::to_owned).collect(), entries })
     }
 
-    /// Adds a user, or gives one a new password. Without `roles` the roles stay as they are. Tells whether
-    /// the user was there before.
+    /// Adds a user, or sets a new password. Without `roles` the roles do not change. Returns whether the user existed.
     ///
     /// # Errors
-    /// When the name or a role is not a plain word, or the hash is none that is taken.
+    /// When the name or a role is not a plain word, or the hash is not accepted.
     pub fn put_user(
         &mut self,
         name: &str,
@@ -53,8 +52,8 @@ impl CredentialText {
         self.put(name, format!("{name}:{hash}{}", roles_and_expiry(&roles, None)))
     }
 
-    /// Adds a key, or replaces the one of that name. Without `roles` the roles stay as they are. Tells
-    /// whether the name was there before.
+    /// Adds a key, or replaces the one of that name. Without `roles` the roles do not change. Returns whether the name
+    /// existed.
     ///
     /// # Errors
     /// When the name or a role is not a plain word.
@@ -70,7 +69,7 @@ impl CredentialText {
         self.put(name, format!("{name}:{hash}{}", roles_and_expiry(&roles, expires)))
     }
 
-    /// Whether a name and roles can be put in.
+    /// Checks that a name and roles are valid.
     ///
     /// # Errors
     /// When the name or a role is not a plain word.
@@ -78,7 +77,7 @@ impl CredentialText {
         self.roles(name, roles).map(drop)
     }
 
-    /// Takes a user or a key out. Tells whether there was one.
+    /// Removes a user or a key. Returns whether it existed.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(index) = self.index_of(name) else { return false };
         let line = self.entries.remove(index).line;

@@ -1,30 +1,30 @@
-//! Why a caller is refused, for the log alone: callers are not told.
+//! Why a caller is refused, for the log only: callers are not told.
 
 use super::challenge::Challenge;
 
 /// Why a caller is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DenialReason {
-    /// No credentials were sent, or none that can be read.
+    /// No credentials were sent, or they are malformed.
     NoCredentials,
-    /// A kind of credentials that the server does not take.
+    /// An authentication scheme that the server does not offer.
     OtherScheme,
-    /// No key is this one.
+    /// The key is unknown.
     UnknownKey,
-    /// The key is known, and its time is over.
+    /// The key is known and has expired.
     ExpiredKey,
     /// No user has this name and this password.
     WrongPassword,
-    /// The caller is known, and lacks the role.
+    /// The principal is known and lacks the role.
     MissingRole,
     /// There were too many attempts.
     TooManyAttempts,
-    /// Too many passwords wait to be checked.
+    /// Too many passwords wait to be verified.
     Busy,
 }
 
 impl DenialReason {
-    /// The reason in words.
+    /// The reason as text.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::NoCredentials => "no credentials",
@@ -39,5 +39,5 @@ impl DenialReason {
     }
 }
 
-/// What a caller is answered, and why.
+/// The response to a refused caller, with the reason.
 pub(super) type Denial = Box<(Challenge, DenialReason)>;

@@ -1,19 +1,18 @@
-//! What is wrong with a file of users or keys, or with a key in the configuration.
+//! Errors in a file of users or keys, or in a key of the configuration.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Credentials that cannot be used, and what would be right. It never shows what stands in a line: that
-/// may be a password.
+/// Invalid credentials, with the correct form. The error never shows the content of a line: it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthError {
     /// The file.
     pub file: Option<PathBuf>,
-    /// The line, counted from one.
+    /// The line number, starting at one.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The correct form.
     pub help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The end of a key, written as RFC 3339 says.
+//! The expiry of a key, in RFC 3339 form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,25 +6,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The moment from which a key is no longer taken.
+/// The time from which a key is no longer accepted.
 ///
-/// It is written `2027-01-31T12:00:00Z`, with `Z` or an offset such as `+02:00`. A date alone means its
-/// beginning in UTC.
+/// It is written `2027-01-31T12:00:00Z`, with `Z` or an offset such as `+02:00`. A date alone means its start in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Expiry {
     /// Seconds since 1970.
     seconds: u64,
 }
 
-/// A text that is no moment.
+/// The text is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseExpiryError;
 
 impl Expiry {
-    /// Whether the moment has come.
+    /// Whether the time has passed.
     #[must_use]
     pub fn has_passed(self, now: SystemTime) -> bool {
-        // A clock before 1970 cannot be right: a key must not live longer because of it.
+        // A clock before 1970 cannot be right: it must not extend the life of a key.
         now.duration_since(UNIX_EPOCH)
             .map_or(true, |time| time >= Duration::from_secs(self.seconds))
     }
@@ -68,7 +67,7 @@ fn parse(text: &str) -> Option<i64> {
     Some(day + time - parse_utc_offset(skip_fraction(rest)?)?)
 }
 
-/// The number of the day since 1970-01-01 (the Gregorian calendar, by years that begin in March).
+/// The number of the day since 1970-01-01 (Gregorian calendar, with years that start in March).
 fn days_since_epoch(date: &str) -> Option<i64> {
     let (year, rest) = date.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
@@ -113,7 +112,7 @@ fn parse_time_of_day(clock: &str) -> Option<i64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// What follows the fraction of a second, if there is one; it is left out.
+/// Skips the fraction of a second, if there is one.
 fn skip_fraction(text: &str) -> Option<&str> {
     let Some(fraction) = text.strip_prefix('.') else { return Some(text) };
     let rest = fraction.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -134,7 +133,7 @@ fn parse_utc_offset(text: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// A number of exactly so many digits.
+/// A number of exactly this many digits.
 fn parse_digits(text: &str, digits: usize) -> Option<i64> {
     let right = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     right.then(|| text.parse().ok()).flatten()

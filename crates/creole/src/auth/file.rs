@@ -1,4 +1,4 @@
-//! Files of users and of keys: one a line, comments with `#`, and safe to edit by hand.
+//! Reads files of users and of keys: one entry per line, comments with `#`, safe to edit by hand.
 //!
 //! ```text
 //! # name:hash of the password:roles
@@ -8,7 +8,7 @@
 //! ci:$sha256$9f86d081…:mcp:2027-01-31T00:00:00Z
 //! ```
 //!
-//! Roles and the end may be left out. A hash has no colon in it, so the parts cannot be mistaken.
+//! Roles and expiry are optional. A hash has no colon in it, so the parts are unambiguous.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,24 +22,24 @@ use super::error::AuthError;
 use super::expiry::Expiry;
 use super::{Digest, keys, password};
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// The longest name of a user, a key or a role.
+/// Maximum length of the name of a user, a key or a role.
 const MAX_NAME_BYTES: usize = 64;
-/// The most roles of one user or key.
+/// Maximum number of roles of one user or key.
 const MAX_ROLES: usize = 32;
 
-/// What a file is a list of.
+/// The kind of entries in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// People with passwords.
+    /// Users with passwords.
     Users,
     /// Programs with keys.
     Keys,
 }
 
 impl CredentialKind {
-    /// What the text of a file is a list of, by its first entry; of an empty one, users.
+    /// The kind of a file's entries, by its first entry; users for an empty file.
     #[must_use]
     pub fn detect(text: &str) -> Self {
         let mut lines = text.lines().map(str::trim);
@@ -58,7 +58,7 @@ pub(super) struct CredentialEntry {
     pub(super) roles: Arc<[Arc<str>]>,
 }
 
-/// What is known of a secret.
+/// The stored form of a secret.
 #[derive(Clone, Debug)]
 pub(super) enum StoredCredential {
     Password(Arc<PasswordHash>),
@@ -74,7 +74,7 @@ pub(super) fn read_entries(
     parse(&text, kind).map_err(|error| explain_error(error, kind, path))
 }
 
-/// The text of a file that is readable, of a sensible size, and can be changed by its owner only.
+/// The text of a file that is readable, not too large, and writable by its owner only.
 ///
 /// # Errors
 /// When it is not.
@@ -87,7 +87,7 @@ fn read_text(path: &Path) -> Result<String, AuthError> {
         std::io::ErrorKind::NotFound => AuthError::new("there is no such file"),
         _ => AuthError::new(format!("the file cannot be read: {error}")),
     };
-    // Asked before it is opened, because opening a pipe would wait for a writer.
+    // Checked before it is opened, because opening a pipe would wait for a writer.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(AuthError::new("this is not a file"));
     }
@@ -105,8 +105,8 @@ fn read_text(path: &Path) -> Result<String, AuthError> {
     })
 }
 
-/// Who can write the file can let themselves in, so that is refused. Who can only read it can at most try
-/// passwords against the hashes, and secrets are often mounted readable for all: that is a warning.
+/// A user that can write the file can grant itself access, so that is an error. A user that can only read it can at
+/// most try passwords against the hashes, and secrets are often mounted world-readable: that is a warning.
 #[cfg(unix)]
 fn check_mode(path: &Path, file: &File) -> Result<(), AuthError> {
     use std::os::unix::fs::PermissionsExt;
@@ -210,7 +210,7 @@ pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
     text.parse().map_err(|_| AuthError::new("the end is not a date").help(right))
 }
 
-/// Names and roles are plain words, so that they mean the same in a header, a log and a list.
+/// Names and roles are simple words, so that they mean the same in a header, a log and a list.
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), AuthError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     if name.is_empty() {
@@ -249,7 +249,7 @@ pub(super) fn check_roles<'a>(
     Ok(checked.into())
 }
 
-/// The error with its file, and the command that would do it right.
+/// The error with its file, and the command that would write a correct entry.
 pub(super) fn explain_error(error: AuthError, kind: CredentialKind, path: &Path) -> AuthError {
     let shown = path.display();
     let command = match kind {

@@ -1,4 +1,4 @@
-//! The `Authorization` header: what a caller offers as proof.
+//! Parses the `Authorization` header.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -7,34 +7,34 @@ use http::HeaderValue;
 
 use super::secret::{Secret, SecretRef};
 
-/// Longer headers are not looked into.
+/// Longer headers are not parsed.
 pub(super) const MAX_HEADER_BYTES: usize = 8 * 1024;
 
-/// Some clients leave out the padding.
+/// Some clients omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a caller offers.
+/// The credentials that a caller presents.
 #[derive(Debug)]
 pub(super) enum PresentedCredentials<'a> {
-    /// Nothing, or something of a kind that is not known here.
+    /// None, or of an unknown scheme.
     Nothing,
-    /// A name and a password. Both are empty where they cannot be read: nobody has an empty name, and
-    /// checking it takes as long as checking another.
+    /// A name and a password. Both are empty if they are malformed: no user has an empty name, and checking it takes as
+    /// long as checking another.
     Basic { name: String, password: Secret },
     /// A key.
     Bearer(SecretRef<'a>),
 }
 
 impl<'a> PresentedCredentials<'a> {
-    /// Reads the header.
+    /// Parses the header.
     pub(super) fn read(header: Option<&'a HeaderValue>) -> Self {
         let Some(bytes) = header.map(HeaderValue::as_bytes) else { return Self::Nothing };
         let end = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
         let (scheme, rest) = bytes.split_at(end);
-        // RFC 9110, 11.4: one space or several, and the name of the scheme in any case.
+        // RFC 9110, 11.4: one or more spaces, and the name of the scheme in any case.
         let start = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
         let rest = if bytes.len() > MAX_HEADER_BYTES { &[] } else { &rest[start..] };
         if scheme.eq_ignore_ascii_case(b"basic") {

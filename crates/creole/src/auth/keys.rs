@@ -1,7 +1,7 @@
 //! Bearer keys: long random texts, of which only the SHA-256 is stored.
 //!
-//! A key of 256 random bits cannot be guessed, so a fast hash is enough, and there is no key that is too
-//! short: people do not choose them.
+//! A key of 256 random bits cannot be guessed, so a fast hash is enough. There is no minimum length, because users do
+//! not choose keys.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -20,23 +20,23 @@ use super::secret::{Secret, SecretRef};
 use super::{Digest, file, random};
 use crate::seal::digest;
 
-/// What stands before the SHA-256 of a key in a file.
+/// The prefix of a key's SHA-256 in a file.
 pub(super) const KEY_HASH_PREFIX: &str = "$sha256$";
 
-/// A key that has just been made. It is shown once; only its SHA-256 is stored.
+/// A new key. It is shown once; only its SHA-256 is stored.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// The key as the caller sends it. The word at its beginning lets scanners find keys that leaked.
+    /// The key as the caller sends it. Its prefix lets scanners find leaked keys.
     pub key: Secret,
-    /// Its SHA-256 in hexadecimal digits.
+    /// Its SHA-256 as hexadecimal digits.
     pub sha256: String,
 }
 
 impl NewKey {
-    /// Makes a key.
+    /// Generates a key.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no random bytes.
     #[must_use]
     pub fn random() -> Self {
         let key = format!("creole_{}", URL_SAFE_NO_PAD.encode(random()));
@@ -44,7 +44,7 @@ impl NewKey {
     }
 }
 
-/// A key as a configuration names it: by its SHA-256.
+/// A key of the configuration, given by its SHA-256.
 #[derive(Clone, Debug)]
 pub struct BearerKey {
     pub(super) name: String,
@@ -54,7 +54,7 @@ pub struct BearerKey {
 }
 
 impl BearerKey {
-    /// A key with this name and this SHA-256 in hexadecimal digits.
+    /// A key with this name and this SHA-256 as hexadecimal digits.
     ///
     /// # Errors
     /// When the name or a role is not a plain word, or the SHA-256 is not 64 hexadecimal digits.
@@ -77,7 +77,7 @@ impl BearerKey {
     }
 }
 
-/// The keys that are taken.
+/// The accepted keys.
 #[derive(Debug, Default)]
 pub(super) struct BearerKeys {
     keys: Vec<(Digest, Option<Expiry>, Principal)>,
@@ -122,7 +122,7 @@ impl BearerKeys {
         self.keys.len()
     }
 
-    /// Whose key it is, or why it is nobody's. Every key is compared, so that the time tells nothing.
+    /// The principal of a key, or the reason of the denial. Every key is compared, so that the time reveals nothing.
     pub(super) fn find(&self, key: SecretRef<'_>) -> Result<&Principal, DenialReason> {
         let given = digest(key.0);
         let mut found = u64::MAX;
@@ -138,7 +138,7 @@ impl BearerKeys {
     }
 }
 
-/// The digest that 64 hexadecimal digits are.
+/// Parses a digest from 64 hexadecimal digits.
 pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
     let nibble =
         |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -1,8 +1,7 @@
-//! How often somebody may be wrong: a few times freely, then ever more slowly.
+//! Throttles failed logins: a few attempts are free, further ones are increasingly slow.
 //!
-//! Wrong attempts are counted by account and address, and by address alone. An attempt counts from its
-//! beginning, so that many at the same moment are not all free. Whether an account exists makes no
-//! difference.
+//! Failed attempts are counted by account and address, and by address alone. An attempt counts from its start, so that
+//! many concurrent ones are not all free. Whether an account exists makes no difference.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,12 +12,12 @@ use tokio::time::Instant;
 
 use super::Digest;
 
-/// How many subjects are remembered.
+/// Maximum number of tracked subjects.
 const MAX_SUBJECTS: usize = 20_000;
-/// After so long without a wrong attempt, the earlier ones are forgotten.
+/// After this time without a failed attempt, the earlier ones are forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(1800);
 
-/// How many wrong attempts are free, and how long one waits at most after more.
+/// The number of free failed attempts, and the maximum wait after more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThrottleRule {
     free_attempts: u32,
@@ -28,14 +27,14 @@ pub(super) struct ThrottleRule {
 /// One account, from one address.
 pub(super) const ACCOUNT: ThrottleRule =
     ThrottleRule { free_attempts: 5, max_delay: Duration::from_secs(900) };
-/// Passwords from one address, whoever's: many people may share it.
+/// Passwords from one address, for any account: many users may share it.
 pub(super) const ADDRESS: ThrottleRule =
     ThrottleRule { free_attempts: 50, max_delay: Duration::from_secs(300) };
-/// Keys from one address. They cannot be guessed: this slows down a program that has an old one.
+/// Keys from one address. They cannot be guessed: this slows down a program with an old key.
 pub(super) const KEYS: ThrottleRule =
     ThrottleRule { free_attempts: 20, max_delay: Duration::from_secs(60) };
 
-/// Remembers wrong attempts.
+/// Tracks failed attempts.
 #[derive(Debug, Default)]
 pub(super) struct LoginThrottle {
     table: Mutex<HashMap<Digest, FailedAttempts>>,
@@ -44,7 +43,7 @@ pub(super) struct LoginThrottle {
 #[derive(Clone, Copy, Debug)]
 struct FailedAttempts {
     failures: u32,
-    /// Attempts that are being checked.
+    /// Attempts that are being verified.
     pending: u32,
     last_attempt: Instant,
     blocked_until: Instant,
@@ -57,7 +56,7 @@ impl LoginThrottle {
         self.table().get(subject).and_then(|strikes| strikes.wait(now))
     }
 
-    /// Begins an attempt on an account from an address, or says how long to wait.
+    /// Starts an attempt on an account from an address, or returns how long to wait.
     pub(super) fn begin(
         self: &Arc<Self>,
         account: Digest,
@@ -78,7 +77,7 @@ impl LoginThrottle {
         Ok(Attempt { limiter: Arc::clone(self), account, address, is_open: true })
     }
 
-    /// Counts a wrong attempt that is over already, or says how long to wait.
+    /// Counts a failed attempt that is already complete, or returns how long to wait.
     pub(super) fn record_failure(
         &self,
         subject: Digest,
@@ -99,8 +98,7 @@ impl LoginThrottle {
     }
 }
 
-/// An attempt that is being checked. One that is dropped counts as wrong: hanging up is no way to try
-/// for free.
+/// An attempt that is being verified. One that is dropped counts as failed: disconnecting does not make it free.
 #[derive(Debug)]
 pub(super) struct Attempt {
     limiter: Arc<LoginThrottle>,
@@ -110,8 +108,8 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// It was right: the account is free again. The address is not, or one account of one's own would
-    /// wash away the attempts on others.
+    /// The attempt succeeded: the account is reset. The address is not, or one valid account would erase the attempts
+    /// on others.
     pub(super) fn succeed(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
@@ -119,12 +117,12 @@ impl Attempt {
         finish_attempt(&mut table, &self.address, |_| ());
     }
 
-    /// It was wrong.
+    /// The attempt failed.
     pub(super) fn fail(self) {
         drop(self);
     }
 
-    /// It was not checked.
+    /// The attempt was not verified.
     pub(super) fn cancel(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
@@ -144,7 +142,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Ends an attempt; who has nothing against them is not remembered.
+/// Ends an attempt; a subject without failures is not tracked.
 fn finish_attempt(
     table: &mut HashMap<Digest, FailedAttempts>,
     subject: &Digest,
@@ -175,7 +173,7 @@ fn entry(
     strikes
 }
 
-/// Lets go of what is forgotten; if that is not enough, of the half that was wrong least often.
+/// Removes forgotten subjects; if that is not enough, the half with the fewest failures.
 fn evict(table: &mut HashMap<Digest, FailedAttempts>, now: Instant) {
     table.retain(|_, strikes| strikes.pending > 0 || !strikes.is_expired(now));
     if table.len() < MAX_SUBJECTS {
@@ -199,7 +197,7 @@ impl FailedAttempts {
         Some(self.blocked_until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
     }
 
-    /// Whether one more may be tried: beyond the free ones, one at a time.
+    /// Whether another attempt is allowed: beyond the free ones, one at a time.
     fn admit(&self, rule: ThrottleRule, now: Instant) -> Result<(), Duration> {
         let failures = if self.is_expired(now) { 0 } else { self.failures };
         match self.wait(now) {
@@ -211,7 +209,7 @@ impl FailedAttempts {
         }
     }
 
-    /// The first one beyond the free ones costs a second, each further one twice as long.
+    /// The first failure beyond the free ones costs a second, each further one twice as long.
     fn fail(&mut self, rule: ThrottleRule, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.last_attempt = now;
@@ -222,8 +220,8 @@ impl FailedAttempts {
     }
 }
 
-/// The part of an address that one party has to itself: of IPv6 the first 64 bits, because whoever has
-/// one such address has them all.
+/// The part of an address that one party owns: for IPv6 the first 64 bits, because the owner of one such address has
+/// them all.
 pub(crate) fn network_prefix(peer: Option<IpAddr>) -> [u8; 16] {
     match peer.map(|address| address.to_canonical()) {
         None => [0; 16],

@@ -1,45 +1,44 @@
-//! Passwords: how they are hashed, which hashes are strong enough, and which passwords are.
+//! Password hashing, and the checks of hashes and of new passwords.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 
 use super::secret::Secret;
 
-/// The fewest characters of a password.
+/// Minimum number of characters of a password.
 const MIN_CHARACTERS: usize = 12;
-/// The most bytes of a password: more would not fit into a header together with the name.
+/// Maximum number of bytes of a password: more would not fit into a header together with the name.
 const MAX_BYTES: usize = 1024;
 
-/// What a hash may cost, in KiB of memory, passes and lanes. Every setting that OWASP recommends for
-/// argon2id has at least 7 MiB and at least 35 MiB times passes; more than the most would let one
-/// mistyped line exhaust the machine.
+/// The allowed cost of a hash, in KiB of memory, passes and lanes. Every setting that OWASP recommends for argon2id has
+/// at least 7 MiB and at least 35 MiB times passes. Without the maximum, one mistyped line could exhaust the machine.
 const MIN_MEMORY_KIB: u32 = 7 * 1024;
 const MIN_WORK: u64 = 35 * 1024;
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
-/// The fewest bytes of salt and of the hash itself.
+/// Minimum number of bytes of the salt and of the hash itself.
 const MIN_SALT_BYTES: usize = 8;
 const MIN_HASH_BYTES: usize = 16;
 
-/// What is compared where there is no user at all. No password is known for it, and none would help.
+/// The hash that is verified for an unknown user. Its password is not known, and would not help.
 const DUMMY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                       AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of a password in the standard text form: argon2id with 19 MiB and two passes.
 ///
-/// It takes some 20 ms, so it does not belong on a thread that serves.
+/// It takes some 20 ms, so it must not run on a thread that serves requests.
 ///
 /// # Errors
-/// When the system has no randomness or no memory to give.
+/// When the system has no random bytes or no memory.
 pub fn hash(password: &Secret) -> Result<String, argon2::password_hash::Error> {
     Argon2::default().hash_password(password.expose()).map(|hash| hash.to_string())
 }
 
-/// Whether a new password is strong enough, and can be sent at all.
+/// Checks that a new password is strong enough and fits into a header.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is rejected.
 pub fn check_strength(password: &Secret, user: &str) -> Result<(), String> {
     let Ok(text) = std::str::from_utf8(password.expose()) else {
         return Err("the password is not UTF-8 text".to_owned());
@@ -65,12 +64,12 @@ pub(super) fn verify(password: &[u8], hash: &PasswordHash) -> bool {
     Argon2::default().verify_password(password, hash).is_ok()
 }
 
-/// A hash that costs what a real one costs.
+/// A hash with the cost of a real one.
 pub(super) fn dummy_hash() -> PasswordHash {
     PasswordHash::new(DUMMY_HASH).expect("the constant is a hash")
 }
 
-/// Reads a hash, if it is one of a kind and of a cost that is taken.
+/// Parses a hash, if its kind and cost are accepted.
 pub(super) fn parse_hash(text: &str) -> Result<PasswordHash, String> {
     if !text.starts_with("$argon2id$") {
         return Err(explain_unsupported_hash(text).to_owned());

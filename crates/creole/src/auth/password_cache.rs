@@ -1,6 +1,6 @@
-//! Passwords that were right a moment ago, and those that are being checked right now.
+//! Caches recently verified passwords, and shares running verifications.
 //!
-//! Both belong to one reading of the files: when they are read again, nothing of this is left.
+//! Both belong to one read of the files: a reload drops them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use super::Digest;
 use super::principal::Principal;
 
-/// How long a password need not be checked again.
+/// How long a password is not verified again.
 pub(super) const CACHE_TTL: Duration = Duration::from_secs(60);
-/// How many are remembered.
+/// Maximum number of entries.
 const MAX_CACHED: usize = 1024;
 
-/// What is remembered, by the fingerprint of header and address. No password is.
+/// The entries, by the fingerprint of header and address. No password is stored.
 #[derive(Debug)]
 pub(super) struct PasswordCache<T> {
     verified: Mutex<HashMap<Digest, (Instant, Principal)>>,
@@ -29,14 +29,14 @@ impl<T> PasswordCache<T> {
         Self { verified: Mutex::default(), in_progress: Mutex::default() }
     }
 
-    /// Who it was, if it was right a moment ago.
+    /// The principal, if the password was verified recently.
     pub(super) fn find(&self, fingerprint: &Digest) -> Option<Principal> {
         let right = lock(&self.verified);
         let (until, principal) = right.get(fingerprint)?;
         (Instant::now() < *until).then(|| principal.clone())
     }
 
-    /// Remembers that it was right.
+    /// Records a verified password.
     pub(super) fn insert(&self, fingerprint: Digest, principal: &Principal) {
         let now = Instant::now();
         let mut right = lock(&self.verified);
@@ -50,7 +50,7 @@ impl<T> PasswordCache<T> {
         right.insert(fingerprint, (now + CACHE_TTL, principal.clone()));
     }
 
-    /// A place at the one check of this fingerprint: whoever comes while it runs shares its outcome.
+    /// Joins the one verification of this fingerprint: concurrent attempts share its outcome.
     pub(super) fn join_check(&self, fingerprint: Digest) -> SharedCheck<'_, T> {
         let cell = Arc::clone(lock(&self.in_progress).entry(fingerprint).or_default());
         SharedCheck { recent: self, fingerprint, cell }
@@ -59,13 +59,13 @@ impl<T> PasswordCache<T> {
 
 #[cfg(test)]
 impl<T> PasswordCache<T> {
-    /// How many wait for a check.
+    /// The number of attempts that wait for a verification.
     pub(super) fn waiting_count(&self) -> usize {
         lock(&self.in_progress).values().map(|cell| Arc::strong_count(cell) - 1).sum()
     }
 }
 
-/// A place at a check that others may share.
+/// One participant of a shared verification.
 #[derive(Debug)]
 pub(super) struct SharedCheck<'a, T> {
     recent: &'a PasswordCache<T>,
@@ -74,11 +74,11 @@ pub(super) struct SharedCheck<'a, T> {
 }
 
 impl<T> Drop for SharedCheck<'_, T> {
-    /// A check that is done, or that nobody waits for, is not joined any more.
+    /// Removes a verification that is complete, or that has no other participant.
     fn drop(&mut self) {
         let mut checked = lock(&self.recent.in_progress);
         let is_mine = checked.get(&self.fingerprint).is_some_and(|it| Arc::ptr_eq(it, &self.cell));
-        // Two: the table and this seat.
+        // Two: the table and this participant.
         if is_mine && (self.cell.initialized() || Arc::strong_count(&self.cell) == 2) {
             checked.remove(&self.fingerprint);
         }

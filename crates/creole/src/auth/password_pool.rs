@@ -1,32 +1,31 @@
-//! Where passwords are checked: on threads of their own, few at a time, with a short queue.
+//! Verifies passwords on dedicated threads, few at a time, with a short queue.
 //!
-//! A check is made to be slow and takes 19 MiB. Were each request allowed to start one, some hundred
-//! requests would hold up everything else.
+//! A verification is slow by design and takes 19 MiB. If each request could start one, some hundred requests would
+//! block everything else.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use tokio::sync::Semaphore;
 
-/// How many may wait while others are checked; with 20 ms each, nobody waits for much longer than a
-/// second.
+/// Maximum number of waiting verifications; at 20 ms each, none waits for much longer than a second.
 const MAX_QUEUED_CHECKS: usize = 64;
 
-/// Few checks at a time, few more that wait.
+/// Limits the running and waiting verifications.
 #[derive(Debug)]
 pub(super) struct PasswordPool {
-    /// One permit for each check that runs or waits.
+    /// One permit for each verification that runs or waits.
     queue_slots: Arc<Semaphore>,
-    /// One permit for each check that runs.
+    /// One permit for each verification that runs.
     running: Arc<Semaphore>,
 }
 
-/// There was no place left to wait.
+/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PoolBusy;
 
 impl PasswordPool {
-    /// Half of the processors check passwords, the others are left to serve.
+    /// Half of the processors verify passwords, the others serve requests.
     pub(super) fn with_defaults() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::new((cores / 2).max(1), MAX_QUEUED_CHECKS)
@@ -37,7 +36,7 @@ impl PasswordPool {
         Self { queue_slots: Arc::new(places), running: Arc::new(running) }
     }
 
-    /// Runs a check. It goes on when the caller is gone, and keeps its permit until it is done.
+    /// Runs a verification. It continues when the caller is gone, and keeps its permit until it is done.
     pub(super) async fn run(
         &self,
         check: impl FnOnce() -> bool + Send + 'static,
@@ -48,7 +47,7 @@ impl PasswordPool {
             let _held = (place, permit);
             check()
         });
-        // A check that panicked has not said yes; one that a stopping runtime refused has neither.
+        // A verification that panicked, or that a stopping runtime refused, has not succeeded.
         Ok(checked.await.unwrap_or(false))
     }
 }

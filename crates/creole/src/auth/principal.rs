@@ -1,24 +1,24 @@
-//! Who is calling, and what a caller needs to be let in.
+//! The principal of a caller, and the requirement for its admission.
 
 use std::sync::Arc;
 
 use super::challenge::Challenge;
 
-/// The id of the caller of a server that asks nobody who they are.
+/// The principal id of callers of a server without authentication.
 pub(crate) const LOCAL_PRINCIPAL: &str = "local";
 
-/// Who is calling.
+/// The principal of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// Stable over restarts and changes of the password: `user:alice`, `key:ci`, `local`. Sessions,
-    /// states and cursors are bound to it.
+    /// Stable over restarts and password changes: `user:alice`, `key:ci`, `local`. Sessions, states and cursors are
+    /// bound to it.
     pub id: Arc<str>,
-    /// What the caller may be, as whoever runs the server wrote it.
+    /// The roles that the operator assigned.
     pub roles: Arc<[Arc<str>]>,
 }
 
 impl Principal {
-    /// The caller of a server that asks nobody who they are: on stdio, or without authentication.
+    /// The principal of a server without authentication, such as on stdio.
     #[must_use]
     pub fn local() -> Self {
         Self { id: LOCAL_PRINCIPAL.into(), roles: Arc::default() }
@@ -32,36 +32,36 @@ impl Principal {
         Self { id: format!("key:{name}").into(), roles: Arc::clone(roles) }
     }
 
-    /// Whether the caller has this role.
+    /// Whether the principal has this role.
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|each| &**each == role)
     }
 }
 
-/// What a server asks of its callers beyond being known.
+/// What a server requires of principals besides authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirement {
     role: Option<Arc<str>>,
 }
 
 impl Requirement {
-    /// Everybody who is known may come in.
+    /// Every authenticated principal is admitted.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Only who has this role may come in.
+    /// Only principals with this role are admitted.
     #[must_use]
     pub fn role(role: &str) -> Self {
         Self { role: Some(role.into()) }
     }
 
-    /// Whether the caller may come in.
+    /// Checks that the principal is admitted.
     ///
     /// # Errors
-    /// A challenge with status 403 that names the role, when the caller does not have it.
+    /// A challenge with status 403 that names the role, when the principal does not have it.
     pub fn check(&self, principal: &Principal) -> Result<(), Challenge> {
         match &self.role {
             Some(role) if !principal.has_role(role) => {

@@ -1,10 +1,10 @@
-//! Bytes that are never shown.
+//! Secret bytes that are never displayed.
 
 use std::fmt;
 
-/// A password or a key: it can be used, and it cannot be printed.
+/// A password or a key, which can be used but not printed.
 ///
-/// There is no `Display` and no `Serialize`, and `Debug` tells nothing, not even the length:
+/// There is no `Display` and no `Serialize`, and `Debug` reveals nothing, not even the length:
 ///
 /// ```
 /// let secret = creole::auth::Secret::from("correct horse");
@@ -26,7 +26,7 @@ impl Secret {
     }
 }
 
-/// A secret that is lent out for a moment.
+/// A borrowed secret.
 #[derive(Clone, Copy)]
 pub(super) struct SecretRef<'a>(pub(super) &'a [u8]);
 

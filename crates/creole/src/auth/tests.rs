@@ -1,4 +1,4 @@
-//! Who is let in and who is not, what it costs, and what nobody learns.
+//! Admission and refusal of callers, the cost of it, and what the responses do not reveal.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -21,17 +21,17 @@ use crate::seal::digest;
 mod flood;
 mod silence;
 
-/// The usual cost of a hash.
+/// The default cost of a hash.
 const USUAL: &str = "m=19456,t=2,p=1";
 
-/// Files of users and keys, and how their passwords are checked: quickly, and counted.
+/// Files of users and keys, with a password check that is fast and counted.
 struct AuthFixture {
     folder: TempDir,
     work: Arc<VerifyCounter>,
 }
 
-/// How passwords are checked in tests. The hash of a password is its SHA-256, so that a test can do
-/// hundreds; what is counted is what argon2 would have computed.
+/// The password check of the tests. The hash of a password is its SHA-256, so that a test can do hundreds; the counter
+/// records the cost that argon2 would have had.
 #[derive(Default)]
 struct VerifyCounter {
     total: AtomicUsize,
@@ -65,7 +65,7 @@ impl VerifyCounter {
     }
 }
 
-/// A line of a file of users whose password is checked by [`VerifyCounter::verify`].
+/// A line of a users file whose password [`VerifyCounter::verify`] checks.
 fn user(name: &str, password: &str, cost: &str, roles: &str) -> String {
     let hash = STANDARD_NO_PAD.encode(digest(password.as_bytes()));
     format!("{name}:$argon2id$v=19${cost}$AAAAAAAAAAAAAAAAAAAAAA${hash}:{roles}\n")
@@ -281,7 +281,7 @@ async fn who_lacks_the_role_is_known_and_not_let_in() {
     let scope = "Bearer realm=\"creole\", error=\"insufficient_scope\", scope=\"mcp\"";
     assert_eq!((poor.status, offers(&poor)), (StatusCode::FORBIDDEN, vec![scope]));
     assert_eq!(poor.body, bob.body);
-    // Who is not known does not learn that there is a role.
+    // An unknown caller does not learn that there is a role.
     let wrong = refused(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
     assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
     assert!(Requirement::none().check(&Principal::local()).is_ok());

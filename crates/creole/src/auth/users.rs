@@ -1,4 +1,4 @@
-//! Users with passwords, found in a time that does not tell whether they exist.
+//! Users with passwords, looked up in a time that does not reveal whether they exist.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::file::{CredentialEntry, StoredCredential};
 use super::principal::Principal;
 use super::{Digest, Fingerprints, password};
 
-/// The users that are known.
+/// The known users.
 #[derive(Debug)]
 pub(super) struct Users {
     users: Vec<User>,
-    /// What is checked where there is no user at all.
+    /// The hash that is verified if there is no user at all.
     dummy_hash: Arc<PasswordHash>,
 }
 
@@ -24,11 +24,11 @@ struct User {
     principal: Principal,
 }
 
-/// What a password must be checked against.
+/// The hash to verify a password against, with its principal.
 #[derive(Debug)]
 pub(super) struct UserLookup {
     pub(super) hash: Arc<PasswordHash>,
-    /// Nobody, whatever the password is, where the name is unknown.
+    /// `None` for an unknown name, whatever the password is.
     pub(super) principal: Option<Principal>,
 }
 
@@ -50,8 +50,8 @@ impl Users {
         self.users.len()
     }
 
-    /// The hash that belongs to a name. For an unknown name it is the hash of some user, always the same
-    /// one: the work is then what it is for a user, also where hashes of different cost stand in the file.
+    /// The hash for a name. For an unknown name it is the hash of some user, always the same one for that name: the
+    /// cost is then that of a real user, also if the file has hashes of different cost.
     pub(super) fn find(&self, name: &Digest) -> UserLookup {
         let [first, second, third, fourth, ..] = *name;
         let number = u32::from_be_bytes([first, second, third, fourth]) as usize;

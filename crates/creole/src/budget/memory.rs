@@ -1,19 +1,19 @@
-//! How much memory this process may have: what its control group allows, or what the machine has.
+//! Determines how much memory this process may use: the limit of its control group, or the memory of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is assumed where nothing is told.
+/// The assumption if the system reports nothing.
 const ASSUMED_MEMORY: usize = 1024 * 1024 * 1024;
 
-/// How many bytes this process may have.
+/// How many bytes this process may use.
 pub(super) fn available_memory() -> usize {
     let root = Path::new("/");
     let machine = machine_memory(root).unwrap_or(ASSUMED_MEMORY);
     cgroup_limit(root).map_or(machine, |group| group.min(machine))
 }
 
-/// What the machine has.
+/// The memory of the machine.
 fn machine_memory(root: &Path) -> Option<usize> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -21,7 +21,7 @@ fn machine_memory(root: &Path) -> Option<usize> {
     kibibytes.checked_mul(1024)
 }
 
-/// What the control group of this process allows, or one above it, in either version of control groups.
+/// The limit of this process's control group, or of one above it, in either version of control groups.
 fn cgroup_limit(root: &Path) -> Option<usize> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let limits = text.lines().filter_map(|line| {
@@ -40,13 +40,13 @@ fn cgroup_limit(root: &Path) -> Option<usize> {
     limits.min()
 }
 
-/// The least that is written in a file of this name, in the group of that path or one above it. Within a container the
-/// path may be one of the machine around it: then the group is at the top.
+/// The lowest limit in a file of this name, in the group of that path or one above it. Within a container the path may
+/// be that of the host: then the group is at the top.
 fn min_cgroup_limit(top: &Path, path: &str, name: &str) -> Option<usize> {
     let inner: PathBuf = top.join(path.trim_start_matches('/'));
     let groups = inner.ancestors().take_while(|group| group.starts_with(top));
     let limits = groups.filter_map(|group| {
-        // "max" is no number, which means no limit.
+        // "max" is not a number, which means no limit.
         fs::read_to_string(group.join(name)).ok()?.trim().parse::<usize>().ok()
     });
     limits.min()

@@ -1,4 +1,4 @@
-//! From the events of the YAML parser to members. What YAML allows and front matter does not is refused here.
+//! Builds members from the events of the YAML parser. Rejects what YAML allows and front matter does not.
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
@@ -6,10 +6,10 @@ use super::{FrontMatterError, MAX_DEPTH, Members, Node, scalar};
 
 const QUOTE: &str = "put the value in quotes";
 
-/// A collection whose end has not come yet.
+/// A collection whose end has not been reached.
 struct OpenCollection {
     collection: Collection,
-    /// The line in which it begins, if it is in brackets.
+    /// The line in which it starts, if it is in brackets.
     bracket: Option<usize>,
 }
 
@@ -19,7 +19,7 @@ enum Collection {
     Map(Members, Option<String>),
 }
 
-/// Puts a value together.
+/// Builds a value.
 pub(super) struct MemberBuilder<'a> {
     text: &'a str,
     open: Vec<OpenCollection>,
@@ -37,7 +37,7 @@ impl<'a> MemberBuilder<'a> {
         self.members
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub(super) fn handle_event(
         &mut self,
         event: Event<'_>,
@@ -106,7 +106,7 @@ impl<'a> MemberBuilder<'a> {
         )
     }
 
-    /// Refuses a key after `?`, which has no colon in its line.
+    /// Rejects a key after `?`, which has no colon in its line.
     fn check_colon(&self, span: &Span, line: usize) -> Result<(), FrontMatterError> {
         let before = self.before(span).trim_end_matches(' ');
         let before = before.rsplit('\n').next().unwrap_or_default();
@@ -182,7 +182,7 @@ impl<'a> MemberBuilder<'a> {
         }
     }
 
-    /// Refuses what looks like a list below a plain value: YAML takes it for a part of the value.
+    /// Rejects a seeming list below a plain value: YAML treats it as a part of the value.
     fn check_no_items(&self, span: &Span) -> Result<(), FrontMatterError> {
         let end = span.end.byte_offset().unwrap_or_default();
         let start = span.start.byte_offset().unwrap_or_default();
@@ -202,7 +202,7 @@ impl<'a> MemberBuilder<'a> {
         self.open.last().is_some_and(|open| open.bracket.is_some())
     }
 
-    /// Refuses a number in the header of a text of several lines. The span begins behind the header.
+    /// Rejects a number in the header of a text of several lines. The span starts behind the header.
     fn check_header(&self, span: &Span) -> Result<(), FrontMatterError> {
         let before = self.before(span).trim_end();
         let header = before.rsplit('\n').next().unwrap_or_default();
@@ -279,12 +279,12 @@ impl<'a> MemberBuilder<'a> {
     }
 }
 
-/// The number in the file of a line of the front matter, which follows `---`.
+/// The line number in the file for a line of the front matter, which follows `---`.
 pub(super) fn line_of(line: usize) -> usize {
     line + 1
 }
 
-/// A collection is inside of too many others.
+/// The error for a collection that is nested too deeply.
 pub(super) fn too_deep(line: usize) -> FrontMatterError {
     let what = format!("this is nested deeper than {MAX_DEPTH} levels");
     FrontMatterError::new(line, what, "front matter is flat; move the rest into a file")

@@ -1,11 +1,11 @@
-//! What a plain value is: the readings on which YAML 1.1 and YAML 1.2 agree.
+//! Resolves plain values to the readings on which YAML 1.1 and YAML 1.2 agree.
 
 use super::Node;
 
-/// The most digits of a number that every reader keeps whole.
+/// Maximum number of digits that every parser keeps exactly.
 const MAX_DIGITS: usize = 15;
 
-/// What a plain value stands for, or why readers do not agree on it.
+/// The value of a plain scalar, or why parsers do not agree on it.
 pub(super) fn resolve(text: &str) -> Result<Node, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Node::Null),
@@ -37,7 +37,7 @@ fn is_yaml_1_1_bool(text: &str) -> bool {
     words.contains(&text) || matches!(text, "y" | "Y" | "n" | "N")
 }
 
-/// A number of JSON without an exponent, short enough to be kept whole.
+/// A JSON number without an exponent, short enough to be kept exactly.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match digits.split_once('.') {
@@ -53,7 +53,7 @@ fn is_number(text: &str) -> bool {
         && count <= MAX_DIGITS
 }
 
-/// What one of the many ways to write a number takes for one.
+/// Whether any of the number notations matches.
 fn looks_like_number(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(rest.to_ascii_lowercase().as_str(), ".inf" | ".nan") {
@@ -74,7 +74,7 @@ fn looks_like_number(text: &str) -> bool {
     is_decimal(rest) || has_exponent || ["0x", "0o", "0b"].into_iter().any(in_base)
 }
 
-/// Dates, and numbers to the base of sixty.
+/// Dates, and sexagesimal numbers.
 fn is_time(text: &str) -> bool {
     let digits = |part: &str, counts: &[usize]| {
         counts.contains(&part.len()) && part.bytes().all(|it| it.is_ascii_digit())

@@ -12,7 +12,7 @@ pub(super) struct FrontMatterSource<'a> {
 }
 
 impl<'a> FrontMatterSource<'a> {
-    /// The front matter that a file begins with.
+    /// The front matter at the start of a file.
     pub(super) fn extract(file: &'a str) -> Result<Self, FrontMatterError> {
         let mut all = file.split_inclusive('\n');
         let first = all.next().unwrap_or_default();
@@ -52,7 +52,7 @@ fn without_end(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// Refuses what YAML does not allow, and what readers of YAML disagree on.
+/// Rejects characters that YAML does not allow, and those on which YAML parsers disagree.
 fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
     if line.trim_start_matches(' ').starts_with('\t') {
         return Err(FrontMatterError::new(
@@ -76,7 +76,7 @@ fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
     Ok(())
 }
 
-/// Control characters, and ends of lines other than a newline.
+/// Control characters, and line ends other than a newline.
 fn is_ambiguous(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }

@@ -1,4 +1,4 @@
-//! What is read, and what is refused where.
+//! Accepted front matter, and the errors of rejected front matter with their lines.
 
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! Pages that somebody agreed to visit during a call, and is not asked to visit again.
+//! URL elicitations that were accepted during a call, which are not sent to the client again.
 //!
-//! A server of the stateless era asks for the same page in every round until the visit is over; a person who
-//! was sent there once is still busy with it.
+//! A server of the stateless era repeats the URL elicitation in every round until it is complete; the user is still
+//! busy with the URL.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use super::{ResponsesByKey, random_uuid};
 use crate::call::Context;
 use crate::random::NoRandomBytes;
 
-/// The pages of one call.
+/// The URL elicitations of one call.
 #[derive(Default)]
 pub(super) struct UrlElicitations {
-    /// The visits that were agreed to, by page.
+    /// The accepted elicitations, by URL.
     accepted: BTreeMap<String, AcceptedUrl>,
-    /// The pages of the questions that are being asked and the names of the visits, by key.
+    /// The URLs and elicitation ids of the pending input requests, by key.
     pending: BTreeMap<String, (String, String)>,
 }
 
-/// A visit that was agreed to.
+/// An accepted URL elicitation.
 struct AcceptedUrl {
     id: String,
     response: Raw,
-    /// Whether the server said that it was not over.
+    /// Whether the server repeated it, so it was not complete.
     is_awaited: bool,
 }
 
 impl UrlElicitations {
-    /// Takes the questions out that were agreed to before, and gives their answers. The others get a name for the
-    /// visit where the server has none.
+    /// Removes the elicitations that were accepted before, and returns their responses. The others get an elicitation
+    /// id if the server gave none.
     ///
     /// # Errors
-    /// When there is no random name for a visit.
+    /// When the system has no random bytes for an elicitation id.
     pub(super) fn take_accepted(
         &mut self,
         asks: &mut Vec<KeyedInputRequest>,
@@ -61,15 +61,15 @@ impl UrlElicitations {
         named.map(|()| known)
     }
 
-    /// Tells the client which visits are over, when the call is: those that the server had waited for. To agree to
-    /// a visit is not to make it, so nothing is known of the others.
+    /// Tells the client at the end of the call which elicitations are complete: those that the server waited for.
+    /// Acceptance is not completion, so nothing is known of the others.
     pub(super) async fn notify_completed(self, context: &Context) {
         for visit in self.accepted.into_values().filter(|visit| visit.is_awaited) {
             context.send_event(Event::ElicitationCompleted(visit.id)).await;
         }
     }
 
-    /// Notes which of the pages were agreed to.
+    /// Records which of the elicitations were accepted.
     pub(super) fn record_accepted(&mut self, answers: &ResponsesByKey) {
         for (key, answer) in answers {
             let is_agreed = answer.as_object().and_then(|it| it.string("action").ok().flatten());

@@ -1,4 +1,4 @@
-//! Changes that connections announce to their clients, and which connections do.
+//! Changes that connections announce to their clients, with the recipients.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::call::Origin;
 /// A change, and the clients that it is announced to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Announcement {
-    /// What changed.
+    /// The change.
     pub change: Change,
-    /// Whose clients are told.
+    /// The recipients.
     pub to: Recipients,
 }
 
@@ -20,14 +20,14 @@ pub struct Announcement {
 pub enum Recipients {
     /// All of them.
     All,
-    /// Those of one principal: what changed belongs to it alone.
+    /// The clients of one principal: the change concerns only it.
     Principal(Arc<str>),
     /// The one client of a connection or session.
     Session(Arc<str>),
 }
 
 impl Recipients {
-    /// Whether the client of this connection is among them.
+    /// Whether the client of this connection is a recipient.
     pub fn includes(&self, origin: &Origin) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! A list of named items in the order in which they came, found by name, shown by pages.
+//! A list of named items in order of addition, with lookup by name and pagination.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,38 +19,38 @@ pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
 /// An item to be listed.
 pub(super) type DefinedItem<T> = (Definition, T);
 
-/// An item that is not listed, because of another one.
+/// An item that is not listed, because of another item.
 pub(super) struct ExcludedEntry {
     pub(super) name: String,
-    /// The name of the other one, and its rank.
+    /// The name of the other item, and its rank.
     pub(super) holder: String,
     pub(super) rank: u32,
 }
 
-/// A list of named items. Clients see them as the chain lets them be seen; calls that came through the chain
-/// find them by their own names.
+/// A list of named items. Clients see the items as the chain rewrites them; calls that passed the chain find them by
+/// their own names.
 pub(super) struct Catalogue<T> {
     kind: ListKind,
     layers: Layers,
     entries: Vec<CatalogueEntry<T>>,
-    /// A tree, because each call looks up two names, and the hash that keeps clients from choosing collisions costs
-    /// more than the few comparisons here, whose names the server chose.
+    /// A tree, because each call looks up two names, and a hash that prevents chosen collisions costs more than the few
+    /// comparisons here, whose names the server chose.
     index_by_name: BTreeMap<String, usize>,
-    /// Where those are that clients know by other names than their own.
+    /// The positions of items that clients know by other names than their own.
     aliases: HashMap<String, usize>,
-    /// Which name, of which rank, looks like this, in lists whose names are read. A uri is an address: two that look
-    /// alike are two.
+    /// The name and rank behind each skeleton, in lists whose names users read. A URI is an address: two that look
+    /// alike are distinct.
     skeletons: HashMap<String, (String, u32)>,
     offered: bool,
-    /// The first page, which is mostly the only one, for all who asked for it in some wording.
+    /// The first page, which is mostly the only one, cached for each kind of viewer.
     first_pages: Mutex<Vec<(Viewer, Items)>>,
 }
 
 struct CatalogueEntry<T> {
-    /// Whose it is: lower ranks are listed first, the server's own items have the lowest.
+    /// The rank of its source: lower ranks are listed first, the server's own items have the lowest.
     rank: u32,
     definition: Arc<Definition>,
-    /// As clients see it; nothing if they do not.
+    /// The item as clients see it; `None` if they do not.
     visible: Option<VisibleItem>,
     item: Arc<T>,
 }
@@ -66,7 +66,7 @@ impl<T> CatalogueEntry<T> {
 /// An item as clients see it.
 struct VisibleItem {
     definition: Arc<Definition>,
-    /// Arguments that requests over HTTP repeat in headers; an error where clients have to refuse the tool.
+    /// The mirrored headers; an error if clients have to reject the tool.
     mirrored_headers: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
 }
 
@@ -95,7 +95,7 @@ impl<T> Catalogue<T> {
         }
     }
 
-    /// Whether there is anything, or was once: a list that ran empty is still offered.
+    /// Whether there is, or ever was, an item: a list that became empty is still offered.
     pub(super) fn is_offered(&self) -> bool {
         self.offered
     }
@@ -112,7 +112,7 @@ impl<T> Catalogue<T> {
                 self.apply_layers(place);
             }
             Some(place) => {
-                // What the server has itself comes before what others lend it.
+                // The server's own items precede those of upstreams.
                 self.entries.remove(place);
                 self.rebuild_index();
                 self.push(entry);
@@ -121,12 +121,12 @@ impl<T> Catalogue<T> {
         }
     }
 
-    /// Replaces all items of one rank; those whose name somebody else has are left out, and named.
+    /// Replaces all items of one rank; returns the items that are excluded because another item has their name.
     pub(super) fn replace(&mut self, rank: u32, items: Vec<DefinedItem<T>>) -> Vec<ExcludedEntry> {
         self.replace_with(rank, items, Self::find_same_name)
     }
 
-    /// The same for items that another server lends: those that look like what somebody else has are left out too.
+    /// The same for items of an upstream: items whose name is confusable with another one are excluded too.
     pub(super) fn replace_remote(
         &mut self,
         rank: u32,
@@ -151,7 +151,7 @@ impl<T> Catalogue<T> {
         let start = self.entries.partition_point(|other| other.rank <= rank);
         let (mut entries, mut refused) = (Vec::with_capacity(items.len()), Vec::new());
         for (definition, item) in items {
-            // Where it will be is noted below; here it only counts that the name is taken.
+            // The position is set below; here only the taken name counts.
             if let Some(holder) = refuse(self, rank, definition.name()) {
                 refused.push(holder);
                 continue;
@@ -162,7 +162,7 @@ impl<T> Catalogue<T> {
         }
         let end = start + entries.len();
         self.entries.splice(start..start, entries);
-        // Once for all of them: noting it for each would take the square of their number.
+        // Once for all of them: one update per item would be quadratic.
         self.rebuild_index();
         let is_gone = before.iter().any(|name| !self.index_by_name.contains_key(name));
         if !(is_gone && self.reapply_layers_if_renamed()) {
@@ -171,21 +171,21 @@ impl<T> Catalogue<T> {
         refused
     }
 
-    /// Who has this name.
+    /// The item that has this name.
     fn find_same_name(&self, rank: u32, name: &str) -> Option<ExcludedEntry> {
         let place = self.index_by_name.get(name)?;
-        // One that has no place yet is of the rank that is being replaced.
+        // An item without a position yet has the rank that is being replaced.
         let rank = self.entries.get(*place).map_or(rank, |entry| entry.rank);
         Some(ExcludedEntry { name: name.to_owned(), holder: name.to_owned(), rank })
     }
 
-    /// Who has another name that looks like this one.
+    /// The item that has another, confusable name.
     fn find_confusable(&self, name: &str) -> Option<ExcludedEntry> {
         let (holder, rank) = self.skeletons.get(&skeleton(name))?;
         Some(ExcludedEntry { name: name.to_owned(), holder: holder.clone(), rank: *rank })
     }
 
-    /// Where an item is that another server lends and that looks like this name.
+    /// The position of an upstream's item whose name is confusable with this one.
     fn find_remote_confusable(&self, name: &str) -> Option<usize> {
         let alike = self.find_confusable(name).filter(|alike| alike.rank != 0)?;
         tracing::warn!(item = alike.holder, name, "looks like an item of this server: left out");
@@ -198,13 +198,13 @@ impl<T> Catalogue<T> {
         }
     }
 
-    /// The names of one rank's items, where layers may have given them others.
+    /// The names of one rank's items, if layers may have renamed them.
     fn names_of(&self, rank: u32) -> Vec<String> {
         let own = self.entries.iter().filter(|entry| entry.rank == rank && !self.layers.is_empty());
         own.map(|entry| entry.definition.name().to_owned()).collect()
     }
 
-    /// Has what another list has of one rank, unless somebody here has the name.
+    /// Copies another list's items of one rank, except those whose name is taken or confusable here.
     pub(super) fn copy_from(&mut self, rank: u32, from: &Self, from_rank: u32) {
         for entry in from.entries.iter().filter(|entry| entry.rank == from_rank) {
             self.offered = true;
@@ -225,7 +225,7 @@ impl<T> Catalogue<T> {
         seen(self) == seen(other)
     }
 
-    /// Offers the list although there is nothing in it yet.
+    /// Offers the list although it is still empty.
     pub(super) fn mark_offered(&mut self) {
         self.offered = true;
     }
@@ -235,7 +235,7 @@ impl<T> Catalogue<T> {
         CatalogueEntry { rank, definition, visible: None, item }
     }
 
-    /// Lets an item be seen as the chain wants it, unless another one is seen by its name already.
+    /// Applies the layers to an item; it stays hidden if clients already know another item by its name.
     fn apply_layers(&mut self, place: usize) {
         self.clear_first_pages();
         let entry = &mut self.entries[place];
@@ -262,7 +262,7 @@ impl<T> Catalogue<T> {
         &self.layers
     }
 
-    /// Asks the chain anew how every item is to be seen, if it gave names away that are free again.
+    /// Applies the layers to every item again, if they assigned names that are free again.
     fn reapply_layers_if_renamed(&mut self) -> bool {
         let gives_names = chain::reassign_names(&self.layers, self.kind);
         if gives_names {
@@ -271,7 +271,7 @@ impl<T> Catalogue<T> {
         gives_names
     }
 
-    /// Asks the chain anew how every item is to be seen.
+    /// Applies the layers to every item again.
     pub(super) fn reapply_layers(&mut self) {
         self.aliases.clear();
         self.entries.iter_mut().for_each(|entry| entry.visible = None);
@@ -291,7 +291,7 @@ impl<T> Catalogue<T> {
         Some(Arc::clone(&self.entries[self.index_of_visible(name)?].item))
     }
 
-    /// The arguments of a tool that requests over HTTP repeat in headers, by the name that clients know.
+    /// The mirrored headers of a tool, by the name that clients know.
     pub(super) fn mirrored_headers(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
         let shown = self.entries[self.index_of_visible(name)?].visible.as_ref()?;
         shown.mirrored_headers().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
@@ -310,7 +310,7 @@ impl<T> Catalogue<T> {
         self.apply_layers(place);
     }
 
-    /// Notes anew where everything is.
+    /// Rebuilds the index of positions.
     fn rebuild_index(&mut self) {
         let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
         self.index_by_name = names.enumerate().map(|(place, name)| (name, place)).collect();
@@ -324,7 +324,7 @@ impl<T> Catalogue<T> {
         }
     }
 
-    /// Notes anew who looks how.
+    /// Rebuilds the index of skeletons.
     fn rebuild_skeletons(&mut self) {
         self.skeletons.clear();
         let named = |entry: &CatalogueEntry<T>| (entry.definition.name().to_owned(), entry.rank);
@@ -367,19 +367,19 @@ impl<T> Catalogue<T> {
         seen.filter_map(|entry| Some((entry.rank, &entry.visible.as_ref()?.definition)))
     }
 
-    /// Whether another server has an item of this name, or of one that looks the same.
+    /// Whether another source has an item with this name, or a confusable one.
     pub(super) fn is_name_taken(&self, rank: u32, name: &str) -> bool {
         let holder = self.index_by_name.get(name).map(|place| self.entries[*place].rank);
         let holder = holder.or_else(|| self.find_confusable(name).map(|alike| alike.rank));
         holder.is_some_and(|holder| holder != rank)
     }
 
-    /// Whether clients know an item of another server by this name.
+    /// Whether clients know an item of another source by this name.
     pub(super) fn is_visible_in_other(&self, rank: u32, name: &str) -> bool {
         self.index_of_visible(name).is_some_and(|place| self.entries[place].rank != rank)
     }
 
-    /// At most `size` items that the viewer sees after the position, and where they end if there are more.
+    /// At most `size` items that the viewer sees after the position, and where the page ends if there are more.
     pub(super) fn page(
         &self,
         after: Option<&Position>,
@@ -390,7 +390,7 @@ impl<T> Catalogue<T> {
         let start = after.map_or(0, |position| self.resume_index(position));
         let rest = self.entries.get(start..).unwrap_or_default();
         let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_visible_to(viewer));
-        // Mostly one page has room for all, and nobody needs to be counted.
+        // Mostly one page holds all items, and nothing has to be counted.
         let has_more = rest.len() > size && shown().nth(size).is_some();
         let last = if has_more { shown().nth(size - 1) } else { None };
         let next = last.map(|(index, entry)| {
@@ -404,10 +404,9 @@ impl<T> Catalogue<T> {
         (if start == 0 { self.first_page(items, rules, viewer) } else { items() }, next)
     }
 
-    /// The first page as it was written the last time, or as it is written from now on. The number of items on
-    /// it is the same each time.
+    /// The cached first page, or a new one that is cached. The number of items on it is the same each time.
     fn first_page(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
-        // What is cached is whole, whoever broke down.
+        // The cache is consistent, even after a panic.
         let mut fronts = self.first_pages.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known =
             |(who, known): &&(Viewer, Items)| *who == viewer && known.is_joined_for(rules);
@@ -423,7 +422,7 @@ impl<T> Catalogue<T> {
         self.first_pages.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Right after the item that ended the page before; if it is gone, where it was.
+    /// The index after the last item of the previous page; if that item is gone, its former position.
     fn resume_index(&self, position: &Position) -> usize {
         let place = self.index_by_name.get(&position.after).map(|place| place + 1);
         place.unwrap_or_else(|| position.index.saturating_sub(1)).min(self.entries.len())

@@ -1,15 +1,15 @@
-//! What names look like to whoever reads them, and items that are left out because of that.
+//! Detects items whose names collide with, or are visually confusable with, those of another server.
 
 use std::fmt;
 
-/// An item of another server that is not listed, because somebody else has its name or one that looks the same.
+/// An item of an upstream that is excluded, because another item has its name or a confusable one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameCollision {
     /// The name that it would have here.
     pub name: String,
     /// The name of the item that is listed.
     pub holder: String,
-    /// What the server of that item is called, unless it is of this server itself.
+    /// The name of that item's upstream; `None` if it is this server's own.
     pub server: Option<String>,
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for NameCollision {
     }
 }
 
-/// What a name looks like: case, the kind of hyphen and letters of other scripts that look like Latin ones make
-/// no difference to a reader.
+/// The skeleton of a name: confusable names have the same one. It ignores case, the kind of hyphen, and letters of
+/// other scripts that look like Latin ones.
 pub(super) fn skeleton(name: &str) -> String {
     let plain = name.chars().filter(|character| !is_invisible(*character)).map(to_latin);
     plain.flat_map(char::to_lowercase).collect()

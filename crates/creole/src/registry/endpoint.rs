@@ -1,4 +1,4 @@
-//! The registry as the end of the chain: it answers calls itself.
+//! The registry as the endpoint of the chain: executes calls.
 
 use std::backtrace::Backtrace;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Endpoint for Registry {
         if let Err(fault) = self.check_remote_arguments(&call.operation) {
             return Box::pin(ready(fault.into()));
         }
-        // What another server answers needs nothing more of us.
+        // The outcome of an upstream needs no further processing.
         if let Some(endpoint) = self.remote_endpoint(&mut call.operation) {
             return endpoint.call_owned(call);
         }
@@ -41,8 +41,8 @@ impl Endpoint for Registry {
 }
 
 impl Registry {
-    /// Answers a call for which nobody else does. Most calls are of tools: the others wait on the heap, so that this
-    /// future is small.
+    /// Executes a call that has no upstream. Most calls are of tools: the futures of the others are on the heap, so
+    /// that this one is small.
     async fn dispatch(&self, operation: Operation, context: Context) -> Result<Outcome, Fault> {
         let method = operation.method();
         let payload = match operation {
@@ -101,14 +101,14 @@ impl Registry {
         }
     }
 
-    /// Who this server is, or the one in whose name it speaks.
+    /// The identity of this server, or of the upstream that it represents.
     fn identity(&self) -> Arc<Implementation> {
         let state = self.read();
         let lent = state.remote_servers.values().find_map(|offer| offer.identity.as_ref());
         Arc::clone(lent.unwrap_or(&self.shared.settings.identity))
     }
 
-    /// How a model should use this server, and those behind it.
+    /// The instructions for a model, of this server and its upstreams.
     fn instructions(&self) -> Option<String> {
         let state = self.read();
         let others =
@@ -118,7 +118,7 @@ impl Registry {
         (!all.is_empty()).then(|| all.join("\n\n"))
     }
 
-    /// What belongs to a list that the server never offered is an unknown method.
+    /// A method of a list that the server never offered is unknown.
     pub(super) fn check_offered(&self, kind: ListKind, method: &str) -> Result<(), Fault> {
         let has = self.capabilities();
         let (name, offered) = match kind {
@@ -134,7 +134,7 @@ impl Registry {
             .with_subject(method))
     }
 
-    /// Methods of tasks are unknown where no tool runs as one.
+    /// Methods of tasks are unknown if no tool runs as one.
     fn check_tasks_offered(&self, context: &Context, method: &str) -> Result<(), Fault> {
         match self.has_tasks(context.caller().rules) {
             true => Ok(()),
@@ -173,7 +173,7 @@ impl Registry {
         Ok(Page { kind, items, excluded: Box::default(), next, cache: settings.cache })
     }
 
-    /// Where a cursor says that the page before ended.
+    /// The position that a cursor encodes.
     pub(super) fn position(
         &self,
         cursor: Option<String>,
@@ -214,14 +214,14 @@ impl Registry {
         }
     }
 
-    /// What a caller of a tool that is not listed is told.
+    /// The fault for a tool that is not listed.
     fn unknown_tool_fault(&self, name: &str) -> Fault {
         let state = self.read();
         let withheld = state.withheld.values().find_map(|tools| tools.get(name)).cloned();
         withheld.unwrap_or_else(|| Fault::new(FaultKind::UnknownTool, "").with_subject(name))
     }
 
-    /// Checks the arguments for a tool of another server, where the dialect wants that done here.
+    /// Checks the arguments for a tool of an upstream, if the dialect requires that here.
     fn check_remote_arguments(&self, operation: &Operation) -> Result<(), Fault> {
         let Operation::CallTool { name, arguments } = operation else { return Ok(()) };
         if !self.checks_remote_arguments() {
@@ -234,7 +234,7 @@ impl Registry {
             .and_then(|remote| remote.schema.as_ref());
         let Some(schema) = schema else { return Ok(()) };
         match checked_arguments(name, schema, arguments.as_ref()) {
-            // A schema that cannot be used is the other server's own business.
+            // An unusable schema is the upstream's own error.
             Err(fault) if fault.kind == FaultKind::InvalidArguments => Err(fault),
             _ => Ok(()),
         }
@@ -251,7 +251,7 @@ impl Registry {
         }
     }
 
-    /// Asks other servers for a resource that nobody lists.
+    /// Requests a resource that no list has from the upstreams.
     async fn read_remote_resource(
         &self,
         operation: &Operation,
@@ -261,7 +261,7 @@ impl Registry {
         found.ok_or_else(|| unknown_resource_fault(operation.target()))
     }
 
-    /// What reads a resource, with the values of its template's variables.
+    /// The reader of a resource, with the values of its template's variables.
     pub(super) fn find_reader(
         &self,
         uri: &str,
@@ -340,7 +340,7 @@ impl Registry {
         Ok(Completion::from_values(values))
     }
 
-    /// The part of a filter that can be honoured.
+    /// The part of a filter that is supported.
     async fn accept_filter(
         &self,
         wanted: SubscriptionFilter,
@@ -360,7 +360,7 @@ impl Registry {
         })
     }
 
-    /// Those of the resources that can be watched; other servers are asked to tell of theirs.
+    /// The resources that can be subscribed to; upstreams are subscribed to for theirs.
     async fn filter_subscribable(&self, uris: Vec<String>, context: &Context) -> Vec<String> {
         let mut watchable = Vec::new();
         for uri in uris {
@@ -384,7 +384,7 @@ impl Registry {
     }
 }
 
-/// The arguments as JSON, checked against the schema that was announced.
+/// The arguments as JSON, validated against the announced schema.
 fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Result<Value, Fault> {
     let refused =
         |detail: String| Fault::new(FaultKind::InvalidArguments, detail).with_subject(name);
@@ -395,7 +395,7 @@ fn checked_arguments(name: &str, schema: &Schema, arguments: Option<&Raw>) -> Re
     match schema.validate(&arguments) {
         Ok(()) => Ok(arguments),
         Err(violations) if violations.iter().any(Violation::is_broken_schema) => {
-            // The tool is at fault, not the caller.
+            // The error is the tool's, not the caller's.
             Err(Fault::new(FaultKind::Internal, violations_message(&violations)).with_subject(name))
         }
         Err(violations) => Err(refused(violations_message(&violations))),
@@ -407,7 +407,7 @@ fn violations_message(violations: &[Violation]) -> String {
     sentences.join("; ")
 }
 
-/// What becomes of a handler that ended early.
+/// The outcome of a handler that returned an error.
 fn handler_error_outcome(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
         ToolError::InputRequired(asks) => {

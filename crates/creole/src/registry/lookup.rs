@@ -1,4 +1,4 @@
-//! What can be asked for right now, by the names that clients know.
+//! Looks up whether an operation's target exists, by the names that clients know.
 
 use creole_proto::model::Reference;
 use creole_proto::operation::Operation;
@@ -6,7 +6,7 @@ use creole_proto::operation::Operation;
 use super::Registry;
 
 impl Registry {
-    /// Whether there is what an operation names; true of operations that name nothing.
+    /// Whether the target of an operation exists; true for operations without one.
     pub fn has_target(&self, operation: &Operation) -> bool {
         match operation {
             Operation::CallTool { name, .. } => self.read().tools.get_visible(name).is_some(),

@@ -1,4 +1,4 @@
-//! Items of other servers: listed here, answered there.
+//! Items of upstreams: listed here, executed there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,37 +24,37 @@ use crate::schema::Schema;
 use crate::tool::Tool;
 use crate::uri_template::UriTemplate;
 
-/// An item of another server.
+/// An item of an upstream.
 #[derive(Clone)]
 pub struct RemoteItem {
-    /// How it is announced, under the name that it has here.
+    /// Its definition, under the name that it has here.
     pub definition: Definition,
-    /// The name, uri or uri template that it has there.
+    /// Its name, URI or URI template at the upstream.
     pub name: String,
-    /// What answers for it.
+    /// The endpoint that executes its calls.
     pub endpoint: Arc<dyn Endpoint>,
     /// Whether it runs as a task, if it is a tool.
     pub task_support: TaskSupport,
-    /// Whether its server decides in each call whether it becomes a task, so that it is called in place first.
+    /// Whether the upstream decides for each call whether it becomes a task, so that it is called in place first.
     pub decides_task: bool,
 }
 
-/// What another server has to offer besides its lists.
+/// What an upstream offers besides its lists.
 #[derive(Clone)]
 pub struct RemoteServer {
-    /// What it has.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// Who it is, where this server speaks in its name.
+    /// Its identity, if this server represents it.
     pub identity: Option<Arc<Implementation>>,
-    /// How a model should use it.
+    /// Its instructions for a model.
     pub instructions: Option<String>,
-    /// What answers for it, also for resources that it does not list.
+    /// Its endpoint, also for resources that it does not list.
     pub endpoint: Arc<dyn Endpoint>,
-    /// What it has for callers that have a session of their own there.
+    /// Its lists for callers that have their own session there.
     pub sessions: Option<Arc<dyn SessionLists>>,
 }
 
-/// An item that is answered here or elsewhere.
+/// An item that is executed here or at an upstream.
 pub(super) enum LocalOrRemote<T> {
     Local(T),
     Remote(Box<RemoteTarget>),
@@ -76,20 +76,20 @@ impl<T> LocalOrRemote<T> {
     }
 }
 
-/// What is behind an item of another server.
+/// The upstream side of an item.
 pub(super) struct RemoteTarget {
     pub(super) name: String,
     pub(super) endpoint: Arc<dyn Endpoint>,
     pub(super) task_support: TaskSupport,
     pub(super) decides_task: bool,
-    /// What arguments have to be, where the dialect has words of its own for wrong ones: then they are checked
-    /// here, because another server has other words.
+    /// The schema of the arguments, if the dialect has its own errors for invalid ones: then they are validated here,
+    /// because the upstream has other errors.
     pub(super) schema: Option<Schema>,
     pattern: Option<UriTemplate>,
 }
 
 impl RemoteTarget {
-    /// What answers for the item, by the name that it has there.
+    /// The endpoint of the item; `name` becomes its name there.
     fn resolve(&self, name: &mut String) -> Option<Arc<dyn Endpoint>> {
         self.name.clone_into(name);
         Some(Arc::clone(&self.endpoint))
@@ -110,8 +110,8 @@ impl RemoteTarget {
     }
 }
 
-/// The place of another server, or of a folder, in a registry: what it has is listed after what was there before,
-/// is replaced as a whole, and is gone when this is dropped.
+/// The place of an upstream, or of a folder, in a registry: its items are listed after those of earlier sources, are
+/// replaced as a whole, and are removed when this is dropped.
 #[derive(Debug)]
 pub struct ItemSource {
     pub(super) registry: WeakRegistry,
@@ -119,20 +119,20 @@ pub struct ItemSource {
 }
 
 impl Registry {
-    /// A place for another server or for a folder, after those that were made before.
+    /// Adds a source for an upstream or a folder, after the earlier ones.
     pub fn add_source(&self) -> ItemSource {
         let mut state = self.write();
         state.last_source += 1;
         ItemSource { registry: self.downgrade(), rank: state.last_source }
     }
 
-    /// Whether the dialect has words of its own for wrong arguments.
+    /// Whether the dialect has its own errors for invalid arguments.
     pub(super) fn checks_remote_arguments(&self) -> bool {
         let mut errors = self.shared.settings.dialect.errors.iter();
         errors.any(|row| row.kind == FaultKind::InvalidArguments)
     }
 
-    /// What answers for an item of another server. The operation becomes what that is to be asked.
+    /// The endpoint of an upstream's item. The operation is rewritten for that upstream.
     pub(super) fn remote_endpoint(&self, operation: &mut Operation) -> Option<Arc<dyn Endpoint>> {
         let state = self.read();
         match operation {
@@ -149,7 +149,7 @@ impl Registry {
         }
     }
 
-    /// Tells other servers that a subscription of this connection ended.
+    /// Tells the upstreams that a subscription of this connection ended.
     pub fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
         let endpoints: Vec<_> = {
             let state = self.read();
@@ -180,7 +180,7 @@ impl RegistryState {
         })
     }
 
-    /// The server behind a template, or behind a resource whose uri is given instead.
+    /// The endpoint of a template, or of a resource whose URI is given instead.
     fn remote_template(&self, uri: &str) -> Option<Arc<dyn Endpoint>> {
         let mut remotes = self.templates.iter().filter_map(|template| template.remote());
         let found = remotes.find(|remote| remote.name == uri);
@@ -206,12 +206,12 @@ impl RegistryState {
             ListKind::Resources => self.resources.replace_remote(rank, into_remote(behind)),
             ListKind::Templates => self.templates.replace_remote(rank, into_remote(behind)),
             ListKind::Prompts => self.prompts.replace_remote(rank, into_remote(behind)),
-            // Skills of other servers are among their resources.
+            // Skills of upstreams are among their resources.
             ListKind::Skills => Vec::new(),
         }
     }
 
-    /// What is told of items that are left out.
+    /// The name collisions of excluded items.
     fn name_collisions(&self, refused: Vec<ExcludedEntry>) -> Vec<NameCollision> {
         let server = |rank| match self.names.get(&rank) {
             None if rank != 0 => Some("another server".to_owned()),
@@ -243,15 +243,15 @@ fn into_local<T>(
 }
 
 impl ItemSource {
-    /// Says what the server is called, in messages.
+    /// Sets the name of the upstream, for messages.
     pub fn set_name(&self, name: &str) {
         if let Some(registry) = self.registry.upgrade() {
             registry.write().names.insert(self.rank, name.to_owned());
         }
     }
 
-    /// Replaces what the server lists, without telling anybody. Items whose name somebody else has are left out, and
-    /// so are tools and prompts whose name looks like that of another one.
+    /// Replaces the upstream's items, without an announcement. Items whose name is taken are excluded, and so are tools
+    /// and prompts whose name is confusable with another one.
     pub fn set_items(&self, kind: ListKind, remotes: Vec<RemoteItem>) -> Vec<NameCollision> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
@@ -261,16 +261,16 @@ impl ItemSource {
         state.name_collisions(refused)
     }
 
-    /// Replaces the tools of the server that are not listed and whose callers are told why, by the names that they
-    /// would have.
+    /// Replaces the upstream's tools that are not listed and whose callers get a fault, by the names that they would
+    /// have.
     pub fn set_withheld(&self, tools: BTreeMap<String, Fault>) {
         if let Some(registry) = self.registry.upgrade() {
             registry.write().withheld.insert(self.rank, tools);
         }
     }
 
-    /// Replaces the tools that are run here, without telling anybody. Those whose name somebody else has are left
-    /// out, and named.
+    /// Replaces the tools that run here, without an announcement. Returns the names that are excluded because they are
+    /// taken.
     pub fn set_tools(&self, tools: Vec<Tool>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let dialect = &registry.shared.settings.dialect;
@@ -282,8 +282,8 @@ impl ItemSource {
         )
     }
 
-    /// Replaces the resources that are answered here, without telling anybody. Those whose uri somebody else has
-    /// are left out, and named.
+    /// Replaces the resources that are read here, without an announcement. Returns the URIs that are excluded because
+    /// they are taken.
     pub fn set_resources(&self, resources: Vec<Resource>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
@@ -294,8 +294,8 @@ impl ItemSource {
         )
     }
 
-    /// Replaces the templates that are answered here, without telling anybody. Those that somebody else has are
-    /// left out, and named.
+    /// Replaces the templates that are read here, without an announcement. Returns those that are excluded because they
+    /// are taken.
     pub fn set_templates(&self, templates: Vec<Template>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
@@ -306,8 +306,8 @@ impl ItemSource {
         )
     }
 
-    /// Replaces the prompts that are answered here, without telling anybody. Those whose name somebody else has
-    /// are left out, and named.
+    /// Replaces the prompts that are executed here, without an announcement. Returns the names that are excluded
+    /// because they are taken.
     pub fn set_prompts(&self, prompts: Vec<Prompt>) -> Vec<String> {
         let Some(registry) = self.registry.upgrade() else { return Vec::new() };
         let mut state = registry.write();
@@ -317,7 +317,7 @@ impl ItemSource {
         )
     }
 
-    /// Offers lists of each kind although nobody knows yet which of them the server has.
+    /// Offers lists of each kind although it is not known yet which of them the upstream has.
     pub fn offer_lists(&self) {
         let Some(registry) = self.registry.upgrade() else { return };
         let mut state = registry.write();
@@ -327,7 +327,7 @@ impl ItemSource {
         state.prompts.mark_offered();
     }
 
-    /// Says what the server has besides.
+    /// Sets what the upstream offers besides its lists.
     pub fn set_server(&self, offer: RemoteServer) {
         if let Some(registry) = self.registry.upgrade() {
             let mut state = registry.write();
@@ -339,12 +339,12 @@ impl ItemSource {
         }
     }
 
-    /// Tells everybody who wants to know of a change.
+    /// Announces a change to all clients.
     pub fn announce(&self, change: Change) {
         self.announce_to(Recipients::All, change);
     }
 
-    /// Tells some clients of a change that concerns only them.
+    /// Announces a change to the clients that it concerns.
     pub fn announce_to(&self, to: Recipients, change: Change) {
         if let Some(registry) = self.registry.upgrade() {
             registry.announce(Announcement { change, to });

@@ -1,4 +1,4 @@
-//! One registry in the place of another: what other servers lend moves over, and clients are told what differs.
+//! Replaces one registry by another: sources move over, and the differences are announced to clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
@@ -9,8 +9,8 @@ use super::catalogue::Layers;
 use super::{ItemSource, Registry, RegistrySettings, RegistryShared, RegistryState, WeakRegistry};
 
 impl Registry {
-    /// A registry that takes the place of this one: it has the same tasks and the same listeners, and keeps
-    /// silent until it is seen.
+    /// A registry that replaces this one: it has the same tasks and the same receivers of changes, and announces
+    /// nothing until it is visible.
     pub(crate) fn new_replacement(&self, settings: RegistrySettings, layers: &Layers) -> Self {
         Self {
             shared: Arc::new(RegistryShared {
@@ -24,12 +24,12 @@ impl Registry {
         }
     }
 
-    /// Tells nobody of changes any more.
+    /// Stops announcing changes.
     pub(crate) fn stop_announcing(&self) {
         self.shared.is_visible.store(false, Ordering::Release);
     }
 
-    /// Tells of changes from now on, and which lists differ from those that clients saw before.
+    /// Starts announcing changes, and announces the lists that differ from those that clients saw before.
     pub(crate) fn start_announcing(&self, before: &Self) -> Vec<ListKind> {
         self.shared.is_visible.store(true, Ordering::Release);
         let changed = self.read().changed_lists(&before.read());
@@ -52,8 +52,7 @@ impl RegistryState {
 }
 
 impl ItemSource {
-    /// Moves what the server has to a place in another registry. Calls that run in this one still find it here
-    /// for as long as they last.
+    /// Moves the upstream's items to a source of another registry. Calls that run in this one still find them here.
     pub fn move_to(&mut self, place: Self) {
         if let (Some(from), Some(to)) = (self.registry.upgrade(), place.registry.upgrade()) {
             let (from, named) = (from.read(), &to.shared.settings.result_identity);
@@ -76,7 +75,7 @@ impl ItemSource {
             }
         }
         let mut left = std::mem::replace(self, place);
-        // It goes without a trace, so that calls that began before still find what they look for.
+        // Dropped without effect, so that earlier calls still find their items.
         left.registry = WeakRegistry { shared: Weak::new() };
     }
 }

@@ -1,11 +1,11 @@
-//! Tools announced in a dialect's style; what is announced is what arguments are checked against.
+//! Rewrites tool schemas to a dialect's style; arguments are validated against the announced schema.
 
 use creole_proto::dialect::{DefinitionDetail, Dialect, SchemaPolicy};
 use creole_proto::model::{TaskSupport, Tool};
 use creole_proto::wire::Raw;
 use serde_json::Value;
 
-/// Brings a tool into the dialect's style.
+/// Applies the dialect's style to a tool.
 pub(super) fn apply(tool: &mut Tool, dialect: &Dialect) {
     tool.input_schema = restyle_schema(&tool.input_schema, dialect.schemas);
     if dialect.definitions == DefinitionDetail::Plain {

@@ -1,4 +1,4 @@
-//! Lists and items of other servers that single callers see: those of their own sessions with these servers.
+//! Lists and items of upstreams that only one caller sees: those of its own sessions with them.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::chain;
 use crate::chain::Endpoint;
 use crate::cursor::Position;
 
-/// What another server has for a caller that has a session of its own there.
+/// The lists of an upstream for a caller that has its own session there.
 pub trait SessionLists: Send + Sync {
-    /// The list of the caller's session, under the names that items have here; nothing where it is the shared one.
+    /// The list of the caller's session, under the names that items have here; `None` if it is the shared one.
     fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList>;
 
-    /// The item that is called `name` here and is not in the shared list, if the server may have it.
+    /// The item that is called `name` here and is not in the shared list, if the upstream may have it.
     fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem>;
 }
 
@@ -29,15 +29,15 @@ pub type SessionList = Arc<[Arc<Definition>]>;
 /// An item that is not in the shared list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlistedItem {
-    /// Its name at the server.
+    /// Its name at the upstream.
     pub name: String,
-    /// Whether the caller's session lists it. Otherwise the server may still have it.
+    /// Whether the caller's session lists it. Otherwise the upstream may still have it.
     pub is_listed: bool,
-    /// Whether the server may have it and it is kept from callers: then nobody else is asked for it either.
+    /// Whether the upstream may have it and it is withheld from callers: then no other upstream is tried either.
     pub is_refused: bool,
 }
 
-/// Session lists by the ranks of their servers.
+/// Session lists by the ranks of their sources.
 pub(super) type RankedLists = Vec<(u32, SessionList)>;
 
 impl RegistryState {
@@ -52,8 +52,8 @@ impl RegistryState {
 }
 
 impl Registry {
-    /// Passes a call on that names an item which is in no shared list: to the server whose session with the caller
-    /// lists it, or else to the only server that may have it. `None` if there is no such server.
+    /// Forwards a call of an item that is in no shared list: to the upstream whose session with the caller lists it, or
+    /// else to the only upstream that may have it. `None` if there is no such upstream.
     pub(super) async fn call_unlisted(
         &self,
         kind: ListKind,
@@ -108,8 +108,8 @@ fn is_unknown_item(fault: &Fault) -> bool {
 }
 
 impl<T> Catalogue<T> {
-    /// The same as [`page`](Self::page) for a caller with session lists: each takes the place of what its server
-    /// lists for all. An item whose name another server has is left out.
+    /// The same as [`page`](Self::page) for a caller with session lists: each replaces its upstream's shared list. An
+    /// item whose name another source has is excluded.
     pub(super) fn session_page(
         &self,
         after: Option<&Position>,
@@ -130,7 +130,7 @@ impl<T> Catalogue<T> {
         (page.iter().cloned().collect(), next)
     }
 
-    /// All that the caller sees, in the order of the servers.
+    /// All items that the caller sees, in the order of the sources.
     fn merge_lists(&self, viewer: Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
         let is_own = |rank: u32| lists.iter().any(|(own, _)| *own == rank);
         let shared = self.visible_to(viewer).filter(|(rank, _)| !is_own(*rank));
@@ -146,7 +146,7 @@ impl<T> Catalogue<T> {
             });
             all.extend(shown);
         }
-        // Stable, so that items of one server stay in their order.
+        // Stable, so that items of one source stay in their order.
         all.sort_by_key(|(rank, _)| *rank);
         all.into_iter().map(|(_, item)| item).collect()
     }

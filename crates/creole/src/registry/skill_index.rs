@@ -1,4 +1,4 @@
-//! The skills of a server: found by their uris, their files by theirs, and the folders that the files make.
+//! The index of a server's skills: skills and files by URI, and the directories that the files form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use creole_proto::model::{Definition, ListKind, Resource};
 use super::catalogue::{Catalogue, Layers};
 use crate::skill::{SCHEME, Skill, SkillError, SkillFile};
 
-/// The media type of what can be read as a directory (SEP-2640, directory resources).
+/// The media type of a directory resource (SEP-2640, directory resources).
 const DIRECTORY_TYPE: &str = "inode/directory";
 
 /// The skills of a server.
 pub(super) struct SkillIndex {
     pub(super) skills: Catalogue<Skill>,
-    /// The files of all skills; those of a skill inside of another one belong to both.
+    /// The files of all skills; a skill inside another one shares its files with it.
     files: BTreeMap<String, Arc<SkillFile>>,
 }
 
 impl SkillIndex {
-    /// No skills yet, to be shown through these layers.
+    /// An empty index whose skills will be shown through these layers.
     pub(super) fn new(layers: &Layers) -> Self {
         Self { skills: Catalogue::new(ListKind::Skills, layers), files: BTreeMap::new() }
     }
 
-    /// Adds a skill, or replaces the one at its uri.
+    /// Adds a skill, or replaces the one with the same URI.
     pub(super) fn insert(&mut self, skill: Skill) -> Result<(), SkillError> {
         let replaces = self.skills.get(skill.uri()).is_some();
         let kept = replaces
@@ -57,7 +57,7 @@ impl SkillIndex {
         self.files.get(uri)
     }
 
-    /// What is directly in a directory, or nothing if there is no such directory.
+    /// The direct children of a directory; `None` if it does not exist.
     pub(super) fn directory(&self, uri: &str) -> Option<Vec<Arc<Definition>>> {
         let path =
             uri.strip_prefix(SCHEME).filter(|path| !path.is_empty() && !path.ends_with('/'))?;
@@ -70,7 +70,7 @@ impl SkillIndex {
                 continue;
             };
             let child = format!("{inside}{folder}");
-            // The files of one folder stand together, because they begin alike up to its slash.
+            // The files of one folder are adjacent, because they have a common prefix up to its slash.
             if children.last().is_none_or(|last| last.name() != child) {
                 let name = file.path.split('/').nth(depth).unwrap_or(folder);
                 children.push(Arc::new(subdirectory(child, name)));

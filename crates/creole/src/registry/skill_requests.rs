@@ -1,4 +1,4 @@
-//! Skills and directories, answered by the registry.
+//! Requests for skills and directories.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::endpoint::unknown_resource_fault;
 use crate::call::Context;
 use crate::cursor::Position;
 
-/// The longest part of a uri that an error repeats, in characters.
+/// Maximum length of a URI's part that an error repeats, in characters.
 const MAX_ECHOED_URI: usize = 256;
 
 impl Registry {
-    /// The entry of one skill. What is none is a wrong parameter (SEP-2640, getting a skill).
+    /// The entry of one skill. Any other URI is an invalid parameter (SEP-2640, getting a skill).
     pub(super) fn skill(&self, uri: &str) -> Result<Payload, Fault> {
         self.check_offered(ListKind::Skills, "skills/get")?;
         match self.read().skill_index.skills.get(uri) {
@@ -29,8 +29,8 @@ impl Registry {
         }
     }
 
-    /// One page of what is directly in a directory. What is none is a wrong parameter, whether something else
-    /// is there or nothing (SEP-2640, reading directories).
+    /// One page of the direct children of a directory. Any other URI is an invalid parameter, whether it exists or not
+    /// (SEP-2640, reading directories).
     pub(super) fn directory(
         &self,
         uri: &str,
@@ -48,7 +48,7 @@ impl Registry {
         };
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
-        // A cursor opens the directory that it was given for and no other.
+        // A cursor is bound to its directory.
         let list = format!("directory {uri}");
         let start = self.position(cursor, context, &list)?.map_or(0, |position| {
             let last = items.iter().position(|item| item.name() == position.after);

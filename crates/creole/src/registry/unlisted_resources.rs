@@ -1,4 +1,4 @@
-//! Resources that nobody lists: other servers are asked for them.
+//! Resources that are in no list: they are requested from the upstreams.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::Registry;
 use crate::call::{Call, Context};
 use crate::chain::Endpoint;
 
-/// How long a server may think before the next one is asked too. The first one that has a resource answers for it,
-/// unless it is so slow that nobody should have to wait for it.
+/// How long an upstream may take before the next one is tried too. The first one that has a resource provides it,
+/// unless it is too slow.
 const HEAD_START: Duration = Duration::from_millis(500);
 
 impl Registry {
-    /// Asks other servers for a resource that nobody lists; `None` if nobody has it. One that cannot be asked does
-    /// not keep the others from answering: its fault is told only if nobody else has the resource.
+    /// Requests a resource that is in no list from the upstreams; `None` if none has it. An upstream that fails does
+    /// not stop the others: its fault is returned only if no other one has the resource.
     pub(super) async fn read_unlisted(
         &self,
         operation: &Operation,
@@ -33,7 +33,7 @@ impl Registry {
                 asked.spawn(async move { endpoint.call(call).await });
             }
             let answer = match next.peek() {
-                // In time, or the next one is asked too.
+                // After the head start, the next one is tried too.
                 Some(_) => timeout(HEAD_START, asked.join_next()).await.ok().flatten(),
                 None if asked.is_empty() => return fault,
                 None => asked.join_next().await,
@@ -43,13 +43,13 @@ impl Registry {
                 Some(Ok(Outcome::Fail(it))) => _ = fault.get_or_insert(Outcome::Fail(it)),
                 Some(Ok(outcome)) => return Some(outcome),
                 Some(Err(broken)) => _ = broken.try_into_panic().map(resume_unwind),
-                // It thinks.
+                // It is slow.
                 None => {}
             }
         }
     }
 
-    /// What answers for the servers that have resources, in the order of their lists.
+    /// The endpoints of the upstreams that have resources, in the order of their lists.
     fn resource_endpoints(&self) -> Vec<Arc<dyn Endpoint>> {
         let state = self.read();
         let with_resources =
@@ -58,7 +58,7 @@ impl Registry {
     }
 }
 
-/// Whether a server says that it has nothing there. One that knows no such method has nothing either.
+/// Whether an upstream says that the resource does not exist. One without the method has no resources either.
 fn is_not_found(kind: FaultKind) -> bool {
     matches!(kind, FaultKind::ResourceNotFound | FaultKind::MethodNotFound)
 }

@@ -1,14 +1,14 @@
-//! Who looks at a list.
+//! The viewer of a list: the properties of a client that determine what it sees.
 
 use creole_proto::revision::Era;
 
 use crate::call::Context;
 
-/// A client that looks at a list.
+/// A client that reads a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Viewer {
-    /// Whether it repeats arguments in headers, and refuses tools that name these wrongly
-    /// (2026-07-28 basic/transports/streamable-http, schema extension).
+    /// Whether it mirrors arguments in headers, and rejects tools that declare these incorrectly (2026-07-28
+    /// basic/transports/streamable-http, schema extension).
     pub(super) mirrors_headers: bool,
 }
 

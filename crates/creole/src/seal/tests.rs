@@ -1,4 +1,4 @@
-//! What opens, what does not, and what nobody learns.
+//! Texts that open, texts that do not, and what the errors do not reveal.
 
 use super::*;
 use proptest::collection::vec;
@@ -43,7 +43,7 @@ fn a_text_expires_at_its_end() {
     assert!(sealer().open(Purpose::Cursor, &[], LATER - 1, &text).is_ok());
     let expired = sealer().open(Purpose::Cursor, &[], LATER, &text);
     assert_eq!(expired, Err(SealError::Expired));
-    // Who has no right to the text does not even learn that it expired.
+    // A caller without a right to the text does not even learn that it expired.
     let foreign = sealer().open(Purpose::Cursor, &[b"other"], LATER, &text);
     assert_eq!(foreign, Err(SealError::Invalid));
 }
@@ -59,16 +59,16 @@ fn clocks_that_differ_refuse_nothing_that_is_fresh_and_let_nothing_live_long() {
     let start: i64 = 1_800_000_000_000;
     let text = here.seal(Purpose::State, &[], (start + LIFE) as u64, b"x");
     for ahead in [-APART, -1, 0, 1, APART - 1] {
-        // The clock of the one who opens it, when so much has passed since it was sealed.
+        // The clock of the machine that opens it, this long after it was sealed.
         let opened =
             |passed: i64| there.open(Purpose::State, &[], (start + passed + ahead) as u64, &text);
         assert!(opened(0).is_ok() && opened(LIFE).is_ok(), "{ahead}");
         assert_eq!(opened(LIFE + 2 * APART), Err(SealError::Expired), "{ahead}");
     }
-    // Further apart, it is refused; at home too, it does not live longer than that.
+    // With a larger difference it is rejected; on the sealing machine too, it does not live longer than that.
     let refused = there.open(Purpose::State, &[], (start + LIFE + APART) as u64, &text);
     assert_eq!(refused, Err(SealError::Expired));
-    // Nobody else's secret, nobody else's clock.
+    // A private secret has no clock skew.
     let alone = Sealer::from_key(&[1; 32]);
     let ended = alone.open(Purpose::State, &[], (start + LIFE) as u64, &text);
     assert_eq!(ended, Err(SealError::Expired));

@@ -1,18 +1,18 @@
-//! Why a skill is refused.
+//! Errors of invalid skills.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a skill is refused: where, what is wrong, and what would be right.
+/// Why a skill is rejected: the position, the error and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillError {
-    /// The file inside of the skill, or nothing if it is about the whole.
+    /// The file inside the skill; `None` if the error concerns the whole skill.
     pub file: Option<String>,
-    /// The line, from one.
+    /// The line number, starting at one.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The correct form.
     pub help: Option<String>,
 }
 

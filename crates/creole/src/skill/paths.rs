@@ -1,12 +1,12 @@
-//! Paths of skills and files, and the uris made of them.
+//! Paths of skills and files, and their URIs.
 
-/// What every uri of a skill begins with.
+/// The prefix of every skill URI.
 pub(crate) const SCHEME: &str = "skill://";
 
-/// The longest path, in bytes.
+/// Maximum length of a path in bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// Refuses a path that is not a plain way down.
+/// Rejects a path that is not a simple relative path downwards.
 pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
     if path.len() > MAX_PATH_BYTES {
         return Err("is longer than 1024 bytes");
@@ -18,7 +18,7 @@ pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The uri at a path: what a uri cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
+/// The URI for a path: other bytes are percent-encoded (RFC 3986, section 2.1).
 pub(super) fn uri_for_path(path: &str) -> String {
     let mut uri = String::with_capacity(SCHEME.len() + path.len());
     uri.push_str(SCHEME);
@@ -27,7 +27,7 @@ pub(super) fn uri_for_path(path: &str) -> String {
             uri.push('/');
         }
         for byte in part.bytes() {
-            // The first part stands where hosts stand, which may hold neither `:` nor `@`.
+            // The first part is in the position of a host, which may contain neither `:` nor `@`.
             if is_plain(byte) || position > 0 && matches!(byte, b':' | b'@') {
                 uri.push(char::from(byte));
             } else {

@@ -1,4 +1,4 @@
-//! What makes a skill, and what does not.
+//! Valid and invalid skills.
 
 use std::fmt::Write;
 

@@ -137,7 +137,7 @@ impl TaskShared {
         }
     }
 
-    /// Ends the task, unless it has ended; an outcome that is too large to store is replaced by a short one.
+    /// Ends the task, unless it has ended; an outcome that cannot be stored is replaced by a short fault.
     async fn end(&self, key: &TaskKey, end: TaskOutcome) -> Result<(), Fault> {
         let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
         let Err(fault) = kept else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What stands in files of users and keys, what is wrong in them, and how they are changed.
+//! Valid and invalid files of users and keys, and their edits.
 
 use super::super::credential_text::CredentialText;
 use super::super::keys::NewKey;

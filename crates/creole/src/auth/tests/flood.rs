@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Sends these headers at the same moment; the answers come in any order.
+/// Sends these headers concurrently; the responses come in any order.
 async fn at_once(
     authenticator: &Authenticator,
     headers: impl Iterator<Item = (HeaderValue, Option<IpAddr>)>,
@@ -37,7 +37,7 @@ async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer()
     stage.work.close(true);
     let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
     let mut sent = at_once(&authenticator, headers).await;
-    // While nothing ends, all but those that run and those that wait are told to come again.
+    // While no check ends, all attempts except the running and the waiting ones are told to retry.
     for _ in 0..434 {
         let challenge = refused(sent.join_next().await.unwrap().unwrap());
         assert_eq!(challenge.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -119,7 +119,7 @@ async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
         answers.push(challenge.status.as_u16());
         tokio::time::advance(Duration::from_millis(60)).await;
     }
-    // Five are free; then after 1, 2, 4, 8, 16 and 32 seconds one each, the last beyond the minute.
+    // Five are free; then one each after 1, 2, 4, 8, 16 and 32 seconds, the last beyond the minute.
     assert_eq!((stage.work.total(), counted(&answers, 401)), (10, 10));
     assert_eq!(counted(&answers, 429), 990);
 }

@@ -1,4 +1,4 @@
-//! Nothing that is secret shows in logs, in errors or in what is printed to debug.
+//! Secrets do not appear in logs, in errors or in debug output.
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -6,7 +6,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 
-/// Keeps all that is logged, on every level.
+/// Captures everything that is logged, on every level.
 #[derive(Clone, Default)]
 struct CapturedLog(Arc<Mutex<String>>);
 
@@ -63,7 +63,7 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
     for header in &headers {
         let verdict = authenticator.authenticate(Some(header), peer(1)).await;
         let offer = PresentedCredentials::read(Some(header));
-        // A name is no secret to whoever debugs the header's reader; a password is.
+        // A name is not a secret in the debug output of the header's parser; a password is.
         if !matches!(&offer, PresentedCredentials::Basic { name, .. } if name == canary) {
             let _ = write!(printed, "{offer:?}");
         }

@@ -1,4 +1,4 @@
-//! Items of other servers: in what order, under what names, answered by whom.
+//! Items of upstreams: their order, their names, and the endpoints of their calls.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ use crate::call::{Call, ClientChannel, Context, Origin};
 use crate::chain::BoxFuture;
 use crate::{Server, Tool};
 
-/// Another server: it has what it knows, denies what it withholds, and notes what it is asked.
+/// An upstream: it has some resources, denies the withheld ones, and records its requests.
 #[derive(Default)]
 struct Other {
     knows: Vec<&'static str>,
@@ -152,7 +152,7 @@ async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
     assert!(left_out[1].contains("looks like \"read\" of this server itself"), "{left_out:?}");
     assert!(left_out[2].contains("looks like \"steal\" of `thief`"), "{left_out:?}");
     assert_eq!(tools(registry).await, ["read", "pay", "steal"]);
-    // What this server has itself is never left out, and what is gone looks like nothing.
+    // The server's own items are never excluded, and removed items are confusable with nothing.
     registry.add_tool(Tool::new("Steal", "", own));
     assert_eq!(tools(registry).await, ["read", "Steal", "pay"]);
     drop(bank);
@@ -202,7 +202,7 @@ async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
     assert_eq!(others.map(|other| other.asked.lock().unwrap().clone()), [asked, asked]);
 }
 
-/// Another server that serves nobody: it fails in this way, or says nothing at all.
+/// An upstream that is unavailable: it fails in this way, or never responds.
 struct Away(Option<FaultKind>);
 
 impl Endpoint for Away {
@@ -214,7 +214,7 @@ impl Endpoint for Away {
     }
 }
 
-/// The place of a server that has resources and lists none.
+/// The source of an upstream that has resources and lists none.
 fn offered(registry: &Registry, endpoint: Arc<dyn Endpoint>) -> ItemSource {
     let capabilities = ServerCapabilities { resources: true, ..Default::default() };
     let source = registry.add_source();
@@ -340,7 +340,7 @@ fn what_is_kept_ends_with_the_registry() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
-/// What a server has in the sessions of those who can be shown forms.
+/// The session lists of an upstream for clients that support forms.
 struct ForForms {
     prefix: &'static str,
     list: SessionList,
@@ -359,7 +359,7 @@ impl SessionLists for ForForms {
     }
 }
 
-/// The place of a server that lists `shared` for all and these in sessions.
+/// The source of an upstream that lists `shared` for all and these in sessions.
 fn with_sessions(
     registry: &Registry,
     other: &Arc<Other>,
@@ -389,7 +389,8 @@ async fn a_caller_sees_the_lists_of_its_own_sessions_in_the_order_of_the_servers
     let _second = with_sessions(registry, &second, "b", "second_", &["b", "second_c"]);
     let form = ClientCapabilities { elicitation_form: true, ..ClientCapabilities::default() };
     let able = context_of(Era::Handshake, form, Origin::new("ada".into()));
-    // Two have a name each that the first server lists in the session too: these are not its own.
+    // Two other upstreams each have a name that the first one lists in the session too: those names are not the first
+    // one's.
     let (mut cursor, mut seen) = (None, Vec::new());
     loop {
         let operation = Operation::List(ListKind::Tools, cursor.clone());
