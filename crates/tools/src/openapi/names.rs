@@ -1,25 +1,25 @@
-//! Names of tools and of their arguments: what every client takes, the same each time, and never twice.
+//! Names of tools and their arguments: accepted by every client, deterministic and unique.
 
 use std::collections::{HashMap, HashSet};
 
-/// The longest name of a tool, in bytes. Clients put names of their own before it and take 64 in all.
+/// Maximum length of a tool's name, in bytes. Clients add prefixes and accept 64 bytes in total.
 const MAX_TOOL_NAME: usize = 56;
-/// The longest name of an argument, in bytes.
+/// Maximum length of an argument's name, in bytes.
 const MAX_ARGUMENT_NAME: usize = 64;
 
-/// The name that an operation has without one of its own: its method and its path.
+/// The name of an operation without an `operationId`: its method and path.
 pub(super) fn name_of_path(method: &str, path: &str) -> String {
     to_snake_case(&format!("{method} {path}"))
 }
 
-/// A name in small letters and underscores.
+/// A name in lower case with underscores.
 pub(super) fn to_snake_case(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut name = String::with_capacity(text.len());
     for (position, letter) in letters.iter().enumerate() {
         let before = position.checked_sub(1).map(|before| letters[before]);
         let after = letters.get(position + 1);
-        // A word begins where small letters end, and with the last of several capitals: `getURLById`.
+        // A word begins after a lower-case letter, and with the last of several capitals: `getURLById`.
         let begins = letter.is_ascii_uppercase()
             && (before.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
                 || (before.is_some_and(|it| it.is_ascii_uppercase())
@@ -35,16 +35,16 @@ pub(super) fn to_snake_case(text: &str) -> String {
     name.trim_end_matches('_').to_owned()
 }
 
-/// The names of tools that were given away.
+/// The assigned names of tools.
 #[derive(Default)]
 pub(super) struct ToolNames {
     taken: HashSet<String>,
-    /// The number that was given last to a name that is wished for again.
+    /// The last number that was appended to a repeated name.
     numbers: HashMap<String, usize>,
 }
 
 impl ToolNames {
-    /// A name that nobody has, as close to what is wished as can be.
+    /// Assigns an unused name, as similar as possible to the wanted one.
     pub(super) fn assign(&mut self, prefix: &str, wished: &str) -> String {
         let room = MAX_TOOL_NAME.saturating_sub(prefix.len()).max(8);
         let mut name = format!("{prefix}{}", truncate_with_digest(wished, room));
@@ -57,13 +57,13 @@ impl ToolNames {
         name
     }
 
-    /// Takes a name that somebody chose; tells whether nobody has it.
+    /// Reserves a configured name. Returns whether it was unused.
     pub(super) fn reserve(&mut self, name: &str) -> bool {
         self.taken.insert(name.to_owned())
     }
 }
 
-/// A name of at most so many bytes; what is cut is told apart by its digest.
+/// A name of at most `most` bytes. A truncated name ends with a digest of the full one.
 fn truncate_with_digest(name: &str, most: usize) -> String {
     if name.len() <= most {
         return name.to_owned();
@@ -73,14 +73,14 @@ fn truncate_with_digest(name: &str, most: usize) -> String {
     format!("{}{ending}", name[..room].trim_end_matches('_'))
 }
 
-/// A number that is the same for the same text on every machine (FNV-1a).
+/// A hash that is the same on every machine (FNV-1a).
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// The name of an argument: that of the document, with what clients do not take written as `_`.
+/// The name of an argument: the document's name with unsupported characters replaced by `_`.
 pub(super) fn argument_name(name: &str, taken: &HashSet<String>, place: &str) -> String {
     let letter = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.');
     let mut plain: String = name.chars().map(|it| if letter(it) { it } else { '_' }).collect();

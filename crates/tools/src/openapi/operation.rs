@@ -1,4 +1,4 @@
-//! One operation of a document as a tool.
+//! Creates a tool from one operation of a document.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -18,9 +18,9 @@ use super::style::ParameterSlot;
 use super::upload::MultipartField;
 use crate::recipe::http::{RequestMethod, encode};
 
-/// How many bytes the schema of a tool's arguments may have.
+/// Maximum size of the schema of a tool's arguments, in bytes.
 const MAX_SCHEMA_BYTES: usize = 16_384;
-/// How many bytes the descriptions of parameters may have together.
+/// Maximum total size of the descriptions of parameters, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4_096;
 
 /// An operation in its document.
@@ -31,14 +31,14 @@ pub(super) struct OperationSource<'a> {
     pub(super) node: Node<'a>,
 }
 
-/// What becomes a tool.
+/// The parts of a tool.
 pub(super) struct BuiltOperation {
     pub(super) schema: Raw,
     pub(super) operation: ApiOperation,
     pub(super) notes: Vec<String>,
 }
 
-/// What an argument is called, and what is announced of it.
+/// The name and the announced schema of an argument.
 struct OperationArgument<'a> {
     name: String,
     schema: Node<'a>,
@@ -47,10 +47,10 @@ struct OperationArgument<'a> {
     is_file: bool,
 }
 
-/// Makes a tool of an operation.
+/// Creates a tool from an operation.
 ///
 /// # Errors
-/// Why it cannot become one.
+/// The reason why it cannot become a tool.
 pub(super) fn build_operation<'a>(
     library: &'a DocumentSet,
     schemas: &mut SchemaInliner<'a>,
@@ -63,7 +63,7 @@ pub(super) fn build_operation<'a>(
         path.iter().filter_map(|piece| piece.as_ref().err().copied()).collect();
     let mut parameters = read_parameters(library, written.item, written.node, &in_path)?;
     parameters.retain(|it| !doors.has(it.location.name(), &it.name));
-    // A request that only reads has no body, whatever a document says.
+    // A reading request has no body, even if the document describes one.
     let body = match written.verb {
         RequestMethod::Get => None,
         _ => read_body(library, written.node)?,
@@ -104,7 +104,7 @@ pub(super) fn build_operation<'a>(
     Ok(BuiltOperation { schema, operation, notes })
 }
 
-/// A path in parts: texts, and the names of parameters.
+/// A path split into literal texts and the names of parameters.
 fn parse_path(path: &str) -> Result<Vec<Result<String, &str>>, String> {
     let (mut pieces, mut rest) = (Vec::new(), path);
     if path.split(['/', '?']).any(|part| part == "." || part == "..") {
@@ -216,7 +216,7 @@ fn build_payload<'a>(
     }
 }
 
-/// What is announced of bytes: they are given as text.
+/// The announced schema of binary data, which is given as text.
 fn text_schema(schema: Node<'_>) -> Node<'static> {
     static FILE: LazyLock<Value> =
         LazyLock::new(|| json!({ "type": "string", "contentEncoding": "base64" }));
@@ -225,7 +225,7 @@ fn text_schema(schema: Node<'_>) -> Node<'static> {
     Node { value, file: 0 }
 }
 
-/// The schema of all arguments together.
+/// The schema of all arguments.
 fn arguments_schema<'a>(
     schemas: &mut SchemaInliner<'a>,
     arguments: &[OperationArgument<'a>],

@@ -1,11 +1,11 @@
-//! The parameters of an operation, as its document describes them.
+//! The parameters of an operation in its document.
 
 use serde_json::Value;
 
 use super::document_set::{DocumentSet, Node};
 use super::style::Style;
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterLocation {
     Path,
@@ -54,15 +54,15 @@ pub(super) struct Parameter<'a> {
     pub(super) style: Style,
     pub(super) explode: bool,
     pub(super) reserved: bool,
-    /// The members that it has, if it has some.
+    /// The names of its members, if it is an object.
     pub(super) members: Vec<String>,
 }
 
-/// How many parameters an operation may have.
+/// Maximum number of parameters of an operation.
 const MAX_PARAMETERS: usize = 1_000;
-/// A schema that says nothing.
+/// A schema without keywords.
 static EMPTY_SCHEMA: Value = Value::Null;
-/// Headers that are not for callers to write; the specification leaves out the first three as well.
+/// Headers that callers must not set. The specification excludes the first three as well.
 const RESERVED_HEADERS: [&str; 14] = [
     "accept",
     "authorization",
@@ -80,7 +80,7 @@ const RESERVED_HEADERS: [&str; 14] = [
     "upgrade",
 ];
 
-/// The parameters of an operation: its own, and those of its path that it does not replace.
+/// The parameters of an operation: its own, and those of its path that it does not override.
 pub(super) fn read_parameters<'a>(
     library: &'a DocumentSet,
     item: Node<'a>,
@@ -112,7 +112,7 @@ pub(super) fn read_parameters<'a>(
     Ok(found)
 }
 
-/// A part of the path that the document does not describe.
+/// A path parameter that the document does not describe.
 fn undescribed_path_parameter<'a>(name: &str) -> Parameter<'a> {
     Parameter {
         name: name.to_owned(),
@@ -176,13 +176,13 @@ fn read_parameter<'a>(
     Ok(Some(parameter))
 }
 
-/// The names of the members that a schema describes.
+/// The names of the members in a schema.
 pub(super) fn member_names(library: &DocumentSet, schema: Node<'_>) -> Vec<String> {
     let resolved = library.resolve(schema).ok().and_then(|schema| schema.get("properties"));
     resolved.into_iter().flat_map(Node::members).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The style of this name.
+/// The style with this name.
 pub(super) fn style_from_name(name: &str) -> Option<Style> {
     match name {
         "simple" => Some(Style::Simple),

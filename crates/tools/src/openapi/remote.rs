@@ -1,4 +1,4 @@
-//! A document at an address: fetched within the same limits as a file, and without the files beside it.
+//! Fetches a document from a URL, with the same limits as for a file and without the files it refers to.
 
 use std::thread;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use http::{HeaderMap, HeaderValue, Method};
 use super::document_set::{DocumentSet, MAX_BYTES, decode_utf8, parse_document};
 use crate::recipe::http::request::USER_AGENT_VALUE;
 
-/// How long fetching may take.
+/// Maximum duration of fetching.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// What we like to have.
+/// The accepted media types.
 const ACCEPT_VALUE: HeaderValue =
     HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
 
-/// Why there is no document.
+/// The reason why a document is not available.
 pub(super) enum DocumentError {
-    /// It could not be fetched now; later it may be.
+    /// It could not be fetched; a later attempt may succeed.
     FetchFailed(String),
-    /// What was fetched is no document; later there may be one.
+    /// The response is not a document; a later one may be.
     Unreadable(String),
-    /// It cannot be used.
+    /// The document cannot be used.
     Invalid(String),
 }
 
-/// The document at an address. Whoever asks waits for it, on whatever thread that is.
+/// Fetches the document at a URL. The calling thread blocks.
 pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentSet, DocumentError> {
     let reach = if allow_private { AllowedAddresses::Anywhere } else { AllowedAddresses::Public };
     let owned = url.to_owned();
-    // A thread of its own: this one may belong to a runtime, where nobody may wait.
+    // A separate thread, because this one may belong to a runtime, where blocking is not allowed.
     let text = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| DocumentError::FetchFailed(error.to_string()))?;
@@ -54,7 +54,7 @@ async fn fetch_text(url: &str, reach: AllowedAddresses) -> Result<String, Docume
     let sent = FetchRequest { method: Method::GET, url, headers, body: Bytes::new() };
     let longest = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let answer = fetcher.fetch(&sent, longest).await.map_err(|why| match why {
-        // Asking again would not help.
+        // A retry would not help.
         why @ (FetchError::NotPublic | FetchError::TooLong) => {
             DocumentError::Invalid(why.to_string())
         }

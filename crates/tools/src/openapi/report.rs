@@ -1,44 +1,44 @@
-//! What became of the operations of a document.
+//! The report on the operations of a document.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What became of the operations of a document, in the order of their paths.
+/// The outcome of each operation of a document, ordered by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiReport {
-    /// Where the service is.
+    /// The base URL of the service.
     pub base: String,
     /// The operations.
     pub operations: Vec<OperationOutcome>,
 }
 
-/// What became of one operation.
+/// The outcome of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationOutcome {
     /// Its method and path.
     pub operation: String,
-    /// The tool that it became, or why it did not become one.
+    /// Its tool, or the reason why it has none.
     pub outcome: Result<GeneratedTool, String>,
 }
 
-/// The tool that an operation became.
+/// The tool of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedTool {
     /// Its name.
     pub tool: String,
-    /// Why it is not called as the document calls it.
+    /// The reason why its name differs from the document's.
     pub rename_reason: Option<String>,
-    /// What else there is to know.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
 impl ApiReport {
-    /// How many operations became tools.
+    /// Number of operations that became tools.
     pub fn tool_count(&self) -> usize {
         self.operations.iter().filter(|fate| fate.outcome.is_ok()).count()
     }
 
-    /// Why operations did not become tools, and how many for each reason, the most frequent first.
+    /// The reasons for excluding operations, with the number of operations each, most frequent first.
     pub fn excluded_reasons(&self) -> Vec<(&str, usize)> {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         for fate in &self.operations {

@@ -1,4 +1,4 @@
-//! The request of one call of an operation.
+//! Builds the HTTP request for one call of an operation.
 
 use bytes::Bytes;
 use creole::ToolError;
@@ -17,14 +17,14 @@ use crate::recipe::http::request::{
 use crate::recipe::http::{Auth, RequestMethod, encode};
 use crate::recipe::secret::{Secret, SecretSource};
 
-/// How an operation is asked for.
+/// The request template of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiOperation {
     /// The method.
     pub verb: RequestMethod,
-    /// The path behind the address of the service.
+    /// The path after the base URL of the service.
     pub path: Vec<Piece>,
-    /// Parameters behind it.
+    /// Query parameters.
     pub query: Vec<ParameterSlot>,
     /// Headers.
     pub headers: Vec<ParameterSlot>,
@@ -32,43 +32,43 @@ pub struct ApiOperation {
     pub cookies: Vec<ParameterSlot>,
     /// The body.
     pub body: Option<RequestPayload>,
-    /// What is shown at the door.
+    /// The credentials.
     pub credentials: Vec<Credential>,
 }
 
 /// A part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text that stays as it is.
+    /// Literal text.
     Text(String),
     /// The value of an argument.
     Value(ParameterSlot),
 }
 
-/// What is sent behind the head of a request.
+/// The body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestPayload {
-    /// JSON: one argument is all of it.
+    /// JSON: one argument is the whole body.
     Whole {
         /// The media type.
         media: String,
         /// The argument.
         argument: String,
     },
-    /// JSON: arguments and the members that they are.
+    /// JSON: each argument is a member.
     Members {
         /// The media type.
         media: String,
-        /// Arguments and members.
+        /// Pairs of argument and member.
         members: Vec<(String, String)>,
-        /// Whether it is sent without members as well.
+        /// Whether the body is sent even without members.
         required: bool,
     },
-    /// A form in one line.
+    /// A URL-encoded form.
     Form(Vec<ParameterSlot>),
-    /// A form in parts.
+    /// A multipart form.
     Multipart(Vec<MultipartField>),
-    /// Bytes, which the call has in Base64.
+    /// Bytes, given in Base64.
     Bytes {
         /// The media type.
         media: String,
@@ -87,18 +87,18 @@ pub enum RequestPayload {
 /// The arguments of one call.
 pub(super) type ArgumentMap = Map<String, Value>;
 
-/// What is the same for all operations of a service.
+/// The settings that all operations of a service share.
 pub(super) struct ServiceContext<'a> {
-    /// Where the service is.
+    /// The base URL of the service.
     pub(super) base: &'a str,
     /// Headers of every request.
     pub(super) headers: &'a [(String, Secret)],
-    /// What is shown at every door.
+    /// The credentials of every request.
     pub(super) auth: Option<&'a Auth>,
 }
 
 impl ApiOperation {
-    /// The request with its values and the tokens that were fetched, in their order; and what must not be shown.
+    /// Builds the request from its values and the fetched tokens, in order. Also returns the secrets to redact.
     pub(super) fn build(
         &self,
         common: &ServiceContext<'_>,
@@ -220,20 +220,20 @@ impl ApiOperation {
     }
 }
 
-/// The value of an argument; null is none.
+/// The value of an argument; null counts as absent.
 pub(super) fn argument_value<'a>(values: &'a ArgumentMap, argument: &str) -> Option<&'a Value> {
     values.get(argument).filter(|value| !value.is_null())
 }
 
 impl RequestPayload {
-    /// The media type and the bytes; nothing if a call has none of it.
+    /// The media type and the bytes; `None` if the call has no body.
     fn write(&self, values: &ArgumentMap) -> Result<Option<(String, Bytes)>, ToolError> {
         Ok(match self {
             Self::Whole { media, argument } => {
                 values.get(argument).map(|value| (media.clone(), Bytes::from(value.to_string())))
             }
             Self::Members { media, members, required } => {
-                // Null means something in a body: it may take a value away.
+                // Null has a meaning in a body: it may remove a value.
                 let member = |(argument, name): &(String, String)| {
                     values.get(argument).map(|value| (name.clone(), value.clone()))
                 };

@@ -1,8 +1,8 @@
-//! Schemas of a document as JSON Schema 2020-12 that stands alone: references put in, recursion cut, and nothing in
-//! it that a reader could stumble over.
+//! Converts the schemas of a document to self-contained JSON Schema 2020-12: references are inlined, recursion is cut
+//! and invalid parts are removed.
 //!
-//! Clients lose definitions and references, so there are none. A keyword that is not written as it has to be is left
-//! out; the service has the last word on what it takes anyway.
+//! Clients lose definitions and references, so the result has none. An invalid keyword is removed, because the service
+//! validates its input anyway.
 
 mod keywords;
 
@@ -15,7 +15,7 @@ use super::clean_text::clean_text;
 use super::document_set::{DocumentSet, Node, ReferenceTarget};
 use keywords::{Keyword, keyword};
 
-/// How much a schema may take, in the order in which it is tried: the next one where a schema becomes too large.
+/// The budgets for a schema, tried in order until the result is small enough.
 const BUDGETS: [SchemaBudget; 7] = [
     SchemaBudget { recursion: 5, depth: 24, description: 600 },
     SchemaBudget { recursion: 2, depth: 12, description: 400 },
@@ -25,40 +25,39 @@ const BUDGETS: [SchemaBudget; 7] = [
     SchemaBudget { recursion: 1, depth: 1, description: 40 },
     SchemaBudget { recursion: 1, depth: 0, description: 0 },
 ];
-/// How deep schemas may be inside of one another, and how many references may lead to a place, whatever is measured:
-/// the stack has an end.
+/// Maximum nesting of schemas and maximum length of a chain of references in any budget, since the stack is limited.
 const MAX_DEPTH: usize = 64;
-/// How many regular expressions of a document are tried.
+/// Maximum number of regular expressions of a document that are checked.
 const MAX_PATTERNS: usize = 5_000;
-/// Values in a schema that take more bytes are left out.
+/// Maximum size of an example or default value, in bytes. Larger ones are removed.
 const MAX_SAMPLE_BYTES: usize = 200;
 
-/// How far schemas are followed.
+/// The limits on following schemas.
 #[derive(Clone, Copy)]
 struct SchemaBudget {
-    /// How often the same reference may be inside of itself.
+    /// Maximum recursion of the same reference.
     recursion: usize,
-    /// How deep schemas may be inside of one another.
+    /// Maximum nesting of schemas.
     depth: usize,
-    /// How long a description may be, in bytes.
+    /// Maximum size of a description, in bytes.
     description: usize,
 }
 
-/// Puts schemas together.
+/// Inlines schemas.
 pub(super) struct SchemaInliner<'a> {
     library: &'a DocumentSet,
-    /// Whether the document is of version 3.0, whose schemas are of a kind of their own.
+    /// Whether the document is of version 3.0, which has its own schema dialect.
     is_version_3_0: bool,
-    /// Whether the expressions that were met can be used.
+    /// The checked expressions and whether they are valid.
     patterns: HashMap<String, bool>,
-    /// What had to be left out of the last schema.
+    /// Notes on the parts that were removed.
     notes: Vec<String>,
 }
 
-/// A schema is larger than it may be.
+/// A schema exceeds its size limit.
 struct TooLarge;
 
-/// One schema that is put together.
+/// The state of inlining one schema.
 struct SchemaBuild<'a, 'b> {
     schemas: &'b mut SchemaInliner<'a>,
     budget: SchemaBudget,
@@ -72,7 +71,7 @@ impl<'a> SchemaInliner<'a> {
         Self { library, is_version_3_0: is_old, patterns: HashMap::new(), notes: Vec::new() }
     }
 
-    /// What had to be left out since the last time that it was asked.
+    /// Takes the notes on removed parts.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
         let mut seen = HashSet::new();
@@ -80,7 +79,7 @@ impl<'a> SchemaInliner<'a> {
         notes
     }
 
-    /// Schemas that together take at most so many bytes; nothing if they cannot.
+    /// Inlines schemas of at most `most` bytes in total; `None` if that is impossible.
     pub(super) fn inline_all(&mut self, nodes: &[Node<'a>], most: usize) -> Option<Vec<Value>> {
         for (attempt, measure) in BUDGETS.into_iter().enumerate() {
             self.notes.clear();
@@ -107,7 +106,7 @@ impl<'a> SchemaInliner<'a> {
         None
     }
 
-    /// Whether an expression is one that is understood here.
+    /// Whether an expression is supported here.
     fn is_valid_pattern(&mut self, pattern: &str) -> bool {
         if let Some(known) = self.patterns.get(pattern) {
             return *known;
@@ -115,7 +114,7 @@ impl<'a> SchemaInliner<'a> {
         if self.patterns.len() >= MAX_PATTERNS {
             return false;
         }
-        // The schema refuses the text or takes it; either way it can be used.
+        // Whether the schema accepts the text does not matter; it only has to compile.
         let schema = Schema::new(json!({ "not": { "pattern": pattern } }).to_string());
         let broken = |found: Vec<Violation>| found.iter().any(Violation::is_broken_schema);
         let is_fine = !schema.validate(&Value::from("")).err().is_some_and(broken);
@@ -155,7 +154,7 @@ impl<'a> SchemaBuild<'a, '_> {
         let schema = self.schema(target, depth);
         self.path.pop();
         let mut schema = schema?;
-        // In 3.0 what stands beside a reference means nothing.
+        // In version 3.0, siblings of a reference are ignored.
         if members.len() > 1
             && !self.schemas.is_version_3_0
             && let (Value::Object(schema), Value::Object(beside)) =
@@ -166,7 +165,7 @@ impl<'a> SchemaBuild<'a, '_> {
         Ok(schema)
     }
 
-    /// What stands for a schema that is not followed any further.
+    /// The placeholder for a schema that is not followed further.
     fn stub(&mut self, node: Node<'a>, description: &str) -> Result<Value, TooLarge> {
         let mut schema = Map::new();
         let resolved = self.schemas.library.resolve(node).unwrap_or(node);
@@ -247,7 +246,7 @@ impl<'a> SchemaBuild<'a, '_> {
                 }
             },
             Keyword::Exclusive(limit) => {
-                // Version 3.0 says by yes or no whether the limit beside it is meant to be excluded.
+                // In version 3.0, a boolean says whether the adjacent limit is exclusive.
                 if let Some(number) = parent.value.get(limit).filter(|it| it.is_number()) {
                     schema.insert(key.to_owned(), number.clone());
                 }
@@ -261,13 +260,13 @@ impl<'a> SchemaBuild<'a, '_> {
             }
             Keyword::Members => Value::Object(self.members(node, depth)?),
         };
-        // Documents say `oneOf` where several fit; the service has the last word.
+        // Documents use `oneOf` even where several schemas match; the service validates its input.
         let key = if key == "oneOf" { "anyOf" } else { key };
         schema.insert(key.to_owned(), value);
         Ok(())
     }
 
-    /// The members of a schema, without those that only answers have.
+    /// The members of a schema, without those that only responses have.
     fn members(&mut self, node: Node<'a>, depth: usize) -> Result<Map<String, Value>, TooLarge> {
         let mut members = Map::new();
         for (name, member) in node.members() {
@@ -281,13 +280,13 @@ impl<'a> SchemaBuild<'a, '_> {
     }
 }
 
-/// Whether only answers have it.
+/// Whether a member occurs only in responses.
 pub(super) fn is_read_only(library: &DocumentSet, member: Node<'_>) -> bool {
     member.is_true("readOnly")
         || library.resolve(member).is_ok_and(|found| found.is_true("readOnly"))
 }
 
-/// Lets a schema of version 3.0 take null.
+/// Makes a schema of version 3.0 accept null.
 fn nullable(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(choices)) = schema.get_mut("enum")
         && !choices.contains(&Value::Null)
@@ -307,7 +306,7 @@ fn nullable(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Takes out of `required` what is no member any more.
+/// Removes names from `required` that are not members any more.
 fn prune_required(schema: &mut Map<String, Value>) {
     let Some(Value::Object(members)) = schema.get("properties") else { return };
     let names: Vec<String> = members.keys().cloned().collect();

@@ -1,5 +1,4 @@
-//! What is shown at the door of each operation: the secrets of the configuration, for the security schemes of the
-//! document.
+//! The credentials of each operation: the secrets of the configuration for the security schemes of the document.
 
 use super::client_credentials::ClientCredentials;
 use super::document_set::{DocumentSet, Node};
@@ -8,14 +7,14 @@ use super::{ApiError, SettingsPart};
 use crate::recipe::http::Auth;
 use crate::recipe::secret::SecretSource;
 
-/// What is shown at the door.
+/// A credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// A header.
     Header(Auth),
-    /// A token that has to be fetched.
+    /// A token that is fetched first.
     Client(ClientCredentials),
-    /// A parameter behind the address.
+    /// A query parameter.
     Query {
         /// Its name.
         name: String,
@@ -31,13 +30,13 @@ pub enum Credential {
     },
 }
 
-/// The schemes that there are secrets for.
+/// The schemes with configured secrets.
 pub(super) struct SecuritySchemes {
     credentials: Vec<(String, Credential)>,
 }
 
 impl SecuritySchemes {
-    /// The secrets, as the schemes of the document want them.
+    /// Combines the secrets with the schemes of the document.
     pub(super) fn new(
         library: &DocumentSet,
         given: &[(String, SchemeSecret)],
@@ -64,8 +63,8 @@ impl SecuritySchemes {
         Ok(Self { credentials: known })
     }
 
-    /// What an operation is shown: the first of the ways in for which there are all secrets. Where there is none, the
-    /// schemes of the first way.
+    /// The credentials of an operation: the first alternative for which all secrets are configured. The error lists the
+    /// schemes of the first alternative.
     pub(super) fn credentials_for(
         &self,
         security: Option<Node<'_>>,
@@ -75,7 +74,7 @@ impl SecuritySchemes {
             let names: Vec<&str> = way.members().map(|(name, _)| name).collect();
             let found: Option<Vec<Credential>> = names.iter().map(|name| self.get(name)).collect();
             match found {
-                // The way in without anything is the last to be taken.
+                // The alternative without credentials has the lowest priority.
                 Some(found) if !found.is_empty() => return Ok(found),
                 Some(_) => first = Some(Vec::new()),
                 None if first.is_none() => {
@@ -94,7 +93,7 @@ impl SecuritySchemes {
         self.credentials.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone())
     }
 
-    /// Whether a parameter is a key that the configuration holds, so that callers need not bring it.
+    /// Whether a parameter is a configured key, which callers need not provide.
     pub(super) fn has(&self, place: &str, name: &str) -> bool {
         self.credentials.iter().any(|(_, credential)| match credential {
             Credential::Header(Auth::Header { name: own, .. }) => {

@@ -1,4 +1,4 @@
-//! What is wanted of a document: which operations, under which names, and how the service is asked.
+//! The settings for a document: the selected operations, the names of their tools and the options of requests.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,47 +10,47 @@ use crate::recipe::http::{Auth, RequestMethod};
 use crate::recipe::secret::{Secret, SecretSource};
 use crate::recipe::tool::ToolHints;
 
-/// What is wanted of a document.
+/// The settings for a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiSettings {
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub name: String,
-    /// Where the document is.
+    /// The source of the document.
     pub document: DocumentSource,
-    /// Where the service is. Without it the document is asked, if it is trusted.
+    /// The base URL of the service. Defaults to the document's, if that is trusted.
     pub base: Option<String>,
-    /// Whether the document is believed where the service is.
+    /// Whether the document's base URL is trusted.
     pub trust_servers: bool,
-    /// What stands before the name of each tool.
+    /// The prefix of each tool's name.
     pub prefix: String,
     /// The methods whose operations become tools.
     pub methods: Vec<RequestMethod>,
     /// The operations that become tools; all if it is empty.
     pub include: Vec<Selector>,
-    /// The operations that do not.
+    /// The operations that are excluded.
     pub exclude: Vec<Selector>,
-    /// Whether operations that are about to go become tools.
+    /// Whether deprecated operations become tools.
     pub deprecated: bool,
-    /// What is said of single operations, by their `operationId` or by method and path.
+    /// Overrides for single operations, by `operationId` or by method and path.
     pub overrides: Vec<(String, OperationOverride)>,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// What is shown at every door.
+    /// The credentials of every request.
     pub auth: Option<Auth>,
-    /// The secrets for the security schemes of the document, by their names.
+    /// The secrets for the security schemes of the document, by name.
     pub security: Vec<(String, SchemeSecret)>,
-    /// How often a request that may be repeated is tried again.
+    /// Maximum number of retries of an idempotent request.
     pub retries: u32,
-    /// Whether the name of the host may lead to addresses that are not public.
+    /// Whether the host name may resolve to non-public addresses.
     pub allow_private: bool,
-    /// How long a call may take.
+    /// Maximum duration of a call.
     pub timeout: Duration,
-    /// How many bytes a result may have.
+    /// Maximum size of a result, in bytes.
     pub max_result_bytes: usize,
 }
 
 impl ApiSettings {
-    /// What is usual: everything that reads becomes a tool.
+    /// The default settings: all reading operations become tools.
     pub fn new(name: &str, document: DocumentSource) -> Self {
         Self {
             name: name.to_owned(),
@@ -74,25 +74,25 @@ impl ApiSettings {
     }
 }
 
-/// Where a document is.
+/// The source of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentSource {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// At an address.
+    /// A URL.
     Url(String),
 }
 
-/// What is said of one operation.
+/// The overrides for one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationOverride {
     /// The name of its tool.
     pub name: Option<String>,
-    /// A name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What it does.
+    /// Its description.
     pub about: Option<String>,
-    /// What it does to the world.
+    /// The hints about its behaviour.
     pub hints: ToolHints,
 }
 
@@ -101,20 +101,20 @@ pub struct OperationOverride {
 pub enum SchemeSecret {
     /// A token.
     Bearer(SecretSource),
-    /// A name and a password.
+    /// A user name and a password.
     Basic {
-        /// The name.
+        /// The user name.
         user: String,
         /// The password.
         password: SecretSource,
     },
     /// The value of a key.
     Value(SecretSource),
-    /// What tokens are given for.
+    /// The client credentials for fetching tokens.
     Client(ClientCredentials),
 }
 
-/// Operations, chosen by what they are called.
+/// A selection of operations by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     text: String,
@@ -128,7 +128,7 @@ enum SelectorKind {
     Path(Option<String>, String),
 }
 
-/// What an operation is called.
+/// The names of an operation.
 pub(super) struct OperationIdentity<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: &'a str,
@@ -137,7 +137,7 @@ pub(super) struct OperationIdentity<'a> {
 }
 
 impl Selector {
-    /// Reads a selector: an `operationId`, `tag:NAME`, `/path` or `METHOD /path`; `*` stands for anything.
+    /// Parses a selector: an `operationId`, `tag:NAME`, `/path` or `METHOD /path`; `*` matches anything.
     pub fn new(text: &str) -> Self {
         let kind = match (text.strip_prefix("tag:"), text.split_once(' ')) {
             (Some(tag), _) => SelectorKind::Tag(tag.to_owned()),
@@ -150,7 +150,7 @@ impl Selector {
         Self { text: text.to_owned(), kind }
     }
 
-    /// Whether it chooses this operation.
+    /// Whether it selects this operation.
     pub(super) fn matches(&self, called: &OperationIdentity<'_>) -> bool {
         match &self.kind {
             SelectorKind::Operation(pattern) => {
@@ -166,7 +166,7 @@ impl Selector {
         }
     }
 
-    /// Whether it names what it chooses, so that also what writes is meant.
+    /// Whether it names its operations explicitly, so that it includes writing ones.
     pub(super) fn is_explicit(&self) -> bool {
         match &self.kind {
             SelectorKind::Operation(pattern) => !pattern.contains('*'),

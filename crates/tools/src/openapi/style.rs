@@ -1,4 +1,4 @@
-//! Values of parameters as a document wants them written, each encoded so that it cannot leave its place.
+//! Serialises parameter values in the styles of OpenAPI. Each value is encoded so that it cannot leave its position.
 
 use creole::ToolError;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::recipe::argument::{invalid_argument, text};
 use crate::recipe::http::encode;
 
-/// How a value is written.
+/// The serialisation of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// `a,b`
@@ -27,24 +27,24 @@ pub enum Style {
     Json,
 }
 
-/// A place in a request for the value of an argument.
+/// The position of an argument's value in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterSlot {
     /// The argument.
     pub argument: String,
-    /// The name that the service knows it by.
+    /// Its name at the service.
     pub name: String,
-    /// How it is written.
+    /// Its style.
     pub style: Style,
-    /// Whether each item and member stands for itself.
+    /// Whether each item and member is a separate parameter.
     pub explode: bool,
-    /// Whether signs such as `/` and `:` stay as they are behind the `?`.
+    /// Whether characters such as `/` and `:` stay unencoded in the query.
     pub reserved: bool,
-    /// The members that there are: where each is a parameter of its own, callers choose no others.
+    /// The allowed members: where each becomes a parameter, callers cannot add others.
     pub members: Vec<String>,
 }
 
-/// How single values are encoded.
+/// Encodes a single value.
 type Encode<'a> = &'a dyn Fn(&str, &mut String) -> Result<(), ToolError>;
 
 impl ParameterSlot {
@@ -112,7 +112,7 @@ impl ParameterSlot {
         Ok(header)
     }
 
-    /// Items or members with a sign between them.
+    /// Writes items or members with a separator.
     fn write_joined(
         &self,
         value: &Value,
@@ -149,7 +149,7 @@ impl ParameterSlot {
         Ok(())
     }
 
-    /// Writes it as parameters behind the `?`, in a form or in a cookie.
+    /// Writes it as parameters of a query, a form or a cookie.
     pub(super) fn write_query(&self, value: &Value, query: &mut String) -> Result<(), ToolError> {
         let between = match self.style {
             Style::SpaceDelimited => "%20",
@@ -187,7 +187,8 @@ impl ParameterSlot {
         }
     }
 
-    /// Each member as a parameter: only those that the document names, or callers could send any.
+    /// Writes each member as a parameter. Only members of the document are allowed, since callers could send any
+    /// parameter otherwise.
     fn write_exploded(
         &self,
         members: &Map<String, Value>,
@@ -212,7 +213,7 @@ fn begin_pair(name: &str, query: &mut String) {
     query.push('=');
 }
 
-/// `name[a][b]=c`. Lists of plain values are `name[]=a`, which most services read, and others are numbered.
+/// `name[a][b]=c`. Arrays of scalars are `name[]=a`, which most services accept; other arrays are numbered.
 fn write_deep_object(name: &str, value: &Value, query: &mut String) {
     match value {
         Value::Object(members) => {

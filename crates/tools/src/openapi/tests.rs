@@ -1,4 +1,4 @@
-//! Documents with every quirk, the tools that they become, and the requests that these send.
+//! Tests of unusual documents, their tools and the requests of these tools.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::recipe::tool::ToolHints;
 
 const PETS: &str = include_str!("tests/pets.yaml");
 
-/// What a document becomes with settings that were changed.
+/// Reads a document with modified settings.
 fn changed(text: &str, change: impl FnOnce(&mut ApiSettings)) -> Result<Api, ApiError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("api.yaml");
@@ -33,7 +33,7 @@ fn all_methods(settings: &mut ApiSettings) {
     ];
 }
 
-/// Everywhere the same token.
+/// The same token for all operations.
 fn signed_in(settings: &mut ApiSettings) {
     settings.auth = Some(Auth::Bearer(held("hunter2000")));
 }
@@ -43,7 +43,7 @@ fn tool<'a>(api: &'a Api, name: &str) -> &'a ApiTool {
     api.tools.iter().find(|tool| tool.name == name).unwrap_or_else(|| panic!("{name}: {names:?}"))
 }
 
-/// The line of a request and its body.
+/// The request line and the body.
 fn sent(api: &Api, name: &str, values: Value) -> Result<(String, String), String> {
     let Value::Object(values) = values else { panic!("arguments are an object") };
     let (sent, _) = build(api, name, &values)?;
@@ -405,7 +405,7 @@ fn a_thousand_operations_are_read_at_once() {
     assert!(bytes < 16 * 1024 * 1024, "{bytes}");
 }
 
-/// Documents that would never end, or would end the process.
+/// Documents that would recurse forever or exhaust the process.
 #[test]
 fn hostile_documents_are_bounded() {
     let chain: Map<String, Value> = (0..50_000)

@@ -1,4 +1,4 @@
-//! A tool that asks a service for one operation.
+//! A tool that calls one operation of a service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,40 +21,40 @@ use crate::recipe::tool::ToolHints;
 /// One tool of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiTool {
-    /// The name that clients call it by.
+    /// The name for clients.
     pub name: String,
-    /// A name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub about: String,
     /// The schema of its arguments.
     pub schema: Raw,
-    /// What it does to the world.
+    /// The hints about its behaviour.
     pub hints: ToolHints,
-    /// How the service is asked.
+    /// The request template.
     pub operation: ApiOperation,
 }
 
-/// How a service is asked, whatever the operation.
+/// The options of requests to a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceOptions {
-    /// Where the service is.
+    /// The base URL of the service.
     pub base: String,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// What is shown at every door.
+    /// The credentials of every request.
     pub auth: Option<Auth>,
-    /// How often a request that may be repeated is tried again.
+    /// Maximum number of retries of an idempotent request.
     pub retries: u32,
-    /// Whether the name of the host may lead to addresses that are not public.
+    /// Whether the host name may resolve to non-public addresses.
     pub allow_private: bool,
-    /// How long a call may take.
+    /// Maximum duration of a call.
     pub timeout: Duration,
-    /// How many bytes a result may have.
+    /// Maximum size of a result, in bytes.
     pub max_result_bytes: usize,
 }
 
-/// A service that is ready to be asked.
+/// A service that is ready for calls.
 pub(super) struct ApiService {
     pub(super) options: ServiceOptions,
     pub(super) fetcher: Fetcher,
@@ -63,7 +63,7 @@ pub(super) struct ApiService {
 }
 
 impl ApiTool {
-    /// The tool itself: the one at this place of the list.
+    /// Creates the tool at this index of the list.
     pub(super) fn make(
         tools: &Arc<[Self]>,
         index: usize,
@@ -134,7 +134,7 @@ impl ApiService {
         let answer =
             send::fetch_any_status(&self.fetcher, &sent, retries, terms.max_result_bytes).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            // A token may have been taken back before its time.
+            // A token may have been revoked before its expiry.
             for grant in operation.client_credentials() {
                 self.tokens.forget(grant).await;
             }
@@ -144,7 +144,7 @@ impl ApiService {
 }
 
 impl ApiOperation {
-    /// What tokens have to be fetched for.
+    /// The client credentials for which tokens are fetched.
     fn client_credentials(&self) -> impl Iterator<Item = &ClientCredentials> {
         self.credentials.iter().filter_map(|credential| match credential {
             Credential::Client(grant) => Some(grant),

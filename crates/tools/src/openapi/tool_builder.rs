@@ -1,4 +1,4 @@
-//! Which operations of a document become tools, and what they are called.
+//! Selects the operations of a document that become tools, and names them.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use super::{ApiError, SettingsPart, base_url, names};
 use crate::recipe::http::RequestMethod;
 use crate::recipe::tool::ToolHints;
 
-/// How many operations a document may have.
+/// Maximum number of operations of a document.
 const MAX_OPERATIONS: usize = 10_000;
-/// How many bytes a report says of an operation at once.
+/// Maximum size of a text about an operation in the report, in bytes.
 const MAX_REPORT_BYTES: usize = 300;
-/// How many bytes the description of a tool may have.
+/// Maximum size of a tool's description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 1_024;
 
-/// The operations of a document, in the order of their paths.
+/// The operations of a document, ordered by path.
 pub(super) fn list_operations(library: &DocumentSet) -> Result<Vec<OperationEntry<'_>>, ApiError> {
     let mut found = Vec::new();
     for (path, item) in library.document().get("paths").into_iter().flat_map(Node::members) {
@@ -31,7 +31,7 @@ pub(super) fn list_operations(library: &DocumentSet) -> Result<Vec<OperationEntr
         }
         let item = library.resolve(item).unwrap_or(item);
         for method in ["get", "post", "put", "patch", "delete", "head", "options", "trace"] {
-            // A reference in the place of an operation is not allowed, and common.
+            // A reference in place of an operation is not allowed, but common.
             let node = item.get(method).map(|node| library.resolve(node).unwrap_or(node));
             if let Some(node) = node.filter(|node| node.value.is_object()) {
                 found.push(OperationEntry {
@@ -50,7 +50,7 @@ pub(super) fn list_operations(library: &DocumentSet) -> Result<Vec<OperationEntr
     Ok(found)
 }
 
-/// An operation as it was found.
+/// An operation as found in the document.
 pub(super) struct OperationEntry<'a> {
     path: &'a str,
     item: Node<'a>,
@@ -86,7 +86,8 @@ impl<'a> OperationEntry<'a> {
     }
 }
 
-/// That everything is there that the settings name: who mistypes what is to be left out would offer it.
+/// Checks that the document has everything that the settings name. A misspelt exclusion would otherwise offer the
+/// operation.
 pub(super) fn check_settings(
     settings: &ApiSettings,
     written: &[OperationEntry<'_>],
@@ -115,7 +116,7 @@ pub(super) fn check_settings(
     }
 }
 
-/// Makes tools of operations.
+/// Creates tools from operations.
 pub(super) struct ToolBuilder<'a> {
     library: &'a DocumentSet,
     settings: &'a ApiSettings,
@@ -136,7 +137,7 @@ impl<'a> ToolBuilder<'a> {
         Self { library, settings, schemas, schemes: doors, names, tools: Vec::new() }
     }
 
-    /// The tools, and what became of each operation.
+    /// The tools, and the outcome of each operation.
     pub(super) fn build_tools(
         mut self,
         written: &[OperationEntry<'a>],
@@ -146,7 +147,7 @@ impl<'a> ToolBuilder<'a> {
         Ok((self.tools, fates))
     }
 
-    /// Takes the names that somebody chose, before others are given away.
+    /// Reserves the configured names before others are assigned.
     fn reserve(&mut self, written: &[OperationEntry<'a>]) -> Result<(), ApiError> {
         for (index, (_, own)) in self.settings.overrides.iter().enumerate() {
             if let Some(name) = &own.name
@@ -169,7 +170,7 @@ impl<'a> ToolBuilder<'a> {
 
     fn build_outcome(&mut self, found: &OperationEntry<'a>) -> OperationOutcome {
         let outcome = self.select_method(found).and_then(|verb| self.build_tool(found, verb));
-        // A report is read at a terminal, and a document may be anybody's.
+        // The report is shown on a terminal, and the document may be untrusted.
         let clean = |text: String| clean_text(&text, MAX_REPORT_BYTES);
         let outcome = outcome.map_err(clean).map(|kept| GeneratedTool {
             rename_reason: kept.rename_reason.map(clean),
@@ -179,7 +180,7 @@ impl<'a> ToolBuilder<'a> {
         OperationOutcome { operation: clean(found.name()), outcome }
     }
 
-    /// The method of an operation, if it is to become a tool; why not, otherwise.
+    /// The method of an operation that becomes a tool; otherwise the reason why it does not.
     fn select_method(&self, found: &OperationEntry<'a>) -> Result<RequestMethod, String> {
         let (settings, called) = (self.settings, found.identity());
         let Some(verb) = found.http_method() else {
@@ -250,7 +251,7 @@ impl<'a> ToolBuilder<'a> {
         own.map(|(_, own)| own.clone()).unwrap_or_default()
     }
 
-    /// The name of a tool, and why it is not what the document calls the operation.
+    /// The name of a tool, and the reason why it differs from the document's.
     fn name(
         &mut self,
         found: &OperationEntry<'a>,
@@ -278,7 +279,7 @@ impl<'a> ToolBuilder<'a> {
     }
 }
 
-/// What an operation does, for the model.
+/// The description of an operation for the model.
 fn describe_operation(found: &OperationEntry<'_>) -> String {
     let text = |key: &str| found.node.text(key).unwrap_or_default().trim();
     let (summary, description) = (text("summary"), text("description"));

@@ -1,4 +1,4 @@
-//! Bytes in a request: calls have them in Base64, services get them as they are.
+//! Binary data in requests: calls provide it in Base64, services receive the bytes.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -11,24 +11,24 @@ use serde_json::Value;
 use super::request::{ArgumentMap, argument_value};
 use crate::recipe::argument::{invalid_argument, text};
 
-/// Reads Base64 with and without the signs at its end.
+/// Decodes Base64 with and without padding.
 const BASE64: GeneralPurpose = {
     let padding = DecodePaddingMode::Indifferent;
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(padding))
 };
 
-/// A field of a form in parts.
+/// A field of a multipart form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartField {
-    /// The argument that it is.
+    /// Its argument.
     pub argument: String,
-    /// What it is called in the form.
+    /// Its name in the form.
     pub name: String,
     /// The media type, if it is a file.
     pub media: Option<String>,
 }
 
-/// The bytes that an argument has in Base64. How many there can be, the longest message decides.
+/// Decodes the Base64 value of an argument. The maximum size of a message limits its size.
 pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
     let written = value.as_str().map(|text| BASE64.decode(text.trim_ascii()));
     match written {
@@ -37,7 +37,7 @@ pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, To
     }
 }
 
-/// A form in parts, with a line between them that nobody can guess.
+/// A multipart form with an unpredictable boundary.
 pub(super) fn multipart(
     fields: &[MultipartField],
     values: &ArgumentMap,
@@ -66,7 +66,7 @@ impl MultipartField {
         let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
         body.extend_from_slice(head.as_bytes());
         match &self.media {
-            // Services take a part for a file by its having a file name.
+            // Services recognise a file by its file name.
             Some(media) => {
                 let head = format!("; filename=\"{name}\"\r\nContent-Type: {media}\r\n\r\n");
                 body.extend_from_slice(head.as_bytes());

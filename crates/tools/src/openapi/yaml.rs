@@ -1,22 +1,22 @@
-//! YAML as JSON: what a document written in it means, within limits.
+//! Reads YAML as JSON values, within limits.
 //!
-//! Plain words are read by the core schema of YAML 1.2, so that `no` is a text. Aliases are counted as often as they
-//! stand, and a key that stands twice is refused: readers differ on which of the two counts.
+//! Plain scalars are read by the core schema of YAML 1.2, so that `no` is a text. Each use of an alias counts towards
+//! the limit. A repeated key is rejected, because readers differ on which one counts.
 
 use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Number, Value};
 
-/// How many values a text may hold, with its aliases followed.
+/// Maximum number of values in a text, including those of aliases.
 const MAX_VALUES: usize = 2_000_000;
-/// How deep values may be inside of one another; JSON is read no deeper either.
+/// Maximum nesting depth, the same as for JSON.
 const MAX_DEPTH: usize = 127;
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// What is wrong with it, and in which line.
+/// The error and its line.
 pub(super) fn read(text: &str) -> Result<Value, String> {
     let mut builder = YamlBuilder::default();
     for next in Parser::new_from_str(text) {
@@ -34,10 +34,10 @@ fn span_line(span: &Span) -> usize {
     span.start.line()
 }
 
-/// A value that is being put together.
+/// A value under construction.
 enum OpenNode {
     List(Vec<Value>),
-    /// Members, the key that waits for its value, and what `<<` brings in.
+    /// Members, the key that waits for its value, and the values of `<<`.
     Members(Map<String, Value>, Option<MappingKey>, Vec<Value>),
 }
 
@@ -48,7 +48,7 @@ enum MappingKey {
 
 #[derive(Default)]
 struct YamlBuilder {
-    /// What is open, each with the number of its anchor and of the values that it began with.
+    /// The open values, each with its anchor id and the number of values at its start.
     open: Vec<(OpenNode, usize, usize)>,
     anchors: HashMap<usize, (Value, usize)>,
     values: usize,
@@ -64,7 +64,7 @@ impl YamlBuilder {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(1)?;
                 match self.awaits_key() {
-                    // `<<` in quotes is a name as any other.
+                    // `<<` in quotes is an ordinary key.
                     true if text == "<<" && style == ScalarStyle::Plain => {
                         self.key(MappingKey::Merge)
                     }
@@ -172,7 +172,7 @@ impl YamlBuilder {
     }
 }
 
-/// Brings in the members of others; what stands here itself counts more.
+/// Merges the members of another value. Existing members take precedence.
 fn merge(members: &mut Map<String, Value>, other: Value) -> Result<(), String> {
     match other {
         Value::Object(other) => {
@@ -188,7 +188,7 @@ fn merge(members: &mut Map<String, Value>, other: Value) -> Result<(), String> {
     }
 }
 
-/// What a scalar means.
+/// The value of a scalar.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let is_text = match tag {
         Some(tag) => tag.core_suffix() == Some("str"),

@@ -1,4 +1,4 @@
-//! The arguments of a described tool: what is announced, and the values of one call.
+//! The arguments of a configured tool: their schemas, and the values of one call.
 
 use creole::ToolError;
 use creole::proto::fault::{Fault, FaultKind};
@@ -11,45 +11,45 @@ use serde_json::{Map, Value};
 pub struct RecipeArgument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: ArgumentType,
     /// Its schema.
     pub schema: Value,
-    /// Whether a call must have it.
+    /// Whether it is required.
     pub required: bool,
-    /// What holds where a call does not have it.
+    /// Its default.
     pub default: Option<Value>,
-    /// Whether it is one of a few words that the configuration lists.
+    /// Whether its values are listed in the configuration.
     pub is_choice: bool,
-    /// Whether it may begin with `-` where a program could take it for an option.
+    /// Whether it may begin with `-` where a program could read it as an option.
     pub leading_dash: bool,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentType {
     /// A text.
     String,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// A number.
     Number,
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// A list of texts, numbers, or answers.
+    /// An array of scalars.
     Array,
-    /// Anything with members.
+    /// An object.
     Object,
 }
 
 impl RecipeArgument {
-    /// Whether there is a value in every call.
+    /// Whether every call has a value for it.
     pub fn always_has_value(&self) -> bool {
         self.required || self.default.is_some()
     }
 }
 
-/// The schema of all arguments together; nothing else is taken.
+/// The schema of all arguments. Additional ones are not allowed.
 pub(crate) fn arguments_schema(arguments: &[RecipeArgument]) -> Raw {
     let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
     Raw::from_value(&Schema {
@@ -71,7 +71,7 @@ struct Schema<'a> {
     others: bool,
 }
 
-/// The schema of each argument, in the order of the configuration: people and models read them in that order.
+/// The schema of each argument, in the order of the configuration, which people and models see.
 struct Properties<'a>(&'a [RecipeArgument]);
 
 impl Serialize for Properties<'_> {
@@ -88,7 +88,7 @@ pub(crate) struct ArgumentValues<'a> {
 }
 
 impl<'a> ArgumentValues<'a> {
-    /// What a call brings, and what holds without it.
+    /// The values of a call, with the defaults for absent ones.
     pub(crate) fn new(arguments: &'a [RecipeArgument], brought: Value) -> Self {
         let mut given = match brought {
             Value::Object(given) => given,
@@ -104,7 +104,7 @@ impl<'a> ArgumentValues<'a> {
         Self { arguments, values: given }
     }
 
-    /// The value of an argument, if there is one.
+    /// The value of an argument, if any.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name).filter(|value| !value.is_null())
     }
@@ -114,7 +114,7 @@ impl<'a> ArgumentValues<'a> {
         self.get(name).map(text)
     }
 
-    /// The argument of this name.
+    /// The argument with this name.
     pub(crate) fn argument(&self, name: &str) -> Option<&RecipeArgument> {
         self.arguments.iter().find(|it| it.name == name)
     }
@@ -125,12 +125,12 @@ impl<'a> ArgumentValues<'a> {
     }
 }
 
-/// A value as text: a string as it is, a whole number without a fraction, everything else as JSON.
+/// A value as text: a string unchanged, an integer without a fraction, any other value as JSON.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
-            // Schemas call 5.0 an integer; programs and services do not.
+            // JSON Schema accepts 5.0 as an integer; programs and services do not.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
                 format!("{float:.0}")
             }
@@ -140,7 +140,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// That an argument cannot be used, and why.
+/// The error for an invalid argument, with the reason.
 pub(crate) fn invalid_argument(name: &str, why: &str) -> ToolError {
     let detail = format!("`{name}` {why}");
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail)))
@@ -152,7 +152,7 @@ pub(super) mod tests {
 
     use super::{ArgumentType, ArgumentValues, RecipeArgument, arguments_schema, text};
 
-    /// An argument with nothing special about it.
+    /// An argument with default settings.
     pub(crate) fn argument(name: &str, kind: ArgumentType) -> RecipeArgument {
         let word = match kind {
             ArgumentType::String => "string",

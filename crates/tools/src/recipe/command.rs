@@ -1,4 +1,4 @@
-//! Tools that run a program: no shell, one argument of the program for each word of the template.
+//! Tools that run a program: without a shell, with one program argument for each word of the template.
 
 mod argv;
 mod run;
@@ -14,45 +14,45 @@ use super::secret::SecretSource;
 use super::template::Template;
 use super::tool_result::ResultFormat;
 
-/// How patiently a program is ended whose call is over.
+/// The grace periods for ending the program of a finished call.
 const GRACE_PERIODS: GracePeriods =
     GracePeriods { after_close: Duration::from_millis(0), after_signal: Duration::from_secs(2) };
 
 /// A tool that runs a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRecipe {
-    /// The program: a path, or a name that is looked up once, when the server starts.
+    /// The program: a path, or a name that is looked up when the server starts.
     pub program: PathBuf,
     /// Its arguments.
     pub words: Vec<WordGroup>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Option<Template>,
-    /// Variables that it is given.
+    /// Additional environment variables.
     pub env: Vec<(String, SecretSource)>,
-    /// Variables of this process that it is given too.
+    /// Environment variables of this process that it inherits.
     pub env_pass: Vec<String>,
-    /// The folder that it runs in.
+    /// Its working directory.
     pub directory: Option<PathBuf>,
     /// The exit codes that mean success.
     pub success_codes: Vec<i32>,
-    /// What it writes.
+    /// The format of its output.
     pub result: ResultFormat,
-    /// Whether its lines on stderr are told as progress.
+    /// Whether its lines on stderr are reported as progress.
     pub progress: bool,
-    /// How many of it may run at the same time.
+    /// Maximum number of concurrent runs.
     pub max_concurrent: usize,
 }
 
-/// Words that belong together: all of them are there, or none.
+/// Words that are used or omitted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordGroup {
-    /// The yes-or-no argument that they depend on.
+    /// The boolean argument that they depend on.
     pub when: Option<String>,
-    /// The words. They are left out where one of them names an argument that a call does not have.
+    /// The words. They are omitted if one of them names an argument that the call does not have.
     pub words: Vec<Template>,
 }
 
-/// A program that is ready to be run.
+/// A program that is ready to run.
 pub(super) struct CommandRunner {
     recipe: CommandRecipe,
     program: Program,
@@ -60,7 +60,7 @@ pub(super) struct CommandRunner {
 }
 
 impl CommandRunner {
-    /// Looks the program up.
+    /// Looks up the program.
     pub(super) fn new(
         name: &str,
         recipe: &CommandRecipe,
@@ -84,7 +84,7 @@ impl CommandRunner {
     }
 }
 
-/// The program itself: a path as it is, a name as `PATH` has it.
+/// The path of the program: a path unchanged, a name looked up in `PATH`.
 fn find_program(program: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return is_executable(program).then(|| program.to_owned());

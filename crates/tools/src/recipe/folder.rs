@@ -1,7 +1,7 @@
 //! A folder as resources: its files are listed, read, completed and watched.
 //!
-//! Their uris are `folder://NAME/path`, so that no path of the machine is told. Only what the folder's rules show can
-//! be read, whoever asks for it and however it is written.
+//! The URIs are `folder://NAME/path`, so that no path of the machine is disclosed. Only files that the folder's filter
+//! selects can be read, for every caller and every spelling of the URI.
 
 mod folder_service;
 mod uri;
@@ -18,34 +18,34 @@ use crate::files::Pattern;
 /// A folder whose files are resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderRecipe {
-    /// The name that its uris begin with: letters, digits, `-` and `_`.
+    /// The name at the start of its URIs: letters, digits, `-` and `_`.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// A name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What is in it.
+    /// Its description.
     pub about: Option<String>,
-    /// Which files are shown; all if there is no pattern.
+    /// The visible files; all if there is no pattern.
     pub include: Vec<Pattern>,
-    /// Which files and folders are not.
+    /// The excluded files and folders.
     pub exclude: Vec<Pattern>,
-    /// Whether names that begin with a dot are shown.
+    /// Whether names that begin with a dot are visible.
     pub hidden: bool,
-    /// Whether files are shown that have another name as well, which may be outside of the folder.
+    /// Whether files with several hard links are visible. The other name may be outside of the folder.
     pub hard_links: bool,
-    /// How many folders may be inside of one another.
+    /// Maximum depth of nested folders.
     pub max_depth: usize,
-    /// How many files are listed; others can still be read.
+    /// Maximum number of listed files; others can still be read.
     pub max_files: usize,
-    /// How many bytes a file may have to be read.
+    /// Maximum size of a readable file, in bytes.
     pub max_file_bytes: u64,
-    /// Whether changes are noticed.
+    /// Whether the folder is watched for changes.
     pub watch: bool,
 }
 
 impl FolderRecipe {
-    /// A folder with the usual limits.
+    /// A folder with the default limits.
     pub fn new(name: &str, path: impl Into<PathBuf>) -> Self {
         Self {
             name: name.to_owned(),
@@ -63,7 +63,7 @@ impl FolderRecipe {
         }
     }
 
-    /// Adds the folder to a server. Its names are read now, so that what is wrong is told at the start.
+    /// Adds the folder to a server. It is scanned now, so that errors are reported at startup.
     pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
         let served = FolderService::new(self);
         let first = served.scan().map_err(|error| self.unreadable(&error))?;

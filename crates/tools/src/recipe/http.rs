@@ -1,4 +1,4 @@
-//! Tools that ask a service over HTTP: every value is encoded for the place where it stands.
+//! Tools that call a service over HTTP. Each value is encoded for its position.
 
 pub mod body;
 pub(crate) mod encode;
@@ -14,64 +14,64 @@ use super::template::Template;
 pub use body::JsonTemplate;
 pub use response::check_template;
 
-/// A tool that asks a service over HTTP.
+/// A tool that calls a service over HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpRecipe {
     /// The method.
     pub method: RequestMethod,
-    /// The address. What comes before the path holds no placeholder.
+    /// The URL. The part before the path has no placeholders.
     pub url: Template,
-    /// Parameters behind it.
+    /// Query parameters.
     pub query: Vec<(String, Template)>,
     /// Headers.
     pub headers: Vec<(String, Template)>,
     /// The body, as JSON.
     pub body: Option<JsonTemplate>,
-    /// What is shown at the door.
+    /// The credentials.
     pub auth: Option<Auth>,
-    /// How often it is tried again.
+    /// Maximum number of retries.
     pub retries: u32,
-    /// Whether the name of the host may lead to addresses that are not public.
+    /// Whether the host name may resolve to non-public addresses.
     pub allow_private: bool,
-    /// What becomes of the answer.
+    /// The conversion of the response.
     pub response: ResponseOptions,
 }
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestMethod {
-    /// Reads.
+    /// Reads a resource.
     Get,
-    /// Does anything.
+    /// Performs any action.
     Post,
-    /// Replaces.
+    /// Replaces a resource.
     Put,
-    /// Changes a part.
+    /// Changes a part of a resource.
     Patch,
-    /// Takes away.
+    /// Deletes a resource.
     Delete,
 }
 
 impl RequestMethod {
-    /// Whether doing it twice is the same as once (RFC 9110, section 9.2.2).
+    /// Whether a repetition has no further effect (RFC 9110, section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         matches!(self, Self::Get | Self::Put | Self::Delete)
     }
 }
 
-/// What is shown at the door.
+/// The credentials of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// A token.
     Bearer(SecretSource),
-    /// A name and a password.
+    /// A user name and a password.
     Basic {
-        /// The name.
+        /// The user name.
         user: String,
         /// The password.
         password: SecretSource,
     },
-    /// A header of the service's own.
+    /// A custom header.
     Header {
         /// Its name.
         name: String,
@@ -80,30 +80,30 @@ pub enum Auth {
     },
 }
 
-/// What becomes of an answer.
+/// The conversion of a response to a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseOptions {
-    /// The part of the JSON that counts, as a JSON pointer.
+    /// The selected part of the JSON, as a JSON pointer.
     pub pick: Option<String>,
-    /// The template of a text that is made of it.
+    /// The template of a text result.
     pub template: Option<String>,
-    /// What the result is, whatever the service says.
+    /// The format of the result.
     pub format: ResponseFormat,
 }
 
-/// What the result of an answer is.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseFormat {
-    /// What the service says that it is.
+    /// According to the media type of the response.
     #[default]
     Auto,
     /// Text.
     Text,
-    /// Data.
+    /// Structured data.
     Json,
 }
 
-/// A service that is ready to be asked.
+/// A service that is ready for calls.
 pub(super) struct HttpRunner {
     recipe: HttpRecipe,
     fetcher: Fetcher,
@@ -126,7 +126,7 @@ impl HttpRunner {
     }
 }
 
-/// The body of a request that has none.
+/// The empty body.
 const EMPTY_BODY: Bytes = Bytes::new();
 
 #[cfg(test)]

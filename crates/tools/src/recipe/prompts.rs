@@ -1,8 +1,8 @@
-//! A folder of Markdown files as prompts: one file is one prompt.
+//! A folder of Markdown files as prompts: one prompt per file.
 //!
-//! A file begins with front matter that says what the prompt is called and takes; the rest is its text, with gaps for
-//! the arguments. Lines `# user` and `# assistant` begin a message each; without them the text is one message of the
-//! user. Changes show at once; a file that became wrong stays as it last was right, and the log says what is wrong.
+//! A file begins with front matter that names the prompt and its arguments. The rest is a text template. Lines `# user`
+//! and `# assistant` begin a message each; without them the text is one message of the user. Changes take effect at
+//! once. A file that becomes invalid keeps its last valid version, and its error is logged.
 
 mod messages;
 mod prompt_file;
@@ -20,23 +20,23 @@ use crate::files::FileError;
 /// A folder of Markdown files, each of which is a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptsRecipe {
-    /// The name that the configuration knows it by.
+    /// Its name in the configuration.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What the names of its prompts begin with.
+    /// The prefix of the prompts' names.
     pub prefix: String,
-    /// Whether changes are noticed.
+    /// Whether the folder is watched for changes.
     pub watch: bool,
 }
 
 impl PromptsRecipe {
-    /// A folder of prompts that have the names of their files.
+    /// A folder of prompts named after their files.
     pub fn new(name: &str, path: impl Into<PathBuf>) -> Self {
         Self { name: name.to_owned(), path: path.into(), prefix: String::new(), watch: true }
     }
 
-    /// Adds the prompts to a server. One that is wrong is left out, and the log says why.
+    /// Adds the prompts to a server. An invalid one is omitted and logged.
     pub(super) fn add(&self, server: Server) -> Result<Server, RecipeError> {
         let mut served = PromptFolder::new(self);
         let problems = served.load().map_err(|problem| self.unreadable(&problem))?;
@@ -46,7 +46,7 @@ impl PromptsRecipe {
         Ok(server.setup(move |registry| served.start(registry)))
     }
 
-    /// What is wrong with the folder and its files.
+    /// The errors in the folder and its files.
     pub(super) fn file_errors(&self) -> Vec<FileError> {
         PromptFolder::new(self).load().unwrap_or_else(|problem| vec![problem])
     }
@@ -56,7 +56,7 @@ impl PromptsRecipe {
     }
 }
 
-/// The name of a prompt, if a file is one.
+/// The name of a prompt, if the file is one.
 fn stem(path: &Path) -> Option<&str> {
     let is_markdown = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
     path.file_stem().filter(|_| is_markdown)?.to_str()

@@ -1,4 +1,4 @@
-//! Tools that are queries of a database.
+//! Tools that run a database query.
 
 use creole::schema::Schema;
 use creole::{ToolError, ToolResult};
@@ -9,17 +9,17 @@ use super::tool_result;
 use crate::database::Database;
 use crate::database::query::Query;
 
-/// A tool that asks a database.
+/// A tool that runs a database query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryRecipe {
     /// The database.
     pub database: Database,
-    /// What it is asked.
+    /// The query.
     pub query: Query,
 }
 
 impl QueryRecipe {
-    /// What every answer is like.
+    /// The schema of every result.
     pub fn output_schema() -> Value {
         json!({
             "type": "object",
@@ -31,7 +31,7 @@ impl QueryRecipe {
         })
     }
 
-    /// Asks. An argument that a call does not have is `NULL`.
+    /// Runs the query. An absent argument is `NULL`.
     pub(super) async fn call(
         &self,
         values: &ArgumentValues<'_>,

@@ -1,4 +1,4 @@
-//! A single resource: a file, or a text of the configuration; with variables in its uri, a family of texts.
+//! A single resource: a file or a configured text. With variables in its URI it is a template of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,34 +15,34 @@ use crate::files::root::{ReadError, RootDirectory};
 use crate::files::watch::{FolderWatch, WatchTarget};
 use crate::text_template::{TemplateError, TextTemplate};
 
-/// How many bytes a file may have.
+/// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// A resource that is described.
+/// A configured resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceRecipe {
-    /// The name that the configuration knows it by, and clients too.
+    /// Its name in the configuration and for clients.
     pub name: String,
-    /// Its uri, or with `{variables}` the template of a family.
+    /// Its URI, or with `{variables}` a URI template.
     pub uri: String,
-    /// A name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What it is.
+    /// Its description.
     pub about: Option<String>,
-    /// Its media type; told by the name of the file if nothing is said.
+    /// Its media type; by default derived from the file name.
     pub mime_type: Option<String>,
-    /// What it holds.
+    /// Its contents.
     pub body: ResourceBody,
-    /// What is proposed for the variables.
+    /// The completion values of the variables.
     pub values: BTreeMap<String, Vec<String>>,
 }
 
-/// What a resource holds.
+/// The contents of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceBody {
-    /// This text; in a family, with gaps for the variables.
+    /// This text; in a template, with placeholders for the variables.
     Text(String),
-    /// What is in this file whenever it is read.
+    /// The contents of this file at the time of reading.
     File(PathBuf),
 }
 
@@ -92,7 +92,7 @@ impl ResourceRecipe {
         }))
     }
 
-    /// What is wrong with it.
+    /// Its errors.
     pub(super) fn file_errors(&self) -> Vec<FileError> {
         let tried = match (&self.body, self.variables().is_empty()) {
             (ResourceBody::File(path), true) => {
@@ -104,7 +104,7 @@ impl ResourceRecipe {
         tried.err().into_iter().collect()
     }
 
-    /// The names of the variables in its uri.
+    /// The names of the variables in its URI.
     pub fn variables(&self) -> Vec<&str> {
         let gaps = self.uri.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
         gaps.map(|(name, _)| name.trim_start_matches('+')).collect()
@@ -175,14 +175,13 @@ impl ResourceRecipe {
     }
 }
 
-/// Reads one file. Markdown may begin with front matter that has a title and a description; it is not part of the
-/// text.
+/// Reads one file. Markdown may begin with front matter with a title and a description, which is not part of the text.
 struct FileReader {
     path: PathBuf,
     mime_type: Option<String>,
 }
 
-/// A file without its front matter, and what that says of it.
+/// A file without its front matter, and the values of the front matter.
 struct LoadedFile {
     bytes: Vec<u8>,
     title: Option<String>,
@@ -192,7 +191,7 @@ struct LoadedFile {
 impl FileReader {
     async fn read_contents(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
         let reading = tokio::task::spawn_blocking(move || {
-            // The path is the machine's business; the log tells it.
+            // Callers do not learn the path; the log has it.
             let LoadedFile { bytes, .. } =
                 self.load().map_err(|problem| to_tool_error(problem.message))?;
             let named = media::detect(&self.path.to_string_lossy(), &bytes);
@@ -202,7 +201,7 @@ impl FileReader {
         reading.await.map_err(|_| to_tool_error("the reader broke down".to_owned()))?
     }
 
-    /// The bytes, and the title and description that the file gives itself.
+    /// The bytes, and the title and description in the file.
     fn load(&self) -> Result<LoadedFile, FileError> {
         let bytes =
             read_configured_file(&self.path).map_err(|what| FileError::new(&self.path, what))?;
@@ -222,8 +221,8 @@ impl FileReader {
     }
 }
 
-/// Reads a file that the configuration names. Links on the way to its folder are the configuration's own choice; a link
-/// in place of the file is not followed, as in `[folders]`: whoever may write there would choose what is served.
+/// Reads a configured file. Links in the path to its folder are the operator's choice. A link in place of the file is
+/// not followed, as in `[folders]`: a user with write access there could otherwise choose the served file.
 fn read_configured_file(path: &Path) -> Result<Vec<u8>, String> {
     let (Some(folder), Some(name)) =
         (path.parent(), path.file_name().and_then(|name| name.to_str()))
@@ -247,7 +246,7 @@ fn to_tool_error(what: String) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
 }
 
-/// Tells those who watch a resource that its file changed.
+/// Notifies the subscribers of a resource that its file changed.
 struct ResourceFileWatch {
     name: String,
     uri: String,
@@ -270,7 +269,7 @@ impl WatchTarget for ResourceFileWatch {
     }
 
     fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
-        // The first look is for what came before the watching began, which nobody can have read.
+        // The first report covers changes before the watch started, which no client can have read.
         let is_nothing = std::mem::take(&mut self.is_first) && written.is_empty();
         if let Some(registry) = self.registry.upgrade().filter(|_| !is_nothing) {
             registry.resource_updated(&self.uri);
@@ -320,7 +319,7 @@ mod tests {
             told.ends_with("this is a link, which is not followed; name the file itself"),
             "{told}"
         );
-        // A link on the way is the configuration's own choice.
+        // A link in the path is the operator's choice.
         let way = folder.path().join("way");
         std::os::unix::fs::symlink(folder.path(), &way).unwrap();
         assert!(recipe("a://b", ResourceBody::File(way.join("secret"))).file_errors().is_empty());

@@ -1,4 +1,4 @@
-//! Tools that are functions of a script.
+//! Tools that call a function of a script.
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
@@ -10,7 +10,7 @@ use super::argument::ArgumentValues;
 use super::tool_result;
 use crate::script::{Function, Script, ScriptError, ScriptStep};
 
-/// Calls the tool of a script. A text is a text, everything else is data.
+/// Calls the tool of a script. A string becomes text, any other value structured data.
 pub(super) async fn call(
     script: &Script,
     values: &ArgumentValues<'_>,
@@ -25,7 +25,7 @@ pub(super) async fn call(
             ScriptStep::Done(done) => {
                 break done.map_err(|thrown| to_tool_error(script, &thrown))?;
             }
-            // There is nobody behind a tool.
+            // A tool has no next handler to forward to.
             ScriptStep::Next(number, _) => {
                 let refusal = r#"{"message":"a tool has nobody to pass a call on to"}"#;
                 session.resume(number, Err(refusal.to_owned()));
@@ -50,7 +50,8 @@ pub(super) async fn call(
     }
 }
 
-/// What callers are told of a script that threw. Its mistakes are told with their place, for whoever runs the server.
+/// The error for callers about a script that threw. Bugs of the script are reported with their position, for the
+/// operator.
 fn to_tool_error(script: &Script, thrown: &ScriptError) -> ToolError {
     let what = script.explain_error(thrown);
     match thrown.kind.as_deref().and_then(FaultKind::from_name) {

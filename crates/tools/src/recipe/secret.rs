@@ -1,4 +1,4 @@
-//! Texts that are never shown, and where they are kept.
+//! Secrets that are never displayed, and their sources.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,14 +7,14 @@ use std::{fmt, io};
 
 use creole::ToolError;
 
-/// The largest file that is read as a secret, in bytes.
+/// Maximum size of a secret file, in bytes.
 const MAX_SECRET_BYTES: u64 = 65_536;
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 const REDACTED: &str = "[secret]";
-/// Shorter texts are not looked for: they would be found everywhere.
+/// Shorter texts are not redacted: they would match everywhere.
 const MIN_REDACTED_CHARS: usize = 6;
 
-/// A text that may be a secret: it can be used, and `Debug` does not show it.
+/// A possibly secret text. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -24,23 +24,23 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a secret is.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// Here.
+    /// The secret itself.
     Inline(Secret),
-    /// In a file, which is read at each call, so that it may change.
+    /// A file, which is read at each call, so that it may change.
     File(PathBuf),
 }
 
 impl SecretSource {
-    /// The secret; of a file, without the end of its last line.
+    /// Reads the secret; from a file, without the final line end.
     pub(crate) fn get(&self) -> Result<Secret, ToolError> {
         match self {
             Self::Inline(secret) => Ok(secret.clone()),
             Self::File(path) => {
                 let mut text = String::new();
-                // Neither the file's name nor what is wrong with it is for callers.
+                // Callers learn neither the file's name nor its error.
                 let read = open_regular_file(path).and_then(|file| {
                     file.take(MAX_SECRET_BYTES)
                         .read_to_string(&mut text)
@@ -61,7 +61,7 @@ impl SecretSource {
     }
 }
 
-/// A file, and nothing that would have us wait.
+/// Opens a regular file. Other kinds could block.
 fn open_regular_file(path: &Path) -> io::Result<File> {
     match path.metadata()?.is_file() {
         true => File::open(path),
@@ -69,7 +69,7 @@ fn open_regular_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The text with the secrets in it covered.
+/// Replaces the secrets in a text.
 pub(super) fn redact(text: &str, secrets: &[Secret]) -> String {
     let mut covered = text.to_owned();
     for Secret(secret) in secrets.iter().filter(|Secret(secret)| secret.len() >= MIN_REDACTED_CHARS)

@@ -12,17 +12,17 @@ use crate::database::Database;
 
 const MIME_TYPE: &str = "application/json";
 
-/// Tables of a database that may be looked at.
+/// Readable tables of a database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TablesRecipe {
     /// The database.
     pub database: Database,
-    /// The names of the tables; there is no way to others.
+    /// The names of the tables. No others are accessible.
     pub tables: Vec<String>,
 }
 
 impl TablesRecipe {
-    /// Adds a resource for each table, and a family for the pages of all of them.
+    /// Adds a resource for each table, and a template for the pages of all of them.
     pub(super) fn add(&self, server: Server) -> Server {
         let shared = Arc::new(self.clone());
         let name = self.database.name();
@@ -58,7 +58,7 @@ impl TablesRecipe {
         ))
     }
 
-    /// Looks whether each table is there; tells what is wrong.
+    /// Checks that each table exists and returns the errors.
     pub(super) async fn check_database(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for table in &self.tables {

@@ -1,4 +1,4 @@
-//! Texts with placeholders: `{name}` stands for an argument, `{{` and `}}` for the braces themselves.
+//! Templates: `{name}` is a placeholder for an argument, `{{` and `}}` are literal braces.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ pub struct Template(Vec<TemplatePart>);
 /// A part of a template.
 #[derive(Clone, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// Text that stays as it is.
+    /// Literal text.
     Text(String),
     /// The name of an argument.
     Argument(String),
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// When a brace neither belongs to a placeholder nor stands for itself; says what would be right.
+    /// When a brace is neither part of a placeholder nor escaped; describes the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(place) = rest.find(['{', '}']) {
@@ -61,7 +61,7 @@ impl Template {
         &self.0
     }
 
-    /// The arguments that it names.
+    /// The names of its arguments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             TemplatePart::Argument(name) => Some(name.as_str()),
@@ -69,7 +69,7 @@ impl Template {
         })
     }
 
-    /// The argument, if there is nothing else.
+    /// The argument, if the template is a single placeholder.
     pub fn single_argument(&self) -> Option<&str> {
         match self.0.as_slice() {
             [TemplatePart::Argument(name)] => Some(name),
@@ -86,7 +86,7 @@ impl Template {
         }
     }
 
-    /// What stands before the first placeholder.
+    /// The text before the first placeholder.
     pub fn literal_prefix(&self) -> &str {
         match self.0.first() {
             Some(TemplatePart::Text(text)) => text,
@@ -94,7 +94,7 @@ impl Template {
         }
     }
 
-    /// The text with what the arguments stand for; nothing if one of them stands for nothing.
+    /// The text with the arguments' values; `None` if one of them has none.
     pub(crate) fn fill(&self, text_of: impl Fn(&str) -> Option<String>) -> Option<String> {
         let mut filled = String::new();
         for part in &self.0 {
@@ -107,7 +107,7 @@ impl Template {
     }
 }
 
-/// Whether it can be the name of an argument.
+/// Whether it is a valid name of an argument.
 pub fn is_argument_name(name: &str) -> bool {
     let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
     let rest = |byte: u8| letter(byte) || byte == b'-' || byte.is_ascii_digit();
@@ -115,7 +115,7 @@ pub fn is_argument_name(name: &str) -> bool {
 }
 
 impl fmt::Debug for Template {
-    /// The placeholders alone: what stands around them may have come from the environment and be a secret.
+    /// Shows only the placeholders. The text around them may come from the environment and be secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Template(")?;
         for part in &self.0 {

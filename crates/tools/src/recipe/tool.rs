@@ -1,4 +1,4 @@
-//! A tool that was described: what is announced, and what it does when it is called.
+//! Configured tools: their definitions and actions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,54 +23,54 @@ use crate::script::Script;
 /// A tool without code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolRecipe {
-    /// The name that clients call it by.
+    /// The name for clients.
     pub name: String,
-    /// A name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Its description for the model.
     pub about: String,
-    /// What it takes.
+    /// Its arguments.
     pub arguments: Vec<RecipeArgument>,
-    /// What it does to the world.
+    /// The hints about its behaviour.
     pub hints: ToolHints,
-    /// The schema of the data that it returns.
+    /// The schema of its structured result.
     pub output_schema: Option<Value>,
-    /// How long a call may take.
+    /// Maximum duration of a call.
     pub timeout: Duration,
-    /// How many bytes a result may have.
+    /// Maximum size of a result, in bytes.
     pub max_result_bytes: usize,
-    /// What a call does.
+    /// The action of a call.
     pub action: ToolAction,
 }
 
-/// What a tool says that it does to the world; nothing where nothing is said.
+/// Hints about a tool's behaviour; `None` where nothing is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolHints {
-    /// It changes nothing.
+    /// It modifies nothing.
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// It may perform destructive updates.
     pub destructive: Option<bool>,
-    /// Calling it twice is the same as once.
+    /// Repeated calls have no additional effect.
     pub idempotent: Option<bool>,
-    /// It reaches the outside world.
+    /// It interacts with external systems.
     pub open_world: Option<bool>,
 }
 
-/// What a call does.
+/// The action of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolAction {
     /// It runs a program.
     Command(CommandRecipe),
-    /// It asks a service over HTTP.
+    /// It calls a service over HTTP.
     Http(HttpRecipe),
     /// It runs a script.
     Script(Script),
-    /// It asks a database.
+    /// It runs a database query.
     Query(QueryRecipe),
 }
 
 impl ToolAction {
-    /// What every answer is like, where the action decides it.
+    /// The schema of every result, if the action determines it.
     pub fn output_schema(&self) -> Option<Value> {
         match self {
             Self::Query(_) => Some(QueryRecipe::output_schema()),
@@ -79,7 +79,7 @@ impl ToolAction {
     }
 }
 
-/// An action that is ready to be done.
+/// An action that is ready to run.
 enum PreparedAction {
     Command(CommandRunner),
     Http(HttpRunner),
@@ -88,7 +88,7 @@ enum PreparedAction {
 }
 
 impl ToolRecipe {
-    /// What is wrong with it that only a look at what it asks can tell.
+    /// The errors of its query, checked against its database file.
     pub(super) fn file_errors(&self) -> Vec<FileError> {
         let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
         let objection = recipe.database.check_offline(&recipe.query);
@@ -98,7 +98,7 @@ impl ToolRecipe {
         objection.map(wrong).into_iter().collect()
     }
 
-    /// Has the database prepare the query, if it is one; tells what is wrong.
+    /// Lets the database prepare the query, if it has one, and returns the errors.
     pub(super) async fn check_database(&self) -> Vec<String> {
         let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
         let tried = recipe.database.check_query(&recipe.query).await;
@@ -109,7 +109,7 @@ impl ToolRecipe {
         tried.err().map(wrong).into_iter().collect()
     }
 
-    /// The tool itself.
+    /// Creates the tool.
     pub(super) fn make(&self, options: &PackOptions) -> Result<Tool, RecipeError> {
         let failed = |what: String| RecipeError { name: self.name.clone(), message: what };
         let ready = Arc::new(match &self.action {
@@ -172,7 +172,7 @@ impl ToolRecipe {
                 }
             }
         };
-        // Dropping the work ends it, with all the processes that it started.
+        // Dropping the work ends it, with all processes that it started.
         tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| {
             let seconds = self.timeout.as_secs();
             Err(ToolError::failed(format!("it took longer than {seconds} s and was ended")))

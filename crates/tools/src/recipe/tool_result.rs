@@ -1,4 +1,4 @@
-//! What came back, as the result of a tool.
+//! Converts output and responses to tool results.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,21 +8,21 @@ use creole::{Content, ToolError, ToolResult};
 
 use crate::ordered_value::OrderedValue;
 
-/// How much of what failed is shown.
+/// Maximum size of the output of a failure that is shown, in bytes.
 const MAX_SHOWN_BYTES: usize = 4096;
 
-/// What the result of a tool is.
+/// The format of a tool result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultFormat {
     /// Text.
     Text,
-    /// Data, with the same as text.
+    /// Structured data, repeated as text.
     Json,
-    /// A picture of this media type.
+    /// An image of this media type.
     Image(String),
 }
 
-/// The result that these bytes are.
+/// Converts bytes to a result.
 pub(super) fn to_tool_result(
     shape: &ResultFormat,
     bytes: Vec<u8>,
@@ -40,13 +40,13 @@ pub(super) fn to_tool_result(
     }
 }
 
-/// A picture as a result.
+/// An image as a result.
 pub(super) fn image_result(bytes: &[u8], mime_type: &str) -> ToolResult {
     let (data, mime_type) = (STANDARD.encode(bytes), mime_type.to_owned());
     ToolResult { content: vec![Content::Image { data, mime_type }], ..ToolResult::default() }
 }
 
-/// Data as a result, if it is what was announced.
+/// Structured data as a result, if it matches the announced schema.
 pub(super) fn structured_result(
     value: &OrderedValue,
     output: Option<&Schema>,
@@ -65,7 +65,7 @@ fn decode_text(bytes: Vec<u8>) -> Result<String, ToolError> {
     String::from_utf8(bytes).map_err(|_| ToolError::failed(not_text))
 }
 
-/// The end of a text that is too long to be shown whole.
+/// The end of a text that is too long to be shown as a whole.
 pub(super) fn tail_of(text: &str) -> String {
     let text = text.trim();
     if text.len() <= MAX_SHOWN_BYTES {
@@ -74,7 +74,7 @@ pub(super) fn tail_of(text: &str) -> String {
     format!("…{}", &text[text.ceil_char_boundary(text.len() - MAX_SHOWN_BYTES)..])
 }
 
-/// The beginning of a text that is too long to be shown whole.
+/// The start of a text that is too long to be shown as a whole.
 pub(super) fn head_of(text: &str) -> String {
     let text = text.trim();
     if text.len() <= MAX_SHOWN_BYTES {

@@ -1,7 +1,7 @@
-//! Items of a list come together: calls of a function that follow each other at once share an engine.
+//! Batches of engine calls: consecutive calls of a function on the items of a list share an engine.
 //!
-//! Making an engine takes longer than most functions do. No caller has a part in what is listed, so there is nobody to keep
-//! apart; what a function leaves behind may be gone by the next item, or not.
+//! Creating an engine takes longer than most functions. Definitions contain no data of callers, so no isolation is
+//! needed. State that a function leaves behind may or may not exist for the next item.
 
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -12,10 +12,10 @@ use super::engine::{Engine, EngineEvent};
 use super::script_error::ScriptError;
 use super::{BLOCKING_STACK, Function, ScriptSource};
 
-/// How long an engine is kept for the next item.
+/// The time for which an engine is kept for the next item.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What a function returned, as JSON, or nothing.
+/// The result of a function, as JSON, if any.
 type ScriptResult = Result<Option<String>, Box<ScriptError>>;
 
 /// A thread with an engine, if there is one.
@@ -29,7 +29,7 @@ struct BatchJob {
 }
 
 impl EngineBatch {
-    /// What a function that waits for nobody returns; the caller waits.
+    /// Runs a function that does not wait. The caller blocks.
     pub(super) fn call(
         &self,
         source: &Arc<ScriptSource>,
@@ -37,7 +37,7 @@ impl EngineBatch {
         arguments: &[String],
     ) -> ScriptResult {
         let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has just ended does not take the job, and another is started.
+        // A thread that has just ended does not accept the job, and another is started.
         for _ in 0..2 {
             let jobs = match thread.take() {
                 Some(jobs) => jobs,
@@ -46,7 +46,7 @@ impl EngineBatch {
             };
             let (answer, answered) = mpsc::channel();
             let job = BatchJob { function, arguments: arguments.to_vec(), reply: answer };
-            // A job that was not taken holds the sender of its answer, which nobody must wait for.
+            // A rejected job holds the sender of its result, on which the caller must not wait.
             if jobs.send(job).is_ok()
                 && let Ok(returned) = answered.recv()
             {
@@ -66,20 +66,20 @@ fn spawn(source: &Arc<ScriptSource>) -> Option<Sender<BatchJob>> {
     Some(sender)
 }
 
-/// Does what comes until nothing comes any more.
+/// Runs jobs until none arrives within the timeout.
 fn run_jobs(source: &Arc<ScriptSource>, jobs: &Receiver<BatchJob>) {
     let mut kept = None;
     while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
         let returned = match kept.take() {
             Some(engine) => match run_on_engine(engine, &job) {
-                // It may be what others left behind that it stumbled over.
+                // State of earlier items may have caused the failure.
                 (Err(_), _) => run_on_new_engine(source, &job),
                 done => done,
             },
             None => run_on_new_engine(source, &job),
         };
         kept = returned.1;
-        // Whoever asked waits for it.
+        // The caller waits for it.
         _ = job.reply.send(returned.0);
     }
 }
@@ -91,7 +91,7 @@ fn run_on_new_engine(source: &Arc<ScriptSource>, job: &BatchJob) -> (ScriptResul
     }
 }
 
-/// What the function returned, and the engine if it is fit for another item.
+/// The result of the function, and the engine if it is usable for another item.
 fn run_on_engine(engine: Engine, job: &BatchJob) -> (ScriptResult, Option<Engine>) {
     engine.reset_cpu_time();
     let told = engine.begin(job.function, &job.arguments);

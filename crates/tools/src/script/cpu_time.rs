@@ -1,4 +1,4 @@
-//! How long a script has computed: time of the processor, so that a busy machine ends nobody early.
+//! The CPU time limit of a script. CPU time is measured, so that a busy machine does not end scripts early.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Counts down while a script computes.
 pub(super) struct CpuTimeLimit {
-    /// What is left between two steps.
+    /// The remaining time between two steps.
     remaining: Cell<Duration>,
-    /// When the step that runs has used it up, in the thread's own time.
+    /// The end of the running step, in CPU time of the thread.
     end: Cell<Duration>,
     is_exhausted: Cell<bool>,
     cancelled: Arc<AtomicBool>,
@@ -28,12 +28,12 @@ impl CpuTimeLimit {
         }
     }
 
-    /// Begins anew with this much.
+    /// Restarts with this budget.
     pub(super) fn reset(&self, budget: Duration) {
         self.remaining.set(budget);
     }
 
-    /// Counts while the work is done.
+    /// Measures the time of `work`.
     pub(super) fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
         self.end.set(thread_cpu_time() + self.remaining.get());
         let done = work();
@@ -41,7 +41,7 @@ impl CpuTimeLimit {
         done
     }
 
-    /// Whether the script has to end now.
+    /// Whether the script must end now.
     pub(super) fn must_stop(&self) -> bool {
         if thread_cpu_time() >= self.end.get() {
             self.is_exhausted.set(true);
@@ -49,13 +49,13 @@ impl CpuTimeLimit {
         self.is_exhausted.get() || self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Whether it was ended because it took too long.
+    /// Whether the script was ended because of the limit.
     pub(super) fn is_exhausted(&self) -> bool {
         self.is_exhausted.get()
     }
 }
 
-/// The time that this thread has computed.
+/// The CPU time of this thread.
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());

@@ -1,4 +1,4 @@
-//! One engine: a script in a world of its own, which holds the language and nothing else.
+//! A script engine: an isolated JavaScript context with only the language itself.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use super::cpu_time::CpuTimeLimit;
 use super::script_error::ScriptError;
 use super::{Function, MAX_FORWARDED_CALLS, ScriptSource};
 
-/// How deep the functions of a script may call each other, in bytes; the threads of scripts have more.
+/// Maximum stack of a script's functions, in bytes. The threads of scripts have more.
 const MAX_STACK: usize = 512 * 1024;
 
-/// The language: no files, no network, no clock but `Date`, and no modules, because nobody loads them.
+/// The language: no files, no network, no clock but `Date`, and no modules, because no loader is set.
 type Language = (
     intrinsic::Date,
     intrinsic::Eval,
@@ -30,22 +30,22 @@ type Language = (
     intrinsic::WeakRef,
 );
 
-/// What a script told.
+/// An event of a script.
 #[derive(Debug, PartialEq)]
 pub(super) enum EngineEvent {
-    /// It passes a call on.
+    /// It forwards a call.
     Next(u32, String),
-    /// It is done, with this as JSON, or with nothing.
+    /// It ended with this as JSON, or without a value.
     Done(Option<String>),
-    /// It is done by throwing this.
+    /// It ended by throwing this.
     Thrown(Box<ScriptError>),
-    /// Something for the log.
+    /// A line for the log.
     Log { is_warning: bool, line: String },
 }
 
-/// A script that was loaded. Nothing of it outlives it.
+/// A loaded script. None of its state outlives it.
 pub(super) struct Engine {
-    // The order of dropping: values, then their context, then the runtime.
+    // The drop order: values, then their context, then the runtime.
     handle: Persistent<Object<'static>>,
     context: Context,
     runtime: Runtime,
@@ -55,7 +55,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Loads a script: what stands outside of its functions runs now.
+    /// Loads a script. The code outside of its functions runs now.
     pub(super) fn load(
         source: &Arc<ScriptSource>,
         cancelled: Arc<AtomicBool>,
@@ -100,12 +100,12 @@ impl Engine {
         self.cpu_time.measure(|| self.context.with(|ctx| ctx.eval(asked).unwrap_or(false)))
     }
 
-    /// Lets it compute as long as one that was just made.
+    /// Restores the full CPU time limit.
     pub(super) fn reset_cpu_time(&self) {
         self.cpu_time.reset(self.source.limits.cpu_time);
     }
 
-    /// Calls a function with these arguments as JSON, as far as it goes.
+    /// Calls a function with these arguments as JSON, until it waits or ends.
     pub(super) fn begin(&self, function: Function, arguments: &[String]) -> Vec<EngineEvent> {
         self.step(|ctx, handle| {
             let run: JsFunction<'_> = ctx.eval(function.name())?;
@@ -113,7 +113,7 @@ impl Engine {
         })
     }
 
-    /// Goes on with what became of a call that was passed on.
+    /// Continues with the outcome of a forwarded call.
     pub(super) fn resume(&self, next: u32, answer: &Result<String, String>) -> Vec<EngineEvent> {
         let (name, text) = match answer {
             Ok(text) => ("answer", text),
@@ -133,7 +133,7 @@ impl Engine {
                 failed.then(|| take_exception(&ctx, Some(&handle), &self.source.name))
             });
             self.events.borrow_mut().extend(failed.map(EngineEvent::Thrown));
-            // An error of a job is told by the promise that it belongs to, or was not the script's to catch.
+            // An error of a job is reported by its promise, or the script could not have caught it.
             while self.runtime.is_job_pending() && !self.cpu_time.must_stop() {
                 if let Err(error) = self.runtime.execute_pending_job() {
                     drop(error);
@@ -152,7 +152,7 @@ impl Engine {
     }
 }
 
-/// Prepares a world: what is left of it in the script's reach is `console`, and `next` where it is given.
+/// Prepares the context. The script can access only `console`, and `next` where it is provided.
 fn bootstrap<'js>(
     ctx: &Ctx<'js>,
     file: &str,
@@ -175,7 +175,7 @@ fn bootstrap<'js>(
     start.call((tell, MAX_FORWARDED_CALLS))
 }
 
-/// The error that was just thrown.
+/// Takes the exception that was just thrown.
 fn take_exception<'js>(
     ctx: &Ctx<'js>,
     handle: Option<&Object<'js>>,
@@ -191,7 +191,7 @@ fn take_exception<'js>(
     }
 }
 
-/// What is told of a script that was ended from outside.
+/// The error for a script that was ended because of a limit.
 fn explain_limit(
     thrown: Box<ScriptError>,
     meter: &CpuTimeLimit,

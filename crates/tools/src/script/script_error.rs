@@ -1,47 +1,47 @@
-//! What a script threw, and where.
+//! Exceptions of scripts, with their positions.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How much of a text of a script is told.
+/// Maximum size of a script's text that is shown, in bytes.
 const MAX_SHOWN_BYTES: usize = 2000;
 
-/// What a script threw.
+/// An exception of a script.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct ScriptError {
-    /// What kind of error it is, such as `TypeError`; nothing for a value that is no error.
+    /// The kind of error, such as `TypeError`; empty for a value that is not an error.
     pub name: String,
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// The kind of fault that the script wants to be told.
+    /// The kind of fault that the script requests.
     pub kind: Option<String>,
-    /// Facts for machines that it adds.
+    /// Structured details.
     pub data: Option<Value>,
-    /// Where it was thrown, through which functions.
+    /// The stack trace.
     pub stack: String,
-    /// The line of the file, from one.
+    /// The line of the file, counted from one.
     #[serde(skip)]
     pub line: Option<usize>,
-    /// The column in that line, from one.
+    /// The column in that line, counted from one.
     #[serde(skip)]
     pub column: Option<usize>,
 }
 
 impl ScriptError {
-    /// A failure that is not the script's own word.
+    /// A failure that the script did not throw itself.
     pub(super) fn limit_exceeded(message: impl Into<String>) -> Box<Self> {
         Box::new(Self { name: "Limit".to_owned(), message: message.into(), ..Self::default() })
     }
 
-    /// What the engine tells as JSON, with its place in the file of this name.
+    /// Reads the engine's JSON report, with its position in the file of this name.
     pub(super) fn from_json(text: &str, file: &str) -> Box<Self> {
         let thrown: Self = serde_json::from_str(text).unwrap_or_default();
         Box::new(thrown.with_location(file))
     }
 
-    /// The same, with the place that the stack names.
+    /// Adds the position that the stack names.
     pub(super) fn with_location(mut self, file: &str) -> Self {
         (self.line, self.column) = location_in_stack(&self.stack, file);
         self.message = shorten(&self.message);
@@ -49,7 +49,7 @@ impl ScriptError {
         self
     }
 
-    /// Whether a script means it: `throw new Error("…")` refuses a call, all else is a mistake in the script.
+    /// Whether the script threw deliberately: `throw new Error("…")` refuses a call, any other exception is a bug.
     pub fn is_deliberate(&self) -> bool {
         matches!(self.name.as_str(), "Error" | "")
     }
@@ -64,7 +64,7 @@ impl fmt::Display for ScriptError {
     }
 }
 
-/// The first place in the file that a stack names.
+/// The first position in the file that a stack names.
 fn location_in_stack(stack: &str, file: &str) -> (Option<usize>, Option<usize>) {
     let named = format!("{file}:");
     let Some(at) = stack.find(&named) else { return (None, None) };

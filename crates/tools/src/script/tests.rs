@@ -1,4 +1,4 @@
-//! What scripts can do, and what they cannot.
+//! Tests of the abilities and the limits of scripts.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn refused(text: &str) -> String {
     told.rsplit_once('/').unwrap().1.to_owned()
 }
 
-/// What the tool of a script returns for an argument.
+/// The result of a script's tool for an argument.
 fn tool(text: &str, argument: &str) -> Result<Option<String>, Box<ScriptError>> {
     script(text).call_blocking(Function::Tool, &[argument.to_owned()])
 }
@@ -179,7 +179,7 @@ fn what_an_item_leaves_behind_harms_no_other() {
     );
     for round in 0..10 {
         if round == 5 {
-            // Longer than an engine is kept.
+            // Longer than the idle timeout of an engine.
             thread::sleep(Duration::from_millis(100));
         }
         for script in [&stumbles, &computes] {

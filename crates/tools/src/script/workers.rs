@@ -1,4 +1,4 @@
-//! The threads that scripts run on. A script that waits for a call that it passed on holds no thread.
+//! The worker threads of scripts. A script that waits for a forwarded call occupies no thread.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,31 +13,31 @@ use super::engine::{Engine, EngineEvent};
 use super::script_error::ScriptError;
 use super::{Function, ScriptSource, ScriptStep};
 
-/// The most threads of scripts.
+/// Maximum number of worker threads.
 const MAX_WORKERS: usize = 4;
-/// The stack of such a thread: more than any script may use.
+/// The stack size of a worker, larger than any script may use.
 const WORKER_STACK: usize = 4 * 1024 * 1024;
-/// After this time on one step beyond what scripts may compute, a thread counts as lost: some operations of the
-/// language cannot be interrupted.
+/// The time on one step beyond the CPU limit after which a worker counts as lost. Some operations of the language
+/// cannot be interrupted.
 const LOST_AFTER: Duration = Duration::from_secs(10);
-/// After this time beyond it, other threads are asked first.
+/// The time beyond the limit after which other workers are preferred.
 const BUSY_AFTER: Duration = Duration::from_secs(1);
-/// How many threads may get lost before no more scripts are run.
+/// Maximum number of lost workers before no more scripts are run.
 const MAX_LOST_WORKERS: u64 = 16;
-/// The most lines that one call writes to the log.
+/// Maximum number of log lines of one call.
 const MAX_LOG_LINES: usize = 100;
 
-/// What a thread is told.
+/// A message to a worker.
 pub(super) enum WorkerMessage {
-    /// A call begins.
+    /// A new call.
     Start(Box<StartCall>),
-    /// What became of a call that a script passed on.
+    /// The outcome of a forwarded call.
     Resume(u64, u32, Result<String, String>),
-    /// Nobody waits for this call any more.
+    /// The call was dropped.
     End(u64),
 }
 
-/// A call that begins.
+/// A new call.
 pub(super) struct StartCall {
     pub(super) session: u64,
     pub(super) source: Arc<ScriptSource>,
@@ -47,7 +47,7 @@ pub(super) struct StartCall {
     pub(super) cancelled: Arc<AtomicBool>,
 }
 
-/// One thread, and since when it has been at its step.
+/// One worker, and the start time of its current step.
 #[derive(Clone)]
 struct Worker {
     messages: Sender<WorkerMessage>,
@@ -60,7 +60,7 @@ struct Workers {
     lost: AtomicU64,
 }
 
-/// The threads of this process; each starts when it is first needed.
+/// The workers of this process; each is started on first use.
 fn workers() -> &'static Workers {
     static WORKERS: OnceLock<Workers> = OnceLock::new();
     WORKERS.get_or_init(|| Workers {
@@ -70,7 +70,7 @@ fn workers() -> &'static Workers {
     })
 }
 
-/// Begins a call on one of the threads; tells where to send what comes after.
+/// Starts a call on one of the workers. Returns the channel for further messages.
 pub(super) fn start(start: StartCall) -> Result<Sender<WorkerMessage>, Box<ScriptError>> {
     let none = || ScriptError::limit_exceeded("there is no thread left for scripts");
     let worker = workers().pick_worker(start.source.limits.cpu_time).ok_or_else(none)?;
@@ -87,7 +87,7 @@ impl Workers {
         }
         let turn = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
         let mut places = (0..all.len()).map(|step| (turn + step) % all.len());
-        // A thread that is late may be held for ever: others are asked first.
+        // A late worker may be stuck forever, so others are preferred.
         let place = places.find(|place| !all[*place].is_late(compute * 2 + BUSY_AFTER));
         let place = place.unwrap_or(turn % all.len());
         if all[place].is_late(compute * 4 + LOST_AFTER) {
@@ -104,7 +104,7 @@ impl Workers {
 }
 
 impl Worker {
-    /// Whether it has been at one step for longer than this.
+    /// Whether it has been busy with one step for longer than this.
     fn is_late(&self, time: Duration) -> bool {
         let busy = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy.is_some_and(|since| since.elapsed() > time)
@@ -120,12 +120,12 @@ fn spawn() -> Option<Worker> {
     Some(Worker { messages: sender, busy })
 }
 
-/// A call that is under way.
+/// A running call.
 struct RunningCall {
     engine: Engine,
     name: String,
     steps: UnboundedSender<ScriptStep>,
-    /// How many calls that it passed on are not answered.
+    /// Number of forwarded calls without an outcome.
     open_calls: usize,
     lines: usize,
 }
@@ -162,7 +162,7 @@ fn begin(start: StartCall) -> Option<RunningCall> {
     let engine = match Engine::load(&source, cancelled) {
         Ok(engine) => engine,
         Err(thrown) => {
-            // Whoever is gone by now needs no answer.
+            // A dropped call needs no result.
             _ = steps.send(ScriptStep::Done(Err(thrown)));
             return None;
         }
@@ -174,7 +174,7 @@ fn begin(start: StartCall) -> Option<RunningCall> {
 }
 
 impl RunningCall {
-    /// Passes on what the script told; whether it goes on.
+    /// Forwards the events of the script. Returns whether it continues.
     fn handle_events(&mut self, told: Vec<EngineEvent>) -> bool {
         for told in told {
             let done = match told {

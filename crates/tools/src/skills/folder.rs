@@ -1,9 +1,8 @@
-//! A folder, read without a way out of it.
+//! Reads a folder without leaving it.
 //!
-//! Everything is opened from the folder's own descriptor, one part of a path after the other and never through a
-//! link: a link is resolved first, and what it leads to is then opened the same way. So whoever changes the folder
-//! while it is read cannot lead the reader elsewhere. What a name stands for is looked at before it is opened, and
-//! again afterwards.
+//! Everything is opened relative to the folder's descriptor, one path segment after the other and never through a link:
+//! a link is resolved first, and its target is then opened the same way. So a concurrent change of the folder cannot
+//! redirect the reader. An entry is inspected before it is opened, and again afterwards.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,22 +17,22 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat,
 
 use super::FileError;
 
-/// How many names are looked at.
+/// Maximum number of names that are examined.
 const MAX_NAMES: usize = 20_000;
-/// How many bytes are read in all.
+/// Maximum number of bytes that are read in total.
 const MAX_READ_BYTES: usize = 256 * 1024 * 1024;
-/// How deep folders may be inside of one another.
+/// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 16;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-/// A pipe that has come in place of a file would make the reader wait.
+/// A pipe that replaced a file would block the reader.
 const FILE: OFlags = OFlags::NONBLOCK.union(OFlags::CLOEXEC);
 
-/// A folder that is being read.
+/// A folder during reading.
 pub(super) struct SkillFolder<'a> {
-    /// As it was given: problems are told with it.
+    /// The path as given, for error messages.
     path: &'a Path,
-    /// Without links.
+    /// The path without links.
     real: PathBuf,
     top: OwnedFd,
     contents: FolderContents,
@@ -41,23 +40,23 @@ pub(super) struct SkillFolder<'a> {
     bytes: usize,
 }
 
-/// What was found. Paths are relative to the folder and have slashes.
+/// The contents of the folder. Paths are relative to it and use slashes.
 #[derive(Default)]
 pub(super) struct FolderContents {
-    /// The files that are in skills.
+    /// The files of skills.
     pub(super) files: BTreeMap<String, Arc<[u8]>>,
-    /// The folders that have a `SKILL.md`.
+    /// The folders with a `SKILL.md`.
     pub(super) skills: Vec<String>,
-    /// What could not be read, and where it is.
+    /// The unreadable entries and their errors.
     pub(super) unreadable: Vec<(String, FileError)>,
 }
 
-/// A folder on the way down.
+/// A folder on the current path.
 struct FolderLevel<'a> {
     descriptor: &'a OwnedFd,
     path: &'a str,
     in_skill: bool,
-    /// Device and number of this folder and those above it.
+    /// Device and inode of this folder and those above it.
     above: Vec<(i128, i128)>,
 }
 
@@ -73,7 +72,7 @@ impl<'a> SkillFolder<'a> {
         Ok(Self { path, real, top, contents: FolderContents::default(), names: 0, bytes: 0 })
     }
 
-    /// Reads all that is in skills.
+    /// Reads all files of skills.
     pub(super) fn read(mut self) -> Result<FolderContents, FileError> {
         let top = rustix::io::fcntl_dupfd_cloexec(&self.top, 3)
             .map_err(|error| FileError::new(self.path, error.to_string()))?;
@@ -123,7 +122,7 @@ impl<'a> SkillFolder<'a> {
         Ok(())
     }
 
-    /// The names in a folder, sorted; those that begin with a dot are passed over.
+    /// The sorted names in a folder, without those that begin with a dot.
     fn names_in(&mut self, level: &FolderLevel<'_>) -> Result<io::Result<Vec<String>>, FileError> {
         let entries = match Dir::read_from(level.descriptor) {
             Ok(entries) => entries,
@@ -281,14 +280,14 @@ impl<'a> SkillFolder<'a> {
         Ok(Ok(()))
     }
 
-    /// What a path without links stands for.
+    /// The type of the entry at a path without links.
     fn kind_of(&self, inside: &Path) -> io::Result<FileType> {
         let Some(name) = inside.file_name() else { return Ok(FileType::Directory) };
         let parent = self.open_below(inside.parent().unwrap_or(Path::new("")), FOLDER)?;
         Ok(file_type(&statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// Opens a path without links, one part after the other.
+    /// Opens a path without links, one segment after the other.
     fn open_below(&self, inside: &Path, last: OFlags) -> io::Result<OwnedFd> {
         let mut here = rustix::io::fcntl_dupfd_cloexec(&self.top, 3)?;
         let mut parts = inside.components().peekable();
@@ -300,7 +299,7 @@ impl<'a> SkillFolder<'a> {
     }
 
     fn report_not_a_file(&mut self, path: &str, in_skill: bool) {
-        // Outside of skills it is nobody's business.
+        // Errors outside of skills are ignored.
         if in_skill {
             let what = "this is neither a file nor a folder";
             self.report_unreadable(
@@ -327,7 +326,7 @@ fn open_part(parent: BorrowedFd<'_>, part: Component<'_>, flags: OFlags) -> io::
     }
 }
 
-/// Whether no part of a path begins with a dot: what is passed over is not reached by a link either.
+/// Whether no segment of a path begins with a dot. Skipped entries are not reachable through a link either.
 fn is_shown(inside: &Path) -> bool {
     inside.components().all(|part| !part.as_os_str().as_encoded_bytes().starts_with(b"."))
 }

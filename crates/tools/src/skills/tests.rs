@@ -1,4 +1,4 @@
-//! Folders on the disk: what is found, what is refused, and that nothing leads out.
+//! Tests with folders on disk: found skills, rejected ones, and confinement.
 
 use std::os::unix::fs::symlink;
 
@@ -125,7 +125,7 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
 fn what_is_no_file_is_never_opened() {
     let text = front("pipe");
     let folder = folder(&[("pipe/SKILL.md", &text)]);
-    // Whoever opens a pipe to read waits for a writer: the test would not end.
+    // Opening a pipe for reading waits for a writer: the test would not end.
     let pipe = folder.path().join("pipe/data");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, MODE, 0).unwrap();
     let loaded = load(folder.path()).unwrap();

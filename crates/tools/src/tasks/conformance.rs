@@ -1,4 +1,4 @@
-//! What every store of tasks promises, file or server: each runs this on an empty one.
+//! The conformance test of task stores, files and servers alike. It runs on an empty store.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
@@ -9,10 +9,10 @@ use super::store::Store;
 use super::task::{Task, TaskStatus};
 use crate::PackOptions;
 
-/// Tries everything that a store has to keep, by two handles to the same empty place, each with connections of its own.
+/// Checks all guarantees of a store, with two handles to the same empty store, each with its own connections.
 ///
 /// # Panics
-/// When a promise is not kept.
+/// When a guarantee is violated.
 pub async fn check_store(options: &PackOptions) {
     let (one, other) = (Store::new(options.clone()), Store::new(options.clone()));
     a_task_lives(&one, &other).await;
@@ -130,14 +130,14 @@ async fn ids_are_found_by_their_beginning(store: &Store) {
     let one = &all[7];
     assert_eq!(store.ids(one.clone(), 1000).await.unwrap(), std::slice::from_ref(one));
     assert_eq!(store.ids("task_".into(), 3).await.unwrap(), all[..3]);
-    // A beginning is no pattern, and small letters are not large ones.
+    // A prefix is not a pattern, and case matters.
     for none in ["%", "_", "*", "\\", "'", "TASK_", "zzz"] {
         assert!(store.ids(none.into(), 1000).await.unwrap().is_empty(), "{none}");
     }
     clear(store).await;
 }
 
-/// Whoever waits in the same process hears of what was done, and of nothing that was not.
+/// A waiter in the same process is notified of every change, and only of changes.
 async fn changes_are_told(store: &Store) {
     let mut changes = store.changes();
     let id = store.create("x".into()).await.unwrap().id;

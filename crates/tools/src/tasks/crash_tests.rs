@@ -1,4 +1,4 @@
-//! What was acknowledged survives `kill -9`: a child of this very test binary writes, and is killed.
+//! Acknowledged writes survive `kill -9`: a child process of this test binary writes and is killed.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -34,7 +34,7 @@ fn what_was_acknowledged_survives_kill_nine() {
     assert!(acknowledged.len() > 20, "only {} writes were acknowledged", acknowledged.len());
 }
 
-/// Lets a child write for a while after its first sign of life and gives what it acknowledged.
+/// Lets a child write for a while after its first output, and returns its acknowledged ids.
 fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([CHILD, "--exact", "--nocapture", "--test-threads=1"])
@@ -65,7 +65,7 @@ fn child_that_writes_until_it_is_killed() {
     for number in 0..100_000 {
         let task = database.create(&format!("number {number}")).unwrap();
         database.update(&task.id, &done).unwrap();
-        // One write of a whole line: the parent never sees half of one that was acknowledged.
+        // The whole line is written at once, so that the parent never sees a partial acknowledgement.
         output.write_all(format!("{}\n", task.id).as_bytes()).unwrap();
         output.flush().unwrap();
     }

@@ -1,19 +1,19 @@
-//! Cursors of the list: the last number that was shown, with a checksum so that garbage is noticed.
+//! List cursors: the number of the last listed task, with a checksum that detects invalid cursors.
 
 /// The cursor after a task's number.
 pub(super) fn write(number: i64) -> String {
     format!("{number:016x}{:08x}", checksum(number))
 }
 
-/// The number in a cursor, if it is one.
+/// The number in a cursor, if it is valid.
 pub(super) fn read(cursor: &str) -> Option<i64> {
     let number = i64::from_str_radix(cursor.get(..16)?, 16).ok()?;
-    // Comparing the text refuses other spellings of the same number, too.
+    // Comparing the text also rejects other spellings of the same number.
     (write(number) == cursor).then_some(number)
 }
 
-/// FNV-1a; a guard against mistakes, not against malice: a forged cursor reaches nothing that a plain
-/// call does not.
+/// FNV-1a. It guards against mistakes, not against attacks: a forged cursor gives access to nothing beyond a plain
+/// call.
 fn checksum(number: i64) -> u32 {
     let seeded = b"list_tasks".iter().copied().chain(number.to_be_bytes());
     seeded.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

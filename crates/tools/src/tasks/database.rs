@@ -1,4 +1,4 @@
-//! The task file: opened with care, brought up to date, read and written.
+//! The task file: opening, migration, reading and writing.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,18 +12,17 @@ use rusqlite::{
 use super::error::{StoreError, TaskFileError};
 use super::task::{Task, TaskStatus, new_id};
 
-/// How long a process waits for another one's write.
+/// Maximum time that a process waits for another one's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Marks our files among all SQLite databases: "CrTs".
+/// Identifies task files among SQLite databases: "CrTs".
 const APPLICATION_ID: i32 = 0x4372_5473;
 
-/// No database is smaller, but for an empty one. SQLite takes a file of one byte for empty and would
-/// write over it.
+/// Minimum size of a non-empty database. SQLite treats a file of one byte as empty and would overwrite it.
 const MIN_DATABASE_BYTES: u64 = 512;
 
-/// What brings a file from one version to the next; the version is how many were applied. Never edit one
-/// that was released: add another.
+/// The migrations from one version to the next; the version is the number of applied ones. Never edit a released one:
+/// add another.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE tasks (
         -- The order of creation; AUTOINCREMENT never gives out a number twice, which keeps cursors true.
@@ -41,7 +40,7 @@ pub(super) struct TaskDatabase {
     pub(super) connection: Connection,
 }
 
-/// What is to become of a task.
+/// The new values of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskUpdate {
     pub(super) status: Option<TaskStatus>,
@@ -58,7 +57,7 @@ pub(super) struct TaskListPage {
 type Sqlite<T> = rusqlite::Result<T>;
 
 impl TaskDatabase {
-    /// Opens a task file, or makes one. A file that is not understood is left as it is.
+    /// Opens or creates a task file. A file of an unknown format is left unchanged.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         if fs::metadata(path).is_ok_and(|file| (1..MIN_DATABASE_BYTES).contains(&file.len())) {
             return Err(StoreError::File(path.to_owned(), TaskFileError::Foreign));
@@ -95,7 +94,7 @@ impl TaskDatabase {
         })
     }
 
-    /// At most `limit` tasks after a number, in the order of creation.
+    /// At most `limit` tasks after a number, in order of creation.
     pub(super) fn page(
         &self,
         status: Option<TaskStatus>,
@@ -125,7 +124,7 @@ impl TaskDatabase {
         Ok(TaskListPage { tasks: rows.into_iter().map(|(_, task)| task).collect(), more_after })
     }
 
-    /// The changed task, if there is one of that id.
+    /// Updates a task and returns it, if it exists.
     pub(super) fn update(
         &mut self,
         id: &str,
@@ -142,7 +141,7 @@ impl TaskDatabase {
         })
     }
 
-    /// The task that was, if there was one of that id.
+    /// Deletes a task and returns it, if it existed.
     pub(super) fn delete(&mut self, id: &str) -> Result<Option<Task>, StoreError> {
         self.write(|transaction| {
             let sql = "DELETE FROM tasks WHERE id = ?1 RETURNING id, description, status";
@@ -150,7 +149,7 @@ impl TaskDatabase {
         })
     }
 
-    /// Ids that begin with `prefix`.
+    /// The ids that begin with `prefix`.
     pub(super) fn ids(&self, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
@@ -185,8 +184,8 @@ fn in_immediate_transaction<T>(
     Ok(result)
 }
 
-/// Why a file is not ours to touch; reads only, and all of it at one moment, because another process may
-/// just be making the file.
+/// The reason why a file must not be modified. The check only reads, in one transaction, because another process may be
+/// creating the file.
 fn check_is_ours(connection: &mut Connection) -> Sqlite<Option<TaskFileError>> {
     let moment = connection.transaction()?;
     let number = |pragma| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
@@ -201,12 +200,12 @@ fn check_is_ours(connection: &mut Connection) -> Sqlite<Option<TaskFileError>> {
     Ok((found > known).then_some(TaskFileError::Newer { found, known }))
 }
 
-/// What was acknowledged survives a crash and a loss of power, and readers do not wait for writers.
+/// Acknowledged writes survive a crash and a loss of power, and readers do not wait for writers.
 fn make_durable(connection: &Connection) -> Sqlite<()> {
-    // SQLite does not wait by itself while another process changes the journal's mode.
+    // SQLite does not wait by itself while another process changes the journal mode.
     retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Only on macOS a plain fsync does not reach the disk.
+    // On macOS a plain fsync does not reach the disk.
     connection.pragma_update(None, "fullfsync", true)
 }
 
@@ -219,7 +218,7 @@ fn migrate(connection: &mut Connection) -> Sqlite<()> {
         return Ok(());
     }
     in_immediate_transaction(connection, |transaction| {
-        // Another process may have been faster.
+        // Another process may have migrated the file meanwhile.
         let applied = applied(version(transaction)?);
         for migration in MIGRATIONS.iter().skip(applied) {
             transaction.execute_batch(migration)?;
@@ -255,7 +254,7 @@ fn read_numbered_tasks(
 
 fn read_task(row: &Row<'_>) -> Sqlite<Task> {
     let status = row.get_ref(2)?.as_str()?;
-    // The table's CHECK lets no other status in.
+    // The table's CHECK allows no other status.
     let status = TaskStatus::from_name(status).ok_or_else(|| {
         rusqlite::Error::InvalidColumnType(2, "status".to_owned(), rusqlite::types::Type::Text)
     })?;

@@ -1,4 +1,4 @@
-//! What can go wrong with the database, said so that one knows which file and what to do.
+//! Errors of the task store. Their messages name the file and the remedy.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -9,38 +9,38 @@ use rusqlite::ErrorCode;
 
 use crate::database;
 
-/// What went wrong with the task file. Deliberately no [`std::error::Error`]: as a tool's failure it is
-/// told with the prefix `error: `.
+/// An error of the task store. Deliberately not a [`std::error::Error`]: as a tool's failure it has the prefix
+/// `error: `.
 #[derive(Debug)]
 pub(super) enum StoreError {
-    /// The platform has no place for data.
+    /// The platform has no data directory.
     NoDataDirectory,
-    /// The directory cannot be made.
+    /// The directory cannot be created.
     Directory(PathBuf, io::Error),
-    /// Something about the file.
+    /// An error of the file.
     File(PathBuf, TaskFileError),
-    /// An id could not be made.
+    /// The system's random generator failed.
     Randomness(getrandom::Error),
-    /// The work on the database was broken off.
+    /// The work on the database was aborted.
     WorkerFailed,
-    /// `CREOLE_TASKS_URL` is no address, for this reason.
+    /// `CREOLE_TASKS_URL` is not a valid address, for this reason.
     Address(String),
-    /// Something about the server.
+    /// An error of the server.
     Server(String, database::DatabaseError),
-    /// A newer version made the tables of the server.
+    /// A newer version created the tables on the server.
     NewerServer { place: String, found: usize, known: usize },
-    /// A character that PostgreSQL does not keep.
+    /// A character that PostgreSQL cannot store.
     NulCharacter,
 }
 
-/// What is the matter with the file.
+/// An error of the file.
 #[derive(Debug)]
 pub(super) enum TaskFileError {
     /// A newer version wrote it.
     Newer { found: usize, known: usize },
-    /// Something that another program wrote.
+    /// Another program wrote it.
     Foreign,
-    /// SQLite says so.
+    /// An error of SQLite.
     Sqlite(rusqlite::Error),
 }
 
@@ -49,7 +49,7 @@ impl StoreError {
         Self::File(path.to_owned(), TaskFileError::Sqlite(error))
     }
 
-    /// The same without absolute paths.
+    /// The message without absolute paths.
     fn redacted(&self) -> String {
         let (path, name) = match self {
             Self::Directory(path, _) => (path, "for tasks"),
@@ -61,13 +61,13 @@ impl StoreError {
         };
         let told = self.to_string().replace(&path.display().to_string(), name);
         match path.parent().map(|folder| folder.display().to_string()) {
-            // What SQLite or the system adds may name the folder too.
+            // The text of SQLite or the system may contain the folder too.
             Some(folder) if folder.len() > 1 => told.replace(&folder, "its directory"),
             _ => told,
         }
     }
 
-    /// Whether the file has to be opened again once someone has put it right.
+    /// Whether the file must be opened again after it is repaired.
     pub(super) fn needs_reopen(&self) -> bool {
         let Self::File(_, TaskFileError::Sqlite(error)) = self else { return false };
         matches!(
@@ -88,7 +88,7 @@ impl From<StoreError> for ToolError {
             let fault = Fault::new(FaultKind::InvalidArguments, error.to_string());
             return Self::Fault(Box::new(fault));
         }
-        // Where files are is for whoever runs the server, and not for callers.
+        // Paths are for the operator, not for callers.
         tracing::error!("{error}");
         Self::Failed(format!("error: {}", error.redacted()))
     }

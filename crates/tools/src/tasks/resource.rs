@@ -10,10 +10,10 @@ use super::store::Store;
 
 const MIME_TYPE: &str = "application/json";
 
-/// More ids than this are not proposed.
+/// Maximum number of ids in a completion.
 const MAX_IDS: usize = 1000;
 
-/// Where a task is.
+/// The URI of a task.
 pub(super) fn uri(id: &str) -> String {
     format!("task://{id}")
 }
@@ -26,7 +26,7 @@ pub(super) fn template(store: Store) -> Template {
     });
     template.about("A task as JSON").mime_type(MIME_TYPE).complete("id", move |typed, _| {
         let store = proposing.clone();
-        // Nothing to propose is no reason to fail: reading the task will tell what is wrong.
+        // A failed completion has no values. Reading the task reports the error.
         async move { store.ids(typed, MAX_IDS).await.unwrap_or_default() }
     })
 }

@@ -1,4 +1,4 @@
-//! Tasks on a PostgreSQL server, which many machines may share.
+//! Tasks on a PostgreSQL server, which several machines may share.
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -12,14 +12,14 @@ use crate::database::DatabaseError;
 use crate::database::address::PostgresServer;
 use crate::database::postgres::{PostgresLease, PostgresPool, contains_nul};
 
-/// How many connections one process has at most.
+/// Maximum number of connections of one process.
 const CONNECTIONS: usize = 4;
 
-/// Whoever makes tables or numbers holds this lock, which nobody else knows: "CrTs".
+/// The advisory lock for creating tables and numbers; its key is specific to this program: "CrTs".
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1131566195)";
 
-/// What brings the tables from one version to the next; the version is how many were applied. Never edit one that was
-/// released: add another.
+/// The migrations from one version to the next; the version is the number of applied ones. Never edit a released one:
+/// add another.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE creole_tasks (
         -- The order of creation. It is given out under a lock, so that a number never appears behind a greater one, which
@@ -37,14 +37,14 @@ const MIGRATIONS: &[&str] = &["
 pub(super) struct TaskServer {
     pool: PostgresPool,
     address: String,
-    /// Done once it is known that the tables are there.
+    /// Set once the tables are known to exist.
     ready: OnceCell<()>,
 }
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl TaskServer {
-    /// The tasks there. Nothing is connected yet.
+    /// The tasks on this server. Nothing is connected yet.
     pub(super) fn new(server: &PostgresServer) -> Self {
         let greeting =
             "SET statement_timeout = 10000; SET idle_in_transaction_session_timeout = 10000";
@@ -121,14 +121,14 @@ impl TaskServer {
         Ok(self.query_rows(sql, given).await?.first().map(read_task))
     }
 
-    /// One statement, which is done as a whole or not at all.
+    /// Runs one statement, which is atomic.
     async fn query_rows(&self, sql: &str, given: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
         let lease = self.lease().await?;
         let done = lease.query(sql, given).await;
         self.finish(lease, done).await
     }
 
-    /// Gives the connection back, with nothing left open on it.
+    /// Releases the connection, with nothing left open on it.
     async fn finish<T>(
         &self,
         lease: PostgresLease,
@@ -152,7 +152,7 @@ impl TaskServer {
         StoreError::Server(self.address.clone(), trouble)
     }
 
-    /// A connection to a database that has the tables.
+    /// Leases a connection to a database with the tables.
     async fn lease(&self) -> Result<PostgresLease, StoreError> {
         self.ready.get_or_try_init(|| self.prepare()).await?;
         self.pool.lease().await.map_err(|trouble| self.to_store_error(trouble))
@@ -173,7 +173,7 @@ impl TaskServer {
     }
 }
 
-/// Brings the tables up to date; the version that they had or have now.
+/// Migrates the tables. Returns the version that they had or have now.
 async fn migrate(client: &Client) -> Result<usize, tokio_postgres::Error> {
     client.batch_execute(&format!("BEGIN; {LOCK}")).await?;
     client
@@ -206,7 +206,7 @@ fn check(description: &str) -> Result<(), StoreError> {
 }
 
 fn read_task(row: &Row) -> Task {
-    // The table's CHECK lets no other status in.
+    // The table's CHECK allows no other status.
     let status = TaskStatus::from_name(row.get(2)).unwrap_or(TaskStatus::Pending);
     Task { id: row.get(0), description: row.get(1), status }
 }

@@ -1,5 +1,5 @@
-//! The tasks as async code uses them: in a file, by one connection that is opened on first use and never on the runtime's
-//! threads, or on a server.
+//! The asynchronous task store. A file has one connection, which is opened on first use and never used on the runtime's
+//! threads. Otherwise the tasks are on a server.
 
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::database::DatabaseAddress;
 /// The file's name in the data directory.
 pub(super) const FILE_NAME: &str = "tasks.sqlite3";
 
-/// Names the database of the tasks where the options do not.
+/// The variable with the database address, used if the options have none.
 const ADDRESS_VARIABLE: &str = "CREOLE_TASKS_URL";
 
 /// A handle to the tasks; clones share its connections.
@@ -32,24 +32,24 @@ struct StoreInner {
     changes: watch::Sender<()>,
 }
 
-/// Where tasks are kept.
+/// The storage of the tasks.
 enum TaskBackend {
     File(TaskFile),
     Server(TaskServer),
-    /// Nowhere, for this reason.
+    /// None, for this reason.
     Unavailable(String),
 }
 
-/// A file that is opened when it is first needed.
+/// A file that is opened on first use.
 struct TaskFile {
     options: PackOptions,
-    /// The file, if it is not the usual one in the directory for data.
+    /// The file, if it is not the default one in the data directory.
     explicit_path: Option<PathBuf>,
     database: Mutex<Option<TaskDatabase>>,
 }
 
 impl Store {
-    /// A store at the place that the options say. Nothing is opened yet.
+    /// A store at the location in the options. Nothing is opened yet.
     pub(super) fn new(options: PackOptions) -> Self {
         let kept = match address(&options) {
             Err(why) => TaskBackend::Unavailable(why),
@@ -123,7 +123,7 @@ impl Store {
         }
     }
 
-    /// Tells of every change that this process makes.
+    /// Notifies of every change that this process makes.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.inner.changes.subscribe()
     }
@@ -145,7 +145,7 @@ impl Store {
     }
 }
 
-/// Where the tasks are, if it is said.
+/// The configured address of the tasks, if any.
 fn address(options: &PackOptions) -> Result<Option<DatabaseAddress>, String> {
     if options.tasks.is_some() {
         return Ok(options.tasks.clone());
@@ -159,7 +159,7 @@ impl TaskBackend {
         Self::File(TaskFile { options, explicit_path: named, database: Mutex::default() })
     }
 
-    /// Runs the work on the file.
+    /// Runs `work` on the file.
     fn with_file<T>(
         &self,
         work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError>,
@@ -173,13 +173,13 @@ impl TaskBackend {
 }
 
 impl TaskFile {
-    /// Runs the work on the open database. One that could not be opened, or that turned out to be
-    /// unusable, is opened again next time.
+    /// Runs `work` on the open database. After a failure to open it, or if it is unusable, it is opened again next
+    /// time.
     fn with_database<T>(
         &self,
         work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // A panic rolls its transaction back, so it leaves nothing half done.
+        // A panic rolls its transaction back, so the data is consistent.
         let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         let done = match &mut *database {
             Some(open) => work(open),
@@ -206,7 +206,7 @@ impl TaskFile {
     }
 }
 
-/// Makes the directory, for its owner only.
+/// Creates the directory, accessible to its owner only.
 fn make_directory(directory: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! What the task file promises besides what every store does.
+//! Tests of the guarantees that only the task file has.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
     }
     drop(database);
     let mut bytes = fs::read(&file).unwrap();
-    // Only the header is left whole.
+    // Only the header stays intact.
     bytes[100..].fill(0xa5);
     fs::write(&file, &bytes).unwrap();
     let text = refusal(&file);
@@ -210,7 +210,7 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
 #[test]
 fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
     let (_directory, file) = place();
-    // A directory in its place: even a superuser cannot write that.
+    // A directory in place of the file: even a superuser cannot write to it.
     fs::create_dir(&file).unwrap();
     let text = refusal(&file);
     assert!(text.contains("cannot be written") && text.contains("CREOLE_DATA_DIR"), "{text}");

@@ -1,10 +1,10 @@
-//! A task: its id, what is to be done, and how far it is.
+//! A task: its id, description and status.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One task, as it is shown.
+/// One task, as shown to clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
     pub(super) id: String,
@@ -13,13 +13,13 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// The task as JSON, its members in the order above.
+    /// The task as JSON, with its members in the order above.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskStatus {
@@ -54,10 +54,10 @@ impl fmt::Display for TaskStatus {
     }
 }
 
-/// Letters and digits that are not mistaken for each other (Crockford's base 32).
+/// Letters and digits that are easy to distinguish (Crockford's base 32).
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// A new id: 80 random bits, so that no two processes ever choose the same one.
+/// A new id with 80 random bits, so that ids of different processes do not collide.
 pub(super) fn new_id() -> Result<String, getrandom::Error> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)?;

@@ -1,7 +1,7 @@
-//! The tools of the pack: their schemas, and what each does.
+//! The tools of the pack `tasks`: schemas and handlers.
 //!
-//! The schemas keep to what code generators understand: closed objects, a description on every property,
-//! explicit `required`, no references, and no type but the property's own.
+//! The schemas use only features that code generators understand: closed objects, a description on every property,
+//! explicit `required`, no references, and a single type per property.
 
 use std::future::Future;
 
@@ -131,7 +131,7 @@ pub(super) fn all(tasks: &TaskTools) -> [Tool; 6] {
     ]
 }
 
-/// A handler that is handed the tasks.
+/// A handler that gets the tasks.
 fn with_tasks<A, F, Fut>(
     tasks: &TaskTools,
     run: F,

@@ -1,4 +1,4 @@
-//! Waiting until a task has a status, whoever gives it.
+//! Waits until a task has a certain status, set by any process.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout_at};
 use super::task::{Task, TaskStatus};
 use super::{TaskTools, not_found};
 
-/// How often the file is looked at for what other processes did; reading one row costs microseconds.
+/// The polling interval for changes by other processes. Reading one row takes microseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often a waiting call shows that it is alive.
+/// The interval between progress notifications of a waiting call.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ pub(super) async fn wait(
             report_progress(&context, &task, now - start, limit).await;
             signed = Some(now);
         }
-        // Whether it was a change or the time does not matter: both mean to look again.
+        // A change and the timeout both mean to read again.
         _ = timeout_at(end.min(now + POLL_INTERVAL), changes.changed()).await;
     }
 }
