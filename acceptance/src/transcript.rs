@@ -17,8 +17,8 @@
 //! | header | meaning |
 //! |---|---|
 //! | `Spec: …` | the clause that is shown; at least one, several allowed |
-//! | `Server: …` | the words after `creole serve`; paths are relative to the repository root |
-//! | `Skip STAGE: reason` | that stage (`stdio`, `http`, `machine`, `memory`) leaves the file out |
+//! | `Server: …` | the arguments after `creole serve`; paths are relative to the repository root |
+//! | `Skip STAGE: reason` | that stage (`stdio`, `http`, `machine`, `memory`) skips the file |
 //! | `Only STAGE: reason` | only that stage plays the file |
 //! | `Real time: reason` | a stage without a fake clock may really wait (each step under two seconds) |
 //!
@@ -27,11 +27,11 @@
 //! | line | meaning |
 //! |---|---|
 //! | `> text` | sends the text and a newline, verbatim except for `${name}`; `>` alone sends an empty line |
-//! | `>raw "a" "b"*9` | sends exactly these bytes, without a newline of its own: JSON strings, of which each may be repeated, with the extra escape `\xff` for one byte; `${name}` means nothing here |
+//! | `>raw "a" "b"*9` | sends exactly these bytes, without a newline of its own: JSON strings, of which each may be repeated, with the extra escape `\xff` for one byte; `${name}` has no meaning here |
 //! | `< json` | expects this message next; lines indented by two spaces continue it |
 //! | `<~ json` | expects this message, in any order within the block of neighbouring `<~` lines |
-//! | `+30s` | moves the clock (`ms`, `s`, `m`, `h`) |
-//! | `!` | closes the client's side; the server must finish and exit well. The end of the file implies it |
+//! | `+30s` | advances the clock (`ms`, `s`, `m`, `h`) |
+//! | `!` | closes the client's side; the server must end without an error. The end of the file implies it |
 //! | `# text` | explains the next step |
 //!
 //! Every message of the server must be expected: the next expectation, or the end of the file, asserts that there was
@@ -49,8 +49,8 @@
 //! | `"a…b"` | a string with any text in place of `…` |
 //! | `"…":"…"` as a member | further members; without it an object has exactly the members shown |
 //! | `"…*"` as an element | any number of further elements |
-//! | `"${name}"` | any one JSON value, which is remembered |
-//! | `"a${name}b"` | a string; the (non-empty) text in place of `${name}` is remembered |
+//! | `"${name}"` | any one JSON value, which is captured |
+//! | `"a${name}b"` | a string; the (non-empty) text in place of `${name}` is captured |
 //!
 //! A known name must stand for the same value again. In a `>` line `"${name}"` inserts the whole value, whatever its
 //! type, and `${name}` inside a longer string its text.

@@ -123,7 +123,7 @@ pub(super) fn id_token(text: &str) -> Option<String> {
     is_id.then(|| token.to_owned())
 }
 
-/// The members of an object, as they were written. Empty for any other value.
+/// The members of an object, as they were written and nested to any depth. Empty for any other value.
 fn members(text: &str) -> BTreeMap<String, &RawValue> {
     serde_json::from_str(text).unwrap_or_default()
 }

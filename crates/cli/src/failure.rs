@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     Files(Vec<FileError>),
     /// The output could not be written.
     Output(io::Error),
-    /// The command refused its work for a reason that the user can change.
+    /// The command was refused for a reason that the user can change.
     Refused(String),
     /// The server could not be started, or failed.
     Serve(String),

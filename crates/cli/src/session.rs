@@ -130,7 +130,7 @@ async fn connect(
     match (connected, upstreams) {
         (Ok(client), upstreams) => Ok((ServerSession { client, upstreams }, serving)),
         (Err(fault), Some(upstreams)) => {
-            // The only upstream of a configuration reports its own failure.
+            // A configuration whose only upstream has failed refuses the connection.
             upstreams.report_missing();
             upstreams.check_answered().and_then(|()| Err(call_failure(name, &fault)))
         }

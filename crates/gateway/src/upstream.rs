@@ -75,7 +75,7 @@ pub struct UpstreamSettings {
     pub naming: Naming,
     /// Which callers share a session.
     pub affinity: Affinity,
-    /// Whether the gateway presents the upstream's name and instructions as its own.
+    /// Whether the gateway presents the upstream's identity as its own.
     pub transparent: bool,
     /// Whether the upstream may send input requests to callers.
     pub interactive: bool,

@@ -153,7 +153,7 @@ fn tool_line(tool: &ToolRecipe) -> String {
     format!("  tool     {}: {what}", tool.name)
 }
 
-/// A WordPress site: its users, and the source of its tools.
+/// A WordPress site: which users have access, and the source of its tools.
 fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
         "" => "for whom it knows".to_owned(),

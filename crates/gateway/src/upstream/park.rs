@@ -102,7 +102,7 @@ pub(super) struct InputRound {
 }
 
 impl InputRound {
-    /// The outcome of the caller's current round.
+    /// The outcome that ends the caller's current round.
     fn into_outcome(self, id: &str, lane: usize, home: Option<&str>) -> Outcome {
         let Self { input_requests: asks, round, answered_inputs: known } = self;
         let known = known.map(|known| {

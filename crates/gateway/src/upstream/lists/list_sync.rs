@@ -345,7 +345,7 @@ impl Upstream {
         self.settings.chain.wrap(Arc::clone(self) as _)
     }
 
-    /// Announces all lists as changed, since changes may have been missed.
+    /// Announces all lists and subscribed resources as changed, since changes may have been missed.
     pub(crate) fn announce_all_changes(&self) {
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             self.announce(Change::List(kind));

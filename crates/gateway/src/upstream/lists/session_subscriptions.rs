@@ -95,7 +95,7 @@ impl SessionSubscriptions {
         watcher
     }
 
-    /// Moves the subscriptions of a session into or out of the gateway's own session. `act` does so for one
+    /// Adds the subscriptions of a session to the gateway's own session, or removes them from it. `act` does so for one
     /// subscription and returns whether it succeeded.
     fn set_in_gateway_session(
         &self,
@@ -302,7 +302,7 @@ impl Upstream {
         }
     }
 
-    /// Opens a session with subscriptions again. Announces all its resources as changed.
+    /// Opens a session with subscriptions again. Announces its lists and subscribed resources as changed.
     async fn reopen_session(
         &self,
         key: &SessionKey,

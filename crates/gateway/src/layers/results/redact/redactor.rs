@@ -68,7 +68,7 @@ impl Redactor {
         self.redact_value(data.as_str(), &pointers, &[]).and_then(|text| Raw::parse(&text).ok())
     }
 
-    /// The redacted content blocks, in which protocol keywords stand between the texts. `None` if nothing was redacted.
+    /// The redacted content blocks, in which some members hold protocol keywords. `None` if nothing was redacted.
     pub(crate) fn redact_blocks(&self, blocks: &str) -> Option<String> {
         self.redact_value(blocks, &[], &NON_TEXT_MEMBERS)
     }
