@@ -1,10 +1,10 @@
-//! Where a site is, and where its REST routes are.
+//! The address of a site and of its REST routes.
 
 use std::fmt::Write;
 
 use http::Uri;
 
-/// How routes are written in addresses.
+/// The form of route URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkStyle {
     /// `/wp-json/wp/v2/posts`.
@@ -16,16 +16,16 @@ pub(super) enum LinkStyle {
 /// The address of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteAddress {
-    /// Without a slash at its end.
+    /// The address without a trailing slash.
     base: String,
     is_encrypted: bool,
 }
 
 impl SiteAddress {
-    /// Reads the address of a site, which may be a folder of its host.
+    /// Parses the address of a site, which may include a path.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let uri: Uri = text.trim().parse().map_err(|_| "is no URL")?;
         let is_encrypted = match uri.scheme_str() {
@@ -46,7 +46,7 @@ impl SiteAddress {
         Ok(Self { base: format!("{scheme}://{authority}{path}"), is_encrypted })
     }
 
-    /// Whether what is sent there is encrypted.
+    /// Whether requests to it are encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }
@@ -61,12 +61,12 @@ impl SiteAddress {
         host.eq_ignore_ascii_case("localhost") || is_loopback(address)
     }
 
-    /// The address as it was written, without a slash at its end.
+    /// The address as configured, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.base
     }
 
-    /// The address of a route such as `/wp/v2/posts`, whose parts are encoded already.
+    /// The URL of a route such as `/wp/v2/posts`, whose segments are already encoded.
     pub(super) fn route(
         &self,
         route: &str,
@@ -87,7 +87,7 @@ impl SiteAddress {
     }
 }
 
-/// Writes a value so that it stays one part of a path or one side of a parameter.
+/// Encodes a value so that it stays one path segment or one part of a parameter.
 pub(super) fn percent_encode(value: &str, out: &mut String) {
     for byte in value.bytes() {
         match byte {

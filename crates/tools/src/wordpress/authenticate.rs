@@ -1,4 +1,4 @@
-//! The door of a server whose callers are those of a site: each shows an Application Password, which the site checks.
+//! Authenticates callers as users of a site: each presents an Application Password, which the site checks.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::ordered_value::OrderedValue;
 const CHALLENGE: &str = "Basic realm=\"WordPress Application Password\", charset=\"UTF-8\"";
 
 impl Site {
-    /// Whose request it is, or why it may not pass.
+    /// The principal of a request, or the reason for rejecting it.
     ///
     /// # Errors
-    /// What its sender is told.
+    /// The error response.
     pub async fn authenticate(
         &self,
         head: &mut RequestHead,
@@ -29,7 +29,7 @@ impl Site {
             .get_unique(AUTHORIZATION.as_str())
             .as_ref()
             .and_then(BasicCredentials::from_header);
-        // Nobody behind this needs the secret in the request.
+        // Later handlers do not need the secret in the request.
         head.headers.remove(AUTHORIZATION.as_str());
         let proof = proof.ok_or_else(unauthorized_response)?;
         let address = peer.0.ip();
@@ -72,7 +72,7 @@ fn too_many_response(wait: Duration) -> ErrorResponse {
         .header(RETRY_AFTER, HeaderValue::from(seconds))
 }
 
-/// A refusal in the form of WordPress's own.
+/// An error response in the format of WordPress.
 fn error_response(status: StatusCode, code: &str, message: &str) -> ErrorResponse {
     let mut body = OrderedValue::from(json!({"code": code}));
     body.insert("message", json!(message).into());

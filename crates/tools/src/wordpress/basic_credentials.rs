@@ -1,4 +1,4 @@
-//! What a caller shows to the site: a name and an Application Password, as one header.
+//! The credentials of a caller at the site: a user name and an Application Password, in one header.
 
 use std::fmt;
 
@@ -8,25 +8,25 @@ use http::HeaderValue;
 
 use crate::recipe::secret::Secret;
 
-/// Longer headers are not passed on.
+/// Maximum size of the header. Longer ones are not forwarded.
 const MAX_HEADER_BYTES: usize = 1024;
 
-/// The header `Authorization: Basic …` of a caller. It goes to the site and nowhere else.
+/// The header `Authorization: Basic …` of a caller. It is sent to the site and nowhere else.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BasicCredentials(HeaderValue);
 
 impl BasicCredentials {
-    /// The header, if it has the form of a name and a password; whether they are right, the site says.
+    /// Reads the header, if it has the form of a name and a password. The site checks whether they are valid.
     pub(super) fn from_header(header: &HeaderValue) -> Option<Self> {
         let text = header.to_str().ok().filter(|text| text.len() <= MAX_HEADER_BYTES)?;
         let (scheme, encoded) = text.split_once(' ')?;
-        // Some clients leave out the padding.
+        // Some clients omit the padding.
         let plain = STANDARD_NO_PAD.decode(encoded.trim().trim_end_matches('=')).ok()?;
         let is_basic = scheme.eq_ignore_ascii_case("basic") && plain.contains(&b':');
         is_basic.then(|| Self::mark_sensitive(header.clone()))
     }
 
-    /// The header of a name and a password.
+    /// The header for a name and a password.
     pub(super) fn new(user: &str, Secret(password): &Secret) -> Option<Self> {
         let encoded = STANDARD.encode(format!("{user}:{password}"));
         HeaderValue::try_from(format!("Basic {encoded}")).ok().map(Self::mark_sensitive)

@@ -1,4 +1,5 @@
-//! What state a site is in: whether its routes are found, passwords are taken, and the platform sees who calls.
+//! Diagnoses a site: whether its routes are reachable, passwords are accepted, and the platform sees the caller's
+//! login.
 
 use serde_json::Value;
 
@@ -8,14 +9,14 @@ use super::site::{Site, SiteRequest};
 use super::site_error::SiteError;
 use super::users::{SiteUser, UserLookup};
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteCheck {
-    /// What was looked at.
+    /// The subject of the check.
     pub topic: &'static str,
-    /// Whether it is as it should be, if that was tried.
+    /// Whether it passed, if it was run.
     pub is_ok: Option<bool>,
-    /// How it is, and what to do about it.
+    /// The finding and the remedy.
     pub message: String,
     /// A file that the site needs.
     pub file: Option<&'static str>,
@@ -32,10 +33,10 @@ impl SiteCheck {
 }
 
 impl Site {
-    /// Looks at the site, with the account of its settings if there is one. Nothing is changed.
+    /// Runs the checks, with the configured account if there is one. Nothing is changed.
     ///
     /// # Errors
-    /// Why nothing can be said, when the site does not answer as WordPress does.
+    /// When the site does not respond like WordPress, so that nothing can be checked.
     pub async fn diagnose(&self) -> Result<Vec<SiteCheck>, String> {
         let fields = "name,namespaces,authentication";
         let index = self.request(None, &SiteRequest::get("/").with_query("_fields", fields)).await;
@@ -120,7 +121,7 @@ impl Site {
     }
 }
 
-/// What has a site check Application Passwords early; the guide shows the same.
+/// The plugin that makes a site check Application Passwords early; the guide shows the same.
 const EARLY_AUTH_PLUGIN: &str = include_str!("early-auth.php");
 
 const LATE_AUTH_ADVICE: &str = "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \

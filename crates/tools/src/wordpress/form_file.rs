@@ -1,20 +1,20 @@
-//! A file as a form carries it (RFC 7578).
+//! A file in a multipart form (RFC 7578).
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A file that is sent to the site.
+/// A file to upload to the site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FormFile {
     /// Its name, without quotes and control characters.
     pub(super) name: String,
     pub(super) media_type: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// What is sent beside it.
+    /// Additional form fields.
     pub(super) fields: Vec<(&'static str, &'static str)>,
 }
 
 impl FormFile {
-    /// The media type of the form, and the form.
+    /// The media type and the body of the form.
     pub(super) fn to_multipart(&self) -> (String, Vec<u8>) {
         let boundary = self.boundary();
         let mut form = Vec::with_capacity(self.bytes.len() + 512);
@@ -35,7 +35,7 @@ impl FormFile {
         (format!("multipart/form-data; boundary={boundary}"), form)
     }
 
-    /// A line that nobody can have put into the file, because nobody can foresee it.
+    /// A boundary that the file cannot contain, because it is unpredictable.
     fn boundary(&self) -> String {
         let half = || RandomState::new().hash_one(&self.bytes);
         format!("creole-{:016x}{:016x}", half(), half())

@@ -1,4 +1,5 @@
-//! Wrong passwords, counted by where they come from: the site sees them all come from here, and cannot.
+//! The login throttle: counts wrong passwords per client address. The site cannot do that, because all requests reach
+//! it from this server.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,19 +8,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many wrong passwords one address may try.
+/// Maximum number of wrong passwords per address within the window.
 const MAX_FAILURES: u32 = 20;
-/// In this time.
+/// The window.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many addresses are remembered.
+/// Maximum number of addresses that are remembered.
 const MAX_ADDRESSES: usize = 4096;
 
-/// How many wrong passwords came from where, and since when.
+/// The number of wrong passwords per address, and the start of its window.
 #[derive(Debug, Default)]
 pub(super) struct LoginThrottle(Mutex<HashMap<IpAddr, (Instant, u32)>>);
 
 impl LoginThrottle {
-    /// How long somebody from there has to wait before another password is tried.
+    /// The time until an address may try another password.
     pub(super) fn retry_delay(&self, address: IpAddr) -> Option<Duration> {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = counted.get(&throttle_key(address))?;
@@ -27,14 +28,14 @@ impl LoginThrottle {
         left.filter(|_| *count >= MAX_FAILURES)
     }
 
-    /// Counts a wrong password.
+    /// Records a wrong password.
     pub(super) fn record_failure(&self, address: IpAddr) {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.len() >= MAX_ADDRESSES {
             counted.retain(|_, (since, _)| since.elapsed() < WINDOW);
         }
         if counted.len() >= MAX_ADDRESSES {
-            // Whoever has that many addresses is not stopped by counting them.
+            // Counting does not stop an attacker with this many addresses.
             counted.clear();
         }
         let entry = counted.entry(throttle_key(address)).or_insert((Instant::now(), 0));
@@ -45,7 +46,7 @@ impl LoginThrottle {
     }
 }
 
-/// Whose address it is: of IPv6, somebody has all with the same first half.
+/// The key of an address. An IPv6 client controls all addresses with the same first half.
 fn throttle_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

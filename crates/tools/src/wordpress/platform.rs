@@ -1,4 +1,4 @@
-//! What a site has beside WordPress itself: whether the platform is active, and whether it sees who calls.
+//! Detects the platform plugin: whether it is active, and whether it sees the caller's login.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::users::SiteUser;
 
 /// The namespace of the platform's routes.
 pub(super) const NAMESPACE: &str = "buddyboss/v1";
-/// How long it is believed whether the platform is there.
+/// The time for which the detection result is cached.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 
-/// Whether the platform is there, and since when that is known.
+/// Whether the platform is active, and the time of the detection.
 #[derive(Debug, Default)]
 pub(super) struct PlatformCache(Mutex<Option<(Instant, bool)>>);
 
 impl Site {
-    /// Whether the platform is active. An index that cannot be read says nothing against it.
+    /// Whether the platform is active. An unreadable index counts as active.
     pub(super) async fn has_platform(&self) -> bool {
         let known = *self.inner.platform.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known {
@@ -29,7 +29,7 @@ impl Site {
         }
     }
 
-    /// The same, whatever was known.
+    /// The same, without the cache.
     pub(super) async fn refresh_platform(&self) -> bool {
         let Ok(namespaces) = self.namespaces().await else { return true };
         let has = namespaces.iter().any(|name| name == NAMESPACE);
@@ -38,7 +38,7 @@ impl Site {
         has
     }
 
-    /// The namespaces of the site's routes, as a stranger sees them.
+    /// The namespaces of the site's routes, as an anonymous visitor sees them.
     pub(super) async fn namespaces(&self) -> Result<Vec<String>, SiteError> {
         let asked = SiteRequest::get("/").with_query("_fields", "namespaces");
         let answered = self.request(None, &asked).await?;
@@ -46,8 +46,8 @@ impl Site {
         Ok(names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
     }
 
-    /// Whether the platform sees this visitor as logged in. It remembers who is logged in before WordPress checks
-    /// Application Passwords, unless the site checks them early; the default of one argument shows what it saw.
+    /// Whether the platform sees this user as logged in. It determines the logged-in user before WordPress checks
+    /// Application Passwords, unless the site checks them early. The default of one argument shows what it saw.
     pub(super) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
         let look = || async {
             let asked = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
@@ -65,11 +65,11 @@ impl Site {
                 None => self.can_see_own_invites(visitor).await.ok_or(()),
             }
         };
-        // Where it cannot be told, nothing is done that might be lost.
+        // If this is unknown, writes that might be lost are refused.
         visitor.is_login_visible.get_or_try_init(decide).await.copied().unwrap_or(false)
     }
 
-    /// The second sign: only somebody who is logged in may see the own invitations to groups.
+    /// The second indicator: only a logged-in user may see their own group invitations.
     async fn can_see_own_invites(&self, visitor: &SiteUser) -> Option<bool> {
         let asked =
             SiteRequest::get("/buddyboss/v1/groups/invites").with_query("user_id", visitor.id);

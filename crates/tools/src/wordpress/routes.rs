@@ -1,7 +1,7 @@
-//! The pack `wordpress`: tools that are made of the site's own index of routes, where the configuration allows them.
+//! The pack `wordpress`: tools generated from the site's index of routes, as far as the configuration allows.
 //!
-//! The index is read as a stranger sees it, because what is told to somebody may depend on who that is. It is read again
-//! from time to time; while it cannot be read, what was made of it last stays.
+//! The index is read anonymously, because its content may depend on the user. It is refreshed periodically. While it is
+//! unreadable, the last tools stay.
 
 mod author;
 mod index;
@@ -32,13 +32,13 @@ use super::site_error::SiteError;
 use super::users::SiteUser;
 use super::{tool_result, write_guard};
 
-/// How often the index is read.
+/// The interval between refreshes of the index.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
-/// How soon it is read again where that failed; longer each time.
+/// The delay before the first retry; it grows with each further one.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
-/// How long the first callers wait for it.
+/// Maximum time that the first callers wait for the index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most tools that are made: a model chooses badly among more.
+/// Maximum number of generated tools: a model chooses badly among more.
 const MAX_TOOLS: usize = 200;
 
 /// Adds the pack.
@@ -47,18 +47,18 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
     let site = site.clone();
     server.with(WaitForIndex(ready)).setup(move |registry| {
         let source = Arc::new(registry.add_source());
-        // That there are tools is told before it is known which.
+        // The tools capability is announced before the tools are known.
         source.set_tools(Vec::new());
         let kept = Arc::downgrade(&source);
         registry.attach(source);
-        // Without a runtime nobody will ever call.
+        // Without a runtime there are no calls.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(refresh_tools(site, kept, told));
         }
     })
 }
 
-/// Has those wait who come before the index was read.
+/// Delays requests until the index has been read.
 struct WaitForIndex(watch::Receiver<bool>);
 
 impl Middleware for WaitForIndex {
@@ -72,14 +72,14 @@ impl Middleware for WaitForIndex {
         }
         let mut ready = self.0.clone();
         Box::pin(async move {
-            // Too late or never: then there are no such tools.
+            // After a timeout or a failure there are no such tools.
             let _ = tokio::time::timeout(INDEX_TIMEOUT, ready.wait_for(|ready| *ready)).await;
             next.call(call).await
         })
     }
 }
 
-/// Keeps the tools as the index has them, for as long as the server lives.
+/// Keeps the tools in sync with the index, for the lifetime of the server.
 async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender<bool>) {
     let mut known: Option<Vec<RouteEndpoint>> = None;
     let mut retry = RETRY_DELAY;
@@ -108,7 +108,7 @@ async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender
     }
 }
 
-/// Offers these in place of those before. A tool of the same name that was there already, such as a curated one, stays.
+/// Replaces the published tools. An existing tool of the same name, such as a curated one, stays.
 fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &ItemSource) {
     let names = names::tool_names(endpoints);
     let tools =
@@ -119,14 +119,14 @@ fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &ItemSource) 
     source.announce(Change::List(ListKind::Tools));
 }
 
-/// What the site offers and the configuration allows.
+/// The endpoints that the site offers and the configuration allows.
 async fn read_index(site: &Site) -> Result<Vec<RouteEndpoint>, SiteError> {
     let routes = &site.inner.settings.routes;
     let mut found = Vec::new();
     let mut indexes: BTreeSet<String> = BTreeSet::new();
     for pattern in routes.read.iter().chain(&routes.write) {
         let namespace: Vec<&str> = pattern.split('/').take(2).collect();
-        // A namespace has an index of its own, which is a fraction of the whole.
+        // A namespace has its own index, which is a fraction of the whole.
         let is_plain = namespace.len() == 2 && !namespace.contains(&"*");
         indexes.insert(if is_plain { format!("/{}", namespace.join("/")) } else { "/".to_owned() });
     }
@@ -234,7 +234,7 @@ async fn call_as_user(
     Ok(tool_result::to_tool_result(answered, page))
 }
 
-/// The route with the values of its arguments, which are taken out of the others.
+/// The route with the values of its arguments, which are removed from the others.
 fn fill_route(
     endpoint: &RouteEndpoint,
     arguments: &mut Map<String, Value>,
@@ -250,7 +250,7 @@ fn fill_route(
                     Some(other) => other.to_string(),
                     None => String::new(),
                 };
-                // These would lead to another route.
+                // These would address another route.
                 if ["", ".", ".."].contains(&value.as_str()) || value.contains(['/', '\\']) {
                     return Err(ToolError::failed(format!("`{name}` cannot stand in a route")));
                 }

@@ -1,4 +1,4 @@
-//! A site for tests that answers what a test says, and the tools in front of it.
+//! A scripted site for tests, with the tools in front of it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use super::users::SiteUser;
 use super::{AllowedRoutes, Site, SiteAddress, SiteSettings, tools};
 use crate::recipe::secret::Secret;
 
-/// What the site was asked.
+/// A request that the site received.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptedRequest {
     /// The method and the target, such as `GET /wp-json/wp/v2/posts`.
@@ -29,34 +29,34 @@ impl ScriptedRequest {
     }
 }
 
-/// What the site answers: a status, a media type, more headers, and a body.
+/// A response of the site: a status, a media type, further headers, and a body.
 pub(super) struct ScriptedResponse(u16, &'static str, String, String);
 
-/// Data.
+/// JSON data.
 pub(super) fn ok(body: Value) -> ScriptedResponse {
     ScriptedResponse(200, "application/json", String::new(), body.to_string())
 }
 
-/// A page of a list, of so many items on so many pages.
+/// A page of a list, with the total number of items and pages.
 pub(super) fn page(items: Value, total: u64, pages: u64) -> ScriptedResponse {
     let head = format!("X-WP-Total: {total}\r\nX-WP-TotalPages: {pages}\r\n");
     ScriptedResponse(200, "application/json", head, items.to_string())
 }
 
-/// A refusal in WordPress's form.
+/// An error in the format of WordPress.
 pub(super) fn error_response(status: u16, code: &str, message: &str) -> ScriptedResponse {
     let body = json!({"code": code, "message": message, "data": {"status": status}});
     ScriptedResponse(status, "application/json", String::new(), body.to_string())
 }
 
-/// A page for people.
+/// An HTML page.
 pub(super) fn html(status: u16, text: &str) -> ScriptedResponse {
     ScriptedResponse(status, "text/html", String::new(), text.to_owned())
 }
 
 type ResponseScript = dyn Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync;
 
-/// A running site. What its script does not answer is an unknown route.
+/// A running site. A request that its script does not handle is an unknown route.
 pub(super) struct ScriptedSite {
     pub(super) site: Site,
     pub(super) user: SiteUser,
@@ -64,7 +64,7 @@ pub(super) struct ScriptedSite {
 }
 
 impl ScriptedSite {
-    /// A site whose platform sees who calls: user 1.
+    /// A site whose platform sees the caller's login: user 1.
     pub(super) fn early(
         script: impl Fn(&ScriptedRequest) -> Option<ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
@@ -78,7 +78,7 @@ impl ScriptedSite {
         Self::new(false, script)
     }
 
-    /// A site that nobody answers for.
+    /// A site that does not respond.
     pub(super) fn gone() -> Self {
         let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
         Self { site: site(address), ..Self::early(|_| None) }
@@ -109,19 +109,19 @@ impl ScriptedSite {
         Self { site: site(address), user: visitor, requests: asked }
     }
 
-    /// What was asked so far, but for the look whether the platform is there.
+    /// The requests so far, except for the detection of the platform.
     pub(super) fn requests(&self) -> Vec<ScriptedRequest> {
         let asked = self.requests.lock().unwrap().clone();
         asked.into_iter().filter(|it| !it.line.contains("_fields=namespaces")).collect()
     }
 
-    /// The methods and targets of what was asked.
+    /// The methods and targets of the requests.
     pub(super) fn lines(&self) -> Vec<String> {
         let short = |it: ScriptedRequest| it.line.replace("/wp-json", "");
         self.requests().into_iter().map(short).collect()
     }
 
-    /// Calls a curated tool: the texts of its result, or why it failed.
+    /// Calls a curated tool: the texts of its result, or its error.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
         let name = format!("buddyboss_{tool}");
         let called = tools::call(&name, &self.site, &self.user, arguments).await;
@@ -136,13 +136,13 @@ impl ScriptedSite {
         Ok(result.content.iter().map(text).collect())
     }
 
-    /// Calls a curated tool that succeeds: the data that it answers with.
+    /// Calls a curated tool that succeeds, and returns its data.
     pub(super) async fn call_ok(&self, tool: &str, arguments: Value) -> Value {
         let texts = self.call(tool, arguments).await.unwrap();
         serde_json::from_str(&texts[0]).unwrap()
     }
 
-    /// Calls a curated tool that fails: why.
+    /// Calls a curated tool that fails, and returns its error.
     pub(super) async fn call_err(&self, tool: &str, arguments: Value) -> String {
         self.call(tool, arguments).await.unwrap_err()
     }
@@ -183,7 +183,7 @@ fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &Respon
     let namespaces = || ok(json!({"namespaces": ["wp/v2", "buddyboss/v1"]}));
     let unknown = || error_response(404, "rest_no_route", "No route was found.");
     let answer = match (request.line.contains("_fields=namespaces"), script(&request)) {
-        // A script that answers everything with data does not mean the index.
+        // A script that responds to everything with data does not mean the index.
         (true, Some(ScriptedResponse(_, "application/json", ..)) | None) => namespaces(),
         (_, answer) => answer.unwrap_or_else(unknown),
     };
@@ -192,6 +192,6 @@ fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &Respon
         "HTTP/1.1 {status} X\r\nContent-Type: {media}\r\n{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    // Whoever asked may be gone.
+    // The client may be gone.
     let _ = stream.get_mut().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! A site and what it is asked, within limits of size and time.
+//! A site and its requests, with limits on size and time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::site_error::{SiteError, WordPressError};
 use super::users::UserCache;
 use crate::ordered_value::OrderedValue;
 
-/// The longest answer that is read: the whole route index of a large site is a third of a megabyte.
+/// Maximum size of a response, in bytes. The whole route index of a large site is a third of a megabyte.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A WordPress site; clones are the same one.
+/// A WordPress site; clones share its state.
 #[derive(Clone)]
 pub struct Site {
     pub(super) inner: Arc<SiteInner>,
@@ -32,7 +32,7 @@ pub struct Site {
 pub(super) struct SiteInner {
     pub(super) settings: SiteSettings,
     fetcher: Fetcher,
-    /// Whether the site has no permalinks, as far as is known.
+    /// Whether the site was found to have no permalinks.
     is_plain: AtomicBool,
     pub(super) users: UserCache,
     pub(super) platform: PlatformCache,
@@ -43,7 +43,7 @@ pub(super) struct SiteInner {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SiteRequest {
     pub(super) method: Method,
-    /// The route, such as `/wp/v2/users/me`; what callers said is encoded in it.
+    /// The route, such as `/wp/v2/users/me`, with encoded arguments.
     pub(super) route: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) body: Option<Value>,
@@ -52,60 +52,60 @@ pub(super) struct SiteRequest {
 }
 
 impl SiteRequest {
-    /// A request of that method.
+    /// A request with this method.
     pub(super) fn new(method: Method, route: impl Into<String>) -> Self {
         Self { method, route: route.into(), ..Self::default() }
     }
 
-    /// A request that only reads.
+    /// A reading request.
     pub(super) fn get(route: impl Into<String>) -> Self {
         Self::new(Method::GET, route)
     }
 
-    /// The same with a parameter.
+    /// Adds a query parameter.
     pub(super) fn with_query(mut self, key: &str, value: impl fmt::Display) -> Self {
         self.query.push((key.to_owned(), value.to_string()));
         self
     }
 
-    /// The same with a body.
+    /// Sets the body.
     pub(super) fn with_body(mut self, body: Value) -> Self {
         self.body = Some(body);
         self
     }
 
-    /// The same with a file.
+    /// Sets the file.
     pub(super) fn with_file(mut self, file: FormFile) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// Whether it may change something.
+    /// Whether it may change data.
     pub(super) fn is_write(&self) -> bool {
         ![Method::GET, Method::OPTIONS].contains(&self.method)
     }
 }
 
-/// What the site answered.
+/// A response of the site.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SiteResponse {
-    /// What it says, to be looked into.
+    /// The body, for inspection.
     pub(super) body: Value,
-    /// The same as the caller is told it.
+    /// The body as shown to the caller.
     pub(super) display: OrderedValue,
-    /// How many items there are in all, and on how many pages.
+    /// The total number of items and pages.
     pub(super) totals: Option<(u64, u64)>,
-    /// What the caller is told besides.
+    /// Notes for the caller.
     pub(super) notes: Vec<String>,
 }
 
 impl SiteResponse {
-    /// What is made of several answers.
+    /// A response that combines several others.
     pub(super) fn from_display(shown: OrderedValue) -> Self {
         Self { body: shown.to_value(), display: shown, totals: None, notes: Vec::new() }
     }
 
-    /// The same with something that the caller is told besides.
+    /// Adds a note for the caller.
     pub(super) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
@@ -113,19 +113,19 @@ impl SiteResponse {
 }
 
 impl Site {
-    /// A site that nothing is asked of yet.
+    /// A site to which nothing was sent yet.
     pub fn new(settings: SiteSettings) -> Self {
         Self::build(settings, UserCache::default())
     }
 
-    /// The same site with other settings. Whoever was let in before may still begin a call.
+    /// The same site with other settings. Users that were admitted before may still begin a call.
     #[must_use]
     pub fn with_settings(&self, settings: SiteSettings) -> Self {
         Self::build(settings, self.inner.users.for_new_settings())
     }
 
     fn build(settings: SiteSettings, visitors: UserCache) -> Self {
-        // Who runs the server named the site, so it may be on this machine or in a private network.
+        // The operator configured the site, so it may be on this machine or in a private network.
         let fetcher = Fetcher::new(AllowedAddresses::Anywhere, settings.address.is_encrypted());
         let (platform, strikes) = (PlatformCache::default(), LoginThrottle::default());
         let is_plain = AtomicBool::new(false);
@@ -140,17 +140,17 @@ impl Site {
         Self { inner: Arc::new(shared) }
     }
 
-    /// What was known of it before anything was asked.
+    /// Its settings.
     pub fn settings(&self) -> &SiteSettings {
         &self.inner.settings
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &SiteAddress {
         &self.inner.settings.address
     }
 
-    /// Asks the site as somebody, or as nobody.
+    /// Sends a request, with or without credentials.
     pub(super) async fn request(
         &self,
         proof: Option<&BasicCredentials>,
@@ -159,8 +159,8 @@ impl Site {
         let is_plain = self.inner.is_plain.load(Ordering::Relaxed);
         let links = if is_plain { LinkStyle::Plain } else { LinkStyle::Pretty };
         let first = self.send(proof, asked, links).await;
-        // A site without permalinks does not know the folder `wp-json`; a front controller answers it with the front
-        // page. What writes is not sent twice after a page that may come from WordPress.
+        // A site without permalinks does not have the path `wp-json`; a front controller responds with the front page.
+        // A write is not repeated after a page that may come from WordPress.
         let is_lost = match &first {
             Err(SiteError::NotJson { status: 404, .. }) => true,
             Err(SiteError::NotJson { status: 200..300, .. }) => !asked.is_write(),
@@ -206,7 +206,7 @@ impl Site {
         let patience = self.inner.settings.timeout;
         let work = async {
             match self.inner.fetcher.fetch(&sent, MAX_RESPONSE_BYTES).await {
-                // What only reads may be tried again; what writes, never.
+                // Reads may be retried, writes never.
                 Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_))
                     if !asked.is_write() =>
                 {
@@ -226,7 +226,7 @@ impl Site {
     }
 }
 
-/// The headers of a request: nothing of the caller but the proof.
+/// The headers of a request. Of the caller's headers it contains only the credentials.
 fn headers(proof: Option<&BasicCredentials>, media_type: Option<HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -240,8 +240,8 @@ fn headers(proof: Option<&BasicCredentials>, media_type: Option<HeaderValue>) ->
     headers
 }
 
-/// What an answer says: data, or a refusal in WordPress's form. Anything else is no answer of WordPress: an empty
-/// body, a page for people, warnings of PHP before the data.
+/// Reads a response: data, or an error in the format of WordPress. Anything else does not come from WordPress: an empty
+/// body, an HTML page, PHP warnings before the data.
 fn read_response(answer: &Response<Bytes>) -> Result<SiteResponse, SiteError> {
     let status = answer.status();
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());

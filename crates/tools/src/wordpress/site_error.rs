@@ -1,49 +1,49 @@
-//! What can go wrong between us and a site, in words for the model.
+//! Errors of requests to a site, with messages for the model.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer messages of a site are cut.
+/// Maximum size of a site's message. Longer ones are truncated.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
-/// Why a site gave nothing.
+/// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SiteError {
-    /// There was no connection, so nothing was sent; why.
+    /// The connection failed, so nothing was sent; with the reason.
     NotConnected(String),
-    /// It broke off, or what it says is not read; why.
+    /// The connection broke, or the response is not readable; with the reason.
     Unreachable(String),
-    /// It took too long.
+    /// The request exceeded its timeout.
     TimedOut(Duration),
-    /// It answered something that is not JSON.
+    /// The response is not JSON.
     NotJson {
         /// The status.
         status: u16,
-        /// The media type that it said.
+        /// The media type of the response.
         media_type: String,
     },
-    /// It refused.
+    /// The site refused the request.
     Refused(WordPressError),
 }
 
-/// What WordPress says of a request that it refuses.
+/// An error response of WordPress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WordPressError {
     /// The status.
     pub(super) status: u16,
-    /// WordPress's own word for it, such as `rest_invalid_param`.
+    /// The error code of WordPress, such as `rest_invalid_param`.
     pub(super) code: String,
-    /// A sentence, without markup.
+    /// The message, without markup.
     pub(super) message: String,
-    /// What is wrong with each parameter.
+    /// The errors of the parameters.
     pub(super) parameters: Vec<String>,
-    /// How many seconds to wait, where it says so.
+    /// The number of seconds to wait, if stated.
     pub(super) retry_after: Option<u64>,
 }
 
 impl WordPressError {
-    /// Reads the body of a refusal.
+    /// Reads the body of an error response.
     pub(super) fn read(status: u16, body: &Value) -> Option<Self> {
         let code = body["code"].as_str()?.to_owned();
         let message = strip_markup(body["message"].as_str().unwrap_or_default());
@@ -62,19 +62,19 @@ impl WordPressError {
         Some(Self { status, code, message, parameters, retry_after: None })
     }
 
-    /// Whether the site has no such route.
+    /// Whether the route does not exist.
     pub(super) fn is_missing_route(&self) -> bool {
         self.code == "rest_no_route"
     }
 
-    /// Whether there is nothing of that id.
+    /// Whether no item has this id.
     pub(super) fn is_unknown_id(&self) -> bool {
         self.status == 404 && self.code.ends_with("_invalid_id")
     }
 }
 
 impl SiteError {
-    /// What the model is told; a write that nobody answered may have been done all the same.
+    /// The message for the model. A write without a response may have been performed.
     pub(super) fn to_message(&self, is_write: bool) -> String {
         let doubt = if is_write { "; it may or may not have been done" } else { "" };
         match self {
@@ -90,7 +90,7 @@ impl SiteError {
                     .to_owned()
             }
             Self::NotJson { status, media_type } => {
-                // A page that refuses, such as one of a firewall, is an answer; another one may come after the deed.
+                // A 4xx page, such as one of a firewall, is a refusal. Another page may follow a performed write.
                 let doubt = if (400..500).contains(status) { "" } else { doubt };
                 format!("WordPress answered HTTP {status} with {media_type}, not JSON{doubt}")
             }
@@ -101,7 +101,7 @@ impl SiteError {
 
 impl WordPressError {
     fn to_message(&self) -> String {
-        // What fails is told as an error anyway.
+        // The failure is reported as an error anyway.
         let message = self.message.strip_prefix("Error:").unwrap_or(&self.message);
         let message = message.trim_start().trim_end_matches('.');
         let mut told = match message.is_empty() {

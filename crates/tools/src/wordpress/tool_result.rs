@@ -1,16 +1,16 @@
-//! What a site answered, as the result of a tool: without what only themes need, and not without end.
+//! Converts a site's response to a tool result: without members that only themes need, and with a limited size.
 
 use creole::{Content, ToolResult};
 
 use super::site::SiteResponse;
 use crate::ordered_value::OrderedValue;
 
-/// What no site should tell, and no model should read.
+/// Members that a site should not send and a model should not read.
 const SECRET_FIELDS: &[&str] = &["user_pass", "user_activation_key"];
-/// The longest text of a result, in bytes.
+/// Maximum size of a result's text, in bytes.
 const MAX_RESULT_BYTES: usize = 100 * 1024;
 
-/// The result that an answer is, on this page of a list.
+/// The result for a response, on this page of a list.
 pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResult {
     remove_decoration(&mut answered.display);
     let mut notes: Vec<String> =
@@ -39,7 +39,8 @@ pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResul
     ToolResult { content, ..ToolResult::default() }
 }
 
-/// Which part of a list it is. Of a page beyond the end the platform tells neither the total nor the pages.
+/// The position of a page in its list. For a page beyond the end, the platform sends neither the total nor the number
+/// of pages.
 fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
     let OrderedValue::Array(items) = &answered.display else { return None };
     match answered.totals {
@@ -52,7 +53,7 @@ fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
     }
 }
 
-/// As many items as fit, and how many they are.
+/// As many items as fit, and their number.
 fn take_fitting(items: &[OrderedValue]) -> (String, usize) {
     let mut text = "[".to_owned();
     for (place, item) in items.iter().enumerate() {
@@ -70,7 +71,7 @@ fn take_fitting(items: &[OrderedValue]) -> (String, usize) {
     (text, items.len())
 }
 
-/// Takes out what only themes need: links between routes, pictures, ready-made markup.
+/// Removes members that only themes need: links between routes, images, rendered markup.
 fn remove_decoration(value: &mut OrderedValue) {
     match value {
         OrderedValue::Array(items) => items.iter_mut().for_each(remove_decoration),

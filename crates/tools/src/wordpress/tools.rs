@@ -1,4 +1,4 @@
-//! The pack `buddyboss-platform`: curated tools of the platform's routes, in sets that are offered or not.
+//! The pack `buddyboss-platform`: curated tools for the platform's routes, in selectable sets.
 
 mod activity;
 mod administration;
@@ -33,7 +33,7 @@ use self::spec::{ToolSpec, Verb};
 use super::site::Site;
 use super::users::SiteUser;
 
-/// The sets of tools, each with the phase that it belongs to.
+/// The sets of tools, each with its phase.
 pub const SETS: &[(&str, &str)] = &[
     ("members", "phase-1"),
     ("groups", "phase-1"),
@@ -78,7 +78,7 @@ fn specs_of_module(set: &str) -> &'static [ToolSpec] {
     }
 }
 
-/// Adds the pack: the tools of the sets that the site's settings name, themselves or by their phase.
+/// Adds the pack: the tools of the sets that the site's settings name, directly or by phase.
 pub(crate) fn add(server: Server, site: &Site) -> Server {
     let wanted = &site.inner.settings.sets;
     let is_wanted = |names: [&str; 2]| wanted.iter().any(|name| names.contains(&name.as_str()));

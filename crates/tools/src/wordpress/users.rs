@@ -1,4 +1,4 @@
-//! Who callers are at the site: their own header is shown there, and the answer is remembered for a moment.
+//! The callers' users at the site. A caller's credentials are checked there, and the result is cached briefly.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,54 +15,54 @@ use super::basic_credentials::BasicCredentials;
 use super::site::{Site, SiteRequest};
 use super::site_error::SiteError;
 
-/// How long somebody who was let in need not be looked up again; a password that is taken back works that long.
+/// The time for which a successful lookup is cached. A revoked password works that long.
 const LOOKUP_TTL: Duration = Duration::from_secs(10);
-/// How long somebody who was refused is refused without being looked up again.
+/// The time for which a rejection is cached.
 const REJECTION_TTL: Duration = Duration::from_secs(5);
-/// How long the calls of somebody who was let in may take to begin.
+/// The time within which an admitted user's calls must begin.
 const ADMISSION_TTL: Duration = Duration::from_secs(900);
-/// How many are remembered.
+/// Maximum number of cached users.
 const MAX_ENTRIES: usize = 1024;
-/// How many are looked up at the same time.
+/// Maximum number of concurrent lookups.
 const MAX_CONCURRENT_LOOKUPS: usize = 16;
 
-/// Somebody whom the site knows and who has the capability that is asked for.
+/// A user of the site who has the required capability.
 #[derive(Debug)]
 pub(super) struct SiteUser {
     /// The id of the user at the site.
     pub(super) id: u64,
-    /// Who it is for sessions and states.
+    /// The principal for sessions and states.
     pub(super) principal: Arc<str>,
-    /// What is shown to the site.
+    /// The credentials for the site.
     pub(super) credentials: BasicCredentials,
-    /// Whether the platform sees who is logged in, once that was asked.
+    /// Whether the platform sees the user as logged in, once this is known.
     pub(super) is_login_visible: OnceCell<bool>,
 }
 
-/// What the site says of somebody.
+/// The result of looking up a user.
 #[derive(Clone, Debug)]
 pub(super) enum UserLookup {
-    /// May come in.
+    /// The user is admitted.
     Admitted(Arc<SiteUser>),
-    /// Is not known.
+    /// The user is unknown.
     Unknown,
-    /// Is known, and lacks the capability.
+    /// The user is known, but lacks the capability.
     Forbidden,
 }
 
-/// What came of asking the site, and when; empty while it is asked.
+/// The result of a lookup and its time; empty during the lookup.
 type LookupCell = OnceCell<(Instant, UserLookup)>;
 
-/// Who was let in last under a name, and when.
+/// The last admitted user of a principal, and the time.
 type AdmittedUser = (Instant, Arc<SiteUser>);
 
-/// What is known of callers.
+/// The cached users.
 pub(super) struct UserCache {
-    /// By what they showed.
+    /// By credentials.
     lookups: Mutex<HashMap<Vec<u8>, Arc<LookupCell>>>,
-    /// Whose calls may be on their way, by their names for sessions and states.
+    /// Users whose calls may be in transit, by principal.
     admitted: Arc<Mutex<HashMap<Arc<str>, AdmittedUser>>>,
-    /// What those showed who were let in, and when: wrong passwords from the same address do not shut them out.
+    /// The credentials of admitted users, and the time: wrong passwords from the same address do not lock them out.
     recent_logins: Mutex<HashMap<Vec<u8>, Instant>>,
     lookup_permits: Semaphore,
 }
@@ -84,12 +84,12 @@ impl UserCache {
         }
     }
 
-    /// Nothing is known of anybody, but whoever was let in already may still begin a call.
+    /// An empty cache in which users that were admitted before may still begin a call.
     pub(super) fn for_new_settings(&self) -> Self {
         Self::with_admitted(Arc::clone(&self.admitted))
     }
 
-    /// Somebody who was let in a moment ago, by the name for sessions and states.
+    /// A recently admitted user, by principal.
     pub(super) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
         lock(&self.admitted).get(principal).map(|(_, visitor)| Arc::clone(visitor))
     }
@@ -107,7 +107,7 @@ impl UserCache {
         welcomed.insert(visitor.credentials.header().as_bytes().to_vec(), now);
     }
 
-    /// Whether whoever shows this guesses nothing: the site said a moment ago what it says of them, or let them in before.
+    /// Whether these credentials are not a guess: the site judged them recently, or admitted them before.
     pub(super) fn has_recent_lookup(&self, proof: &BasicCredentials) -> bool {
         let key = proof.header().as_bytes();
         let is_answered = |cell: &Arc<LookupCell>| cell.get().is_some() && is_fresh(cell);
@@ -117,7 +117,7 @@ impl UserCache {
                 .is_some_and(|since| since.elapsed() < ADMISSION_TTL)
     }
 
-    /// Has somebody looked up again the next time, as one who was never seen before.
+    /// Forgets a user, so that the next request looks the user up again.
     pub(super) fn forget(&self, visitor: &SiteUser) {
         let key = visitor.credentials.header().as_bytes();
         lock(&self.lookups).remove(key);
@@ -138,7 +138,7 @@ impl UserCache {
     }
 }
 
-/// Takes the oldest out of what is full.
+/// Evicts the oldest entry of a full map.
 fn evict_oldest<K: Clone + Eq + Hash, V>(
     map: &mut HashMap<K, V>,
     since: impl Fn(&V) -> Option<Instant>,
@@ -149,7 +149,7 @@ fn evict_oldest<K: Clone + Eq + Hash, V>(
     }
 }
 
-/// Whether what is known still holds; what is being looked up does.
+/// Whether a cached result is valid; a running lookup is.
 fn is_fresh(cell: &LookupCell) -> bool {
     cell.get().is_none_or(|(since, verdict)| {
         let kept =
@@ -159,11 +159,11 @@ fn is_fresh(cell: &LookupCell) -> bool {
 }
 
 impl Site {
-    /// Says who shows this. Callers that show the same at the same time share one look-up.
+    /// Identifies a user. Concurrent calls with the same credentials share one lookup.
     pub(super) async fn identify(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
         let cell = self.inner.users.cell(proof);
         let look_up = || async {
-            // Nobody closes it.
+            // The semaphore is never closed.
             let _place = self.inner.users.lookup_permits.acquire().await;
             self.look_up(proof).await.map(|verdict| (Instant::now(), verdict))
         };
@@ -174,7 +174,7 @@ impl Site {
         Ok(verdict.clone())
     }
 
-    /// Who calls: somebody who came in by the door, or the account of the configuration.
+    /// The user of a call: an authenticated one, or the configured account.
     pub(super) async fn user_for(&self, principal: &str) -> Result<Arc<SiteUser>, ToolError> {
         if let Some(visitor) = self.inner.users.find_admitted(principal) {
             return Ok(visitor);
@@ -198,7 +198,7 @@ impl Site {
         }
     }
 
-    /// A wrong password is an anonymous visitor on public routes, so it is asked who "me" is.
+    /// With a wrong password, public routes respond as to an anonymous visitor, so the lookup requests "me".
     async fn look_up(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
         let me = SiteRequest::get("/wp/v2/users/me").with_query("context", "edit");
         let me = me.with_query("_fields", "id,capabilities");
@@ -219,7 +219,7 @@ impl Site {
         let has = match capability.as_str() {
             "" => true,
             name if me["capabilities"][name] == Value::Bool(true) => true,
-            // Super administrators and plugins for roles: only the site itself can say.
+            // Only the site itself knows super administrators and the effects of role plugins.
             "manage_options" => self.may_manage(proof).await?,
             _ => false,
         };

@@ -1,18 +1,18 @@
-//! What keeps a caller from a write that the site would only pretend to do, or that no caller can want.
+//! Guards against writes that the site would only pretend to perform, or that no caller can want.
 
-/// What is said where the platform would say that it did what it did not.
+/// The error for a write that the platform would falsely report as done.
 pub(super) const LATE_AUTH_ERROR: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
                     would not be done; `creole check --wordpress` says what to add to the site";
 
-/// What is said of a list that the platform fills for somebody who is not logged in.
+/// The note on a list that the platform fills for a logged-out visitor.
 pub(super) const LATE_AUTH_NOTE: &str = "This is what a logged-out visitor sees: the site checks Application Passwords too late for \
                     BuddyBoss to see who is logged in. `creole check --wordpress` says what to add to the site.";
 
-/// What is said to callers who would delete themselves.
+/// The error for callers that would delete their own account.
 pub(super) const OWN_ACCOUNT_ERROR: &str = "this is your own account: the site could lose its only administrator, and you \
                                      your access; ask another administrator to delete it. Nothing was changed";
 
-/// Whether the deletion of this route deletes the account of the user with this id.
+/// Whether deleting this route deletes the account of the user with this id.
 pub(super) fn deletes_user(route: &str, user: u64) -> bool {
     let parts: Vec<&str> = route.trim_matches('/').split('/').collect();
     match &parts[..] {
@@ -21,13 +21,13 @@ pub(super) fn deletes_user(route: &str, user: u64) -> bool {
     }
 }
 
-/// Whether a route is one of the platform, which remembers who is logged in before WordPress checks passwords.
+/// Whether a route belongs to the platform, which determines the logged-in user before WordPress checks passwords.
 pub(super) fn is_platform_route(route: &str) -> bool {
     let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a route is one post of the feed.
+/// Whether a route is a single post of the feed.
 pub(super) fn is_activity_route(route: &str) -> bool {
     let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
     let id = rest.and_then(|rest| rest.strip_prefix("/activity/"));

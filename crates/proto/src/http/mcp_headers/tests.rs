@@ -1,4 +1,4 @@
-//! Which conversation a POST belongs to, and what its headers must say.
+//! Tests of finding the session of a POST, and of checking its headers.
 
 use alloc::string::{String, ToString};
 
@@ -100,7 +100,7 @@ fn faults_come_in_the_order_that_the_official_suite_fixes() {
     let unknown = request("tools/list", "", Some("v999"));
     assert_eq!(checked(&unknown, MODERN, "-", "-"), Err(FaultKind::HeaderMismatch));
     assert_eq!(checked(&unknown, "v999", "-", "-"), Err(FaultKind::UnsupportedVersion));
-    // An unknown method is left to the machine, whatever the headers say.
+    // An unknown method is left to the machine, whatever the headers contain.
     let removed = request("ping", "", Some(MODERN));
     assert_eq!(checked(&removed, MODERN, "-", "-"), Ok(()));
 }

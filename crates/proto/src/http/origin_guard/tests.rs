@@ -1,4 +1,4 @@
-//! Hosts and origins that are let in, and those that are not.
+//! Tests of accepted and rejected hosts and origins.
 
 use proptest::prelude::*;
 
@@ -275,7 +275,7 @@ fn every_refusal_says_what_would_be_right() {
 }
 
 proptest! {
-    /// Whatever surrounds a known name, only the name itself with a port is let in.
+    /// Only a known name itself, with or without a port, is accepted, whatever surrounds it.
     #[test]
     fn nothing_but_the_names_of_the_machine_is_let_in(text in ".{0,40}") {
         let bare = text.rsplit_once(':').filter(|(_, port)| !port.contains(']'));

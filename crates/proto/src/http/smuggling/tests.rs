@@ -1,4 +1,4 @@
-//! Bytes that pass the screen, and those that do not.
+//! Tests of accepted and rejected bytes.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Long enough for all heads but those that are to be too long.
+/// Enough for all heads except those that must be too long.
 const LONGEST_HEAD: usize = 32 * 1024;
 
-/// What the screen says, and whether it is between two requests afterwards.
+/// The result of the guard, and whether it is between two requests afterwards.
 fn seen(bytes: &[u8]) -> Result<bool, SmugglingErrorKind> {
     let mut screen = SmugglingGuard::new(LONGEST_HEAD);
     screen.check(bytes).map_err(|refused| refused.kind)?;
@@ -123,7 +123,7 @@ fn a_head_is_told_from_what_lies_between() {
     assert!(!screen.is_inside_head());
 }
 
-/// Lines that matter, and parts of them.
+/// Relevant lines, and parts of them.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let piece = proptest::sample::select(
         &[
@@ -149,7 +149,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// However the bytes are cut, the verdict is the same.
+    /// The division into chunks does not change the result.
     #[test]
     fn any_cutting_of_the_bytes_gives_the_same_verdict(bytes in pieces(), cuts in proptest::collection::vec(1..9_usize, 1..40)) {
         let whole = seen(&bytes);
@@ -173,7 +173,7 @@ proptest! {
     }
 }
 
-/// How much of the bytes passes, in pieces of this size, and what is wrong with the rest.
+/// The number of accepted bytes, in chunks of this size, and the error of the rest.
 fn passed(bytes: &[u8], longest: usize, step: usize) -> (usize, Option<SmugglingErrorKind>) {
     let mut screen = SmugglingGuard::new(longest);
     let mut passed = 0;

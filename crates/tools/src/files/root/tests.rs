@@ -1,4 +1,4 @@
-//! Ways out of a folder, none of which may lead anywhere.
+//! Tests of attempts to leave a folder.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::*;
 
 const SECRET: &str = "the secret outside";
 
-/// A folder `root` beside a folder `outside` and a folder `root2`, which have the secret.
+/// A folder `root` beside the folders `outside` and `root2`, which contain the secret.
 fn stage() -> (TempDir, RootDirectory) {
     let place = tempdir().unwrap();
     let at = |path: &str| place.path().join(path);
@@ -91,7 +91,7 @@ fn no_path_leads_out_of_the_folder() {
 fn what_is_no_file_is_never_opened() {
     let (place, root) = stage();
     let at = |name: &str| place.path().join("root").join(name);
-    // Whoever opens a pipe to read waits for a writer: the test would not end.
+    // Opening a pipe for reading waits for a writer: the test would not end.
     let mode = Mode::RWXU;
     rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
@@ -121,7 +121,7 @@ fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
     assert!(strict.read("inner/hard.txt", 1000).is_ok(), "it has one name again");
 }
 
-/// A file that another process makes longer, as fast as it can, while it is read.
+/// A file that another thread extends as fast as it can while it is read.
 #[test]
 fn a_file_that_grows_while_it_is_read_is_cut_off() {
     let (place, root) = stage();
@@ -161,8 +161,8 @@ fn a_file_has_a_largest_size_also_if_it_has_holes() {
     assert_eq!(root.read("open.txt", 4).unwrap().len(), 4);
 }
 
-/// Swaps what stands under a name, over and over, while it is read: a file, a link to the secret, a folder, a link
-/// to a folder with the secret.
+/// Replaces an entry over and over while it is read: by a file, a link to the secret, a folder, and a link to a folder
+/// with the secret.
 #[test]
 fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
     let (place, root) = stage();
@@ -180,7 +180,7 @@ fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
                 _ = fs::rename(at("root/new"), at("root/target.txt"));
                 _ = fs::rename(at("root/swap"), at("root/kept"));
                 _ = symlink(at("outside"), at("root/swap"));
-                // Long enough to be met, also where there is one core.
+                // Long enough to be observed, even on one core.
                 thread::yield_now();
                 _ = fs::remove_file(at("root/swap"));
                 _ = fs::rename(at("root/kept"), at("root/swap"));
@@ -201,7 +201,7 @@ fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
                 Err(_) => refused += 1,
             }
         }
-        // Enough once both have been seen often.
+        // Enough once both outcomes have occurred often.
         if round > 2000 && read > 1000 && refused > 1000 {
             break;
         }

@@ -1,30 +1,30 @@
-//! The keywords of schemas that are kept, and how each has to be written.
+//! The schema keywords that are kept, and the valid form of each.
 
 use serde_json::{Value, json};
 
-/// What a keyword holds.
+/// The value of a keyword.
 pub(super) enum Keyword<'a> {
-    /// Nothing that is kept.
+    /// It is removed.
     Nothing,
-    /// A value that is kept as it is.
+    /// A value that is kept unchanged.
     Value(Value),
-    /// A value that only shows something.
+    /// An example or default value.
     Sample(Value),
     /// A text for people and models.
     Text(&'a str),
     /// A regular expression.
     Pattern(&'a str),
-    /// Yes or no, about the limit of this name.
+    /// A boolean about the limit of this name.
     Exclusive(&'static str),
     /// A schema.
     Schema,
-    /// Schemas, one after the other.
+    /// An array of schemas.
     List,
-    /// Schemas by names.
+    /// Schemas by name.
     Members,
 }
 
-/// What a keyword holds, if it is written as it has to be.
+/// The value of a keyword, if it is valid.
 pub(super) fn keyword<'a>(key: &str, value: &'a Value) -> Keyword<'a> {
     let kept_if = |fits: bool| match fits {
         true => Keyword::Value(value.clone()),
@@ -77,7 +77,7 @@ pub(super) fn keyword<'a>(key: &str, value: &'a Value) -> Keyword<'a> {
     }
 }
 
-/// The types that a schema names, of those that there are.
+/// The known types that a schema names.
 pub(super) fn read_types(value: &Value) -> Option<Value> {
     let is_kind = |kind: &Value| {
         let known = ["string", "number", "integer", "boolean", "array", "object", "null"];
@@ -97,7 +97,7 @@ pub(super) fn read_types(value: &Value) -> Option<Value> {
     }
 }
 
-/// A list of names; older documents have yes or no here.
+/// An array of names; older documents have a boolean here.
 fn read_names(value: &Value) -> Option<Value> {
     let mut names: Vec<&str> = value.as_array()?.iter().filter_map(Value::as_str).collect();
     names.sort_unstable();
@@ -105,7 +105,7 @@ fn read_names(value: &Value) -> Option<Value> {
     (!names.is_empty()).then(|| json!(names))
 }
 
-/// A number of things.
+/// A non-negative count.
 fn read_count(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0);
     value

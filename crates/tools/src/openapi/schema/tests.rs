@@ -1,10 +1,10 @@
-//! Schemas as they are written in documents, and what becomes of them.
+//! Tests of converting the schemas of documents.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// What becomes of `x` of a document, and what is noted.
+/// The converted `x` of a document, and the notes.
 fn made(document: Value, is_old: bool, most: usize) -> Option<(Value, Vec<String>)> {
     let library = DocumentSet::from_value("x.json", document);
     let mut schemas = SchemaInliner::new(&library, is_old);

@@ -1,8 +1,8 @@
 //! The arguments of a program, from the words of a template and the values of a call.
 //!
-//! A value is one argument of the program, or a part of one, whatever is in it. A list is several only where a word
-//! is nothing but its placeholder. A value that begins with `-` cannot become an option: it is refused where its word
-//! begins with it, unless `--` stands before, the configuration lists it as a choice, or allows it by name.
+//! A value is always one program argument or a part of one, whatever it contains. An array becomes several arguments
+//! only if a word is just its placeholder. A value that begins with `-` cannot become an option: it is rejected at the
+//! start of a word, unless `--` precedes it, the configuration lists it as a choice, or allows it by name.
 
 use creole::ToolError;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use super::WordGroup;
 use crate::recipe::argument::{ArgumentValues, invalid_argument, text};
 use crate::recipe::template::{Template, TemplatePart};
 
-/// The longest argument that a program can be given (execve(2), `MAX_ARG_STRLEN`).
+/// Maximum length of a program argument (execve(2), `MAX_ARG_STRLEN`).
 const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-/// How long all arguments may be together.
+/// Maximum total length of all arguments.
 const MAX_TOTAL_BYTES: usize = 1024 * 1024;
 
 /// The arguments of the program.
@@ -34,7 +34,7 @@ pub(super) fn build_argv(
 struct ArgvBuilder<'a> {
     values: &'a ArgumentValues<'a>,
     argv: Vec<String>,
-    /// Whether what follows cannot be an option any more.
+    /// Whether the following arguments cannot be options.
     is_after_dashes: bool,
 }
 
@@ -157,7 +157,7 @@ mod tests {
             assert!(filled(&[words(&["{choice}"])], json!({ "choice": value })).is_ok());
             assert!(filled(&[words(&["{free}"])], json!({ "free": value })).is_ok());
         }
-        // A value that is itself `--` frees nobody.
+        // A value `--` does not count as the separator.
         let both = [words(&["{free}"]), words(&["{a}"])];
         assert!(filled(&both, json!({ "free": "--", "a": "-x" })).is_err());
     }

@@ -1,4 +1,5 @@
-//! One run of a program: fed, read within limits, followed, and ended with all that it started.
+//! One run of a program: writes its input, reads its output within limits, reports progress, and ends it with all its
+//! child processes.
 
 use std::ffi::OsString;
 use std::pin::pin;
@@ -14,17 +15,17 @@ use crate::recipe::argument::ArgumentValues;
 use crate::recipe::secret::{Secret, redact};
 use crate::recipe::tool_result::{head_of, tail_of, to_tool_result};
 
-/// How much is read at once.
+/// The size of one read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How long what a program wrote may take to arrive once it has ended: others may hold its output open.
+/// Maximum time for the output to arrive after the program has ended: other processes may hold it open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the last words of a program may take to arrive.
+/// Maximum time for the last lines of stderr to arrive.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest line that is told as progress, in bytes.
+/// Maximum length of a line that is reported as progress, in bytes.
 const MAX_LINE_BYTES: usize = 1024;
 
 impl CommandRunner {
-    /// Runs the program. When this is dropped, the program is ended.
+    /// Runs the program. Dropping the future ends it.
     pub(crate) async fn run(
         &self,
         values: &ArgumentValues<'_>,
@@ -47,7 +48,7 @@ impl CommandRunner {
             never = report_progress(&tail, context, &secrets), if self.recipe.progress => match never {},
         };
         tail.wait_complete(STDERR_TIMEOUT).await;
-        // Nobody whom it started outlives the call.
+        // No child process outlives the call.
         child.stop().await;
         match exit {
             Exit::Code(code) if self.recipe.success_codes.contains(&code) => {
@@ -57,7 +58,7 @@ impl CommandRunner {
         }
     }
 
-    /// The program with its arguments and its environment, and what must not be shown.
+    /// The program with its arguments and environment, and the secrets to redact.
     fn prepare(&self, values: &ArgumentValues<'_>) -> Result<(Program, Vec<Secret>), ToolError> {
         let argv = argv::build_argv(&self.recipe.words, values)?;
         let mut program = self.program.clone().args(argv);
@@ -74,7 +75,7 @@ impl CommandRunner {
     }
 }
 
-/// Feeds the program and reads what it writes, until it has ended.
+/// Writes the input and reads the output until the program has ended.
 async fn communicate(
     child: &Child,
     stdin: ChildInput,
@@ -99,7 +100,7 @@ async fn communicate(
     Ok((bytes, child.wait_for_exit().await))
 }
 
-/// Gives the program its input. One that does not want it has its reasons.
+/// Writes the program's input. A program that does not read it is no error.
 async fn feed(stdin: ChildInput, mut input: &[u8]) {
     while !input.is_empty() {
         match stdin.write(input).await {
@@ -109,7 +110,7 @@ async fn feed(stdin: ChildInput, mut input: &[u8]) {
     }
 }
 
-/// Reads to the end; false if there is more than is read.
+/// Reads to the end; false if the output exceeds the limit.
 async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> bool {
     loop {
         let room = (longest + 1).saturating_sub(bytes.len());
@@ -124,7 +125,7 @@ async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> b
     }
 }
 
-/// Tells the lines on stderr as progress; several that come at once are told by the last of them.
+/// Reports the lines on stderr as progress. Of several that arrive at once, the last is reported.
 async fn report_progress(
     tail: &StderrTail,
     context: &Context,
@@ -140,7 +141,7 @@ async fn report_progress(
     std::future::pending().await
 }
 
-/// What the model is told of a program that failed.
+/// The error for the model about a failed program.
 fn failure(exit: Exit, tail: &StderrTail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
     let how = match exit {
         Exit::Code(code) => format!("it ended with code {code}"),

@@ -1,4 +1,4 @@
-//! Programs that are looked up.
+//! Tests of looking up programs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A folder while it is served.
+//! Serves a folder as resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,16 +20,16 @@ use crate::files::root::{FileMetadata, ReadError, RootDirectory};
 use crate::files::scan::{ScanResult, is_gone, scan};
 use crate::files::watch::{FolderWatch, WatchTarget};
 
-/// How many values are proposed for a path; a client is told no more anyway.
+/// Maximum number of completion values for a path; clients get no more anyway.
 const MAX_COMPLETIONS: usize = 1000;
 
-/// A folder while it is served.
+/// A served folder.
 pub(super) struct FolderService {
     recipe: FolderRecipe,
     root: RootDirectory,
     rules: FileFilter,
     uris: FolderUris,
-    /// The paths of the files that are listed.
+    /// The listed files by path.
     listed: Mutex<Arc<BTreeMap<String, FileMetadata>>>,
 }
 
@@ -53,7 +53,7 @@ impl FolderService {
         scan(&self.root, &self.rules, self.recipe.max_files)
     }
 
-    /// What is in the folder now: nothing if it is gone. What cannot be told leaves everything as it is.
+    /// Scans the folder: empty if it is gone, `None` if the scan fails, in which case the list stays unchanged.
     fn rescan(&self) -> Option<ScanResult> {
         match self.scan() {
             Ok(found) => Some(found),
@@ -65,9 +65,9 @@ impl FolderService {
         }
     }
 
-    /// Lists what was found, and from now on what changes.
+    /// Lists the files, and keeps the list up to date.
     pub(super) fn start(self: Arc<Self>, first: ScanResult, registry: &Registry) {
-        // Kept here too, so that what is listed stays if it cannot be watched.
+        // The source is kept here too, so that the list stays if the folder cannot be watched.
         let source = Arc::new(registry.add_source());
         registry.attach(Arc::clone(&source));
         source.set_templates(vec![self.template()]);
@@ -84,7 +84,7 @@ impl FolderService {
         }
     }
 
-    /// Lists these files in place of those before.
+    /// Replaces the listed files.
     fn list(self: &Arc<Self>, found: &ScanResult, source: &ItemSource) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found.files.clone());
         let folder = Arc::clone(self);
@@ -131,7 +131,7 @@ impl FolderService {
         }
     }
 
-    /// Reads a file, in a thread where waiting for a disk does not matter.
+    /// Reads a file, on a thread that may block.
     async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
         let reading = tokio::task::spawn_blocking(move || self.read_now(uri));
         reading.await.map_err(|_| internal_error("the reader broke down"))?
@@ -152,14 +152,14 @@ impl FolderService {
                     "the file has more than the {most} bytes that may be read"
                 )))
             }
-            // The system's words name no path.
+            // The system's message contains no path.
             Err(ReadError::Failed(error)) => {
                 Err(internal_error(format!("the file cannot be read: {error}")))
             }
         }
     }
 
-    /// What a path that begins like this can go on with: names in the folder that it leads to, folders with a slash.
+    /// The completions of a path: the names in the folder that it addresses, folders with a slash.
     pub(super) fn complete_path(&self, typed: &str) -> Vec<String> {
         let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut proposed: Vec<String> = Vec::new();
@@ -189,7 +189,7 @@ impl FolderService {
     }
 }
 
-/// Looks at the folder again when it changed.
+/// Scans the folder again after a change.
 struct FolderServiceWatch {
     served: Arc<FolderService>,
     source: Arc<ItemSource>,
@@ -207,7 +207,7 @@ impl WatchTarget for FolderServiceWatch {
 
     fn folders(&self) -> Vec<PathBuf> {
         let top = self.served.root.path();
-        // The folder may be replaced as a whole, which is told by the one that it is in.
+        // The folder itself may be replaced, which its parent folder reports.
         let above = top.parent().map(PathBuf::from);
         let inner = self.last.folders.iter().map(|path| top.join(path));
         above.into_iter().chain(inner).collect()

@@ -1,4 +1,4 @@
-//! A folder that is served: what is listed, read and proposed.
+//! Tests of a served folder: listing, reading and completion.
 
 use std::fs;
 use std::sync::Arc;

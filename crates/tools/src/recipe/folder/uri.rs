@@ -1,12 +1,12 @@
-//! Uris of files. A file has exactly one: what is written otherwise names nothing, so that no rule about uris can be
-//! evaded by writing a letter as `%` and two digits.
+//! The URIs of files. Each file has exactly one: other spellings are invalid, so that percent-encoding cannot evade
+//! rules about URIs.
 
 use crate::files::root::path_parts;
 
-/// What every uri of a folder begins with.
+/// The prefix of all folder URIs.
 const SCHEME: &str = "folder://";
 
-/// The uris of one folder.
+/// The URIs of one folder.
 #[derive(Clone, Debug)]
 pub(super) struct FolderUris {
     prefix: String,
@@ -17,12 +17,12 @@ impl FolderUris {
         Self { prefix: format!("{SCHEME}{name}/") }
     }
 
-    /// The template of all of them.
+    /// The URI template.
     pub(super) fn template(&self) -> String {
         format!("{}{{+path}}", self.prefix)
     }
 
-    /// The uri of a file: what a path cannot hold is written as `%` and two digits (RFC 3986, section 2.1).
+    /// The URI of a file, percent-encoded (RFC 3986, section 2.1).
     pub(super) fn uri_of(&self, path: &str) -> String {
         let mut uri = self.prefix.clone();
         for byte in path.bytes() {
@@ -36,7 +36,7 @@ impl FolderUris {
         uri
     }
 
-    /// The path that a uri is of.
+    /// The path of a URI.
     pub(super) fn path_of(&self, uri: &str) -> Option<String> {
         let path = percent_decode(uri.strip_prefix(&self.prefix)?)?;
         let is_one = !path.is_empty() && path_parts(&path).is_some() && self.uri_of(&path) == uri;
@@ -44,8 +44,8 @@ impl FolderUris {
     }
 }
 
-/// A path as the value of the template's variable: an expansion leaves these signs as they are (RFC 6570, section
-/// 3.2.3), where they would end the path or stand for something else.
+/// A path as the value of the template's variable. The expansion keeps these characters (RFC 6570, section 3.2.3),
+/// although they would end the path or have another meaning, so they are encoded here.
 pub(super) fn template_value(path: &str) -> String {
     let mut value = String::with_capacity(path.len());
     for letter in path.chars() {

@@ -1,4 +1,4 @@
-//! A JSON body with placeholders: a string that is nothing but one stands for the value itself, whatever its type.
+//! JSON bodies with placeholders. A string that is just one placeholder is replaced by the value itself, of any type.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use crate::recipe::template::Template;
 /// JSON with placeholders.
 #[derive(Clone, PartialEq)]
 pub enum JsonTemplate {
-    /// A value that stays as it is.
+    /// A constant value.
     Plain(Value),
-    /// A text with placeholders, or one alone.
+    /// A text with placeholders, or a single placeholder.
     Text(Template),
-    /// A list.
+    /// An array.
     List(Vec<Self>),
-    /// Members.
+    /// An object.
     Object(Vec<(String, Self)>),
 }
 
 impl JsonTemplate {
-    /// The templates in it.
+    /// Its templates.
     pub fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Plain(_) => Vec::new(),
@@ -31,7 +31,7 @@ impl JsonTemplate {
         }
     }
 
-    /// The JSON with its values. Members and items whose argument a call does not have are left out.
+    /// The JSON with its values. Members and items whose argument is absent are omitted.
     pub(super) fn fill(&self, values: &ArgumentValues<'_>) -> Option<Value> {
         match self {
             Self::Plain(value) => Some(value.clone()),
@@ -50,7 +50,7 @@ impl JsonTemplate {
 }
 
 impl fmt::Debug for JsonTemplate {
-    /// Without the values, which may have come from the environment and be secrets.
+    /// Omits the values, which may come from the environment and be secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.templates()).finish()
     }

@@ -1,4 +1,4 @@
-//! Values written so that they cannot leave their place: a path segment, a parameter, a header.
+//! Encodes values so that they cannot leave their position: a path segment, a parameter, a header.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use creole::ToolError;
 use crate::recipe::argument::{ArgumentValues, invalid_argument};
 use crate::recipe::template::{Template, TemplatePart};
 
-/// An address with its values; each is one segment of the path or one parameter, or a part of one.
+/// A URL with its values; each is one path segment or one parameter, or a part of one.
 pub(super) fn build_url(
     template: &Template,
     values: &ArgumentValues<'_>,
@@ -31,7 +31,7 @@ pub(super) fn build_url(
     Ok(url)
 }
 
-/// Servers differ on what an encoded slash is, so that none is sent.
+/// Rejects a slash: servers differ on the meaning of an encoded one.
 pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     if value.is_empty() {
         return Err(invalid_argument(name, "must not be empty"));
@@ -45,8 +45,8 @@ pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `.` and `..` would lead to another place, also when they are put together from several values; the places say where
-/// which of them begins.
+/// Rejects `.` and `..` segments, which would change the path, even if they are composed of several values. `places`
+/// are the start positions of the values.
 pub(crate) fn check_path(url: &str, places: &[(usize, &str)]) -> Result<(), ToolError> {
     let path = url.split('?').next().unwrap_or_default();
     let mut end = 0;
@@ -62,7 +62,7 @@ pub(crate) fn check_path(url: &str, places: &[(usize, &str)]) -> Result<(), Tool
     Ok(())
 }
 
-/// One parameter behind an address.
+/// Appends one query parameter.
 pub(crate) fn push_parameter(name: &str, value: &str, query: &mut String) {
     if !query.is_empty() {
         query.push('&');
@@ -72,12 +72,12 @@ pub(crate) fn push_parameter(name: &str, value: &str, query: &mut String) {
     percent_encode(value, query);
 }
 
-/// Everything but what means nothing anywhere in an address (RFC 3986, section 2.3) is written as its bytes.
+/// Percent-encodes all characters except unreserved ones (RFC 3986, section 2.3).
 pub(crate) fn percent_encode(text: &str, to: &mut String) {
     percent_encode_except(text, "", to);
 }
 
-/// The same, but for signs that are to stay as they are.
+/// The same, except for the characters in `staying`.
 pub(crate) fn percent_encode_except(text: &str, staying: &str, to: &mut String) {
     let stays = |byte: &u8| b"-._~".contains(byte) || staying.as_bytes().contains(byte);
     for byte in text.bytes() {
@@ -89,7 +89,7 @@ pub(crate) fn percent_encode_except(text: &str, staying: &str, to: &mut String) 
     }
 }
 
-/// A text with its percent signs read.
+/// Decodes percent-encoded text.
 pub(crate) fn percent_decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

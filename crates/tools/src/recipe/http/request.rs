@@ -1,4 +1,4 @@
-//! The request of one call.
+//! Builds the request of one call.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,15 +13,15 @@ use super::{Auth, EMPTY_BODY, HttpRecipe, RequestMethod, encode};
 use crate::recipe::argument::{ArgumentValues, invalid_argument, text};
 use crate::recipe::secret::Secret;
 
-/// What we call ourselves.
+/// The `User-Agent` header.
 pub(crate) const USER_AGENT_VALUE: HeaderValue =
     HeaderValue::from_static(concat!("creole/", env!("CARGO_PKG_VERSION")));
-/// What we like to have.
+/// The `Accept` header.
 pub(crate) const ACCEPT_VALUE: HeaderValue =
     HeaderValue::from_static("application/json, text/*;q=0.9, image/*;q=0.8, */*;q=0.1");
 pub(crate) const JSON_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The request with its values, and what must not be shown.
+/// The request with its values, and the secrets to redact.
 pub(super) fn build_request(
     recipe: &HttpRecipe,
     values: &ArgumentValues<'_>,
@@ -43,7 +43,7 @@ pub(super) fn build_request(
     Ok((FetchRequest { method: to_http_method(recipe.method), url, headers, body }, secrets))
 }
 
-/// The method as HTTP has it.
+/// The HTTP method.
 pub(crate) fn to_http_method(verb: RequestMethod) -> Method {
     match verb {
         RequestMethod::Get => Method::GET,
@@ -92,7 +92,7 @@ fn headers(recipe: &HttpRecipe, values: &ArgumentValues<'_>) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// Adds what is shown at the door to the headers, and to what must not be shown.
+/// Adds the credentials to the headers and to the secrets to redact.
 pub(crate) fn authorize(
     auth: &Auth,
     headers: &mut HeaderMap,

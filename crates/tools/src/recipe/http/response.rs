@@ -1,4 +1,4 @@
-//! An answer, as the result of a tool.
+//! Converts a response to a tool result.
 
 use bytes::Bytes;
 use creole::schema::Schema;
@@ -13,10 +13,10 @@ use crate::ordered_value::OrderedValue;
 use crate::recipe::argument::{ArgumentValues, text};
 use crate::recipe::tool_result::{image_result, structured_result};
 
-/// How many steps a template may take.
+/// Maximum number of steps of a template.
 const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
 
-/// The result that an answer is.
+/// The result for a response.
 pub(crate) fn to_tool_result(
     wanted: &ResponseOptions,
     answer: &Response<Bytes>,
@@ -56,7 +56,7 @@ pub(crate) fn to_tool_result(
     }
 }
 
-/// The media type, in small letters and without parameters.
+/// The media type, in lower case and without parameters.
 pub(super) fn media_type(answer: &Response<Bytes>) -> String {
     let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -67,7 +67,7 @@ fn is_json(media: &str) -> bool {
     media == "application/json" || media.ends_with("+json")
 }
 
-/// The part of the JSON that counts.
+/// The selected part of the JSON.
 fn select_pointer(pointer: Option<&str>, body: &[u8]) -> Result<OrderedValue, ToolError> {
     let value: OrderedValue = serde_json::from_slice(body)
         .map_err(|error| ToolError::failed(format!("the answer is not JSON: {error}")))?;
@@ -77,7 +77,7 @@ fn select_pointer(pointer: Option<&str>, body: &[u8]) -> Result<OrderedValue, To
         .ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
 }
 
-/// Data as plain text: a text without its quotes.
+/// Data as plain text: a string without its quotes.
 fn to_plain_text(value: &OrderedValue) -> String {
     match value {
         OrderedValue::Leaf(leaf) => text(leaf),
@@ -85,7 +85,7 @@ fn to_plain_text(value: &OrderedValue) -> String {
     }
 }
 
-/// The text that a template makes of an answer.
+/// Renders the template with a response.
 fn render_template(
     template: &str,
     value: &OrderedValue,
@@ -109,7 +109,7 @@ fn render_template(
 
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    // A member that is missing is nothing, not a failure of the whole answer.
+    // A missing member is empty and does not fail the whole result.
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment
 }
@@ -117,7 +117,7 @@ fn environment() -> Environment<'static> {
 /// Checks a template.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the template.
 pub fn check_template(template: &str) -> Result<(), String> {
     environment().template_from_str(template).map(|_| ()).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! One call: the request is sent, again where that does no harm, and the answer is shaped.
+//! Sends the request of one call, retries it where that is safe, and converts the response.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::recipe::argument::ArgumentValues;
 use crate::recipe::secret::{Secret, redact};
 use crate::recipe::tool_result::head_of;
 
-/// The pause before the first repetition; it doubles with each further one.
+/// The delay before the first retry; it doubles with each further one.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-/// A service that asks for more patience than this is not asked again.
+/// Maximum delay: a service that demands more is not retried.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 impl HttpRunner {
-    /// Asks the service.
+    /// Calls the service.
     pub(crate) async fn call(
         &self,
         values: &ArgumentValues<'_>,
@@ -36,7 +36,7 @@ impl HttpRunner {
     }
 }
 
-/// The good answer of a service, which is asked again as often as it may be.
+/// A successful response of a service, with retries.
 pub(crate) async fn fetch_success(
     fetcher: &Fetcher,
     sent: &FetchRequest,
@@ -47,7 +47,7 @@ pub(crate) async fn fetch_success(
     check_success(fetch_any_status(fetcher, sent, retries, longest).await?, secrets)
 }
 
-/// The answer of a service, whatever it says.
+/// A response of a service with any status.
 pub(crate) async fn fetch_any_status(
     fetcher: &Fetcher,
     sent: &FetchRequest,
@@ -57,14 +57,14 @@ pub(crate) async fn fetch_any_status(
     let answer = fetch_with_retries(fetcher, sent, retries, longest).await;
     answer.map_err(|why| {
         let told = describe_failure(&why, longest);
-        // Who runs the server wants to know which service it is.
+        // The log names the service.
         let host = sent.url.authority().map(Authority::as_str).unwrap_or_default();
         tracing::warn!(host, "{told}");
         ToolError::failed(told)
     })
 }
 
-/// An answer, if it is a good one.
+/// Checks that a response is successful.
 pub(crate) fn check_success(
     answer: Response<Bytes>,
     secrets: &[Secret],
@@ -91,7 +91,7 @@ async fn fetch_with_retries(
     fetcher.fetch(sent, longest).await
 }
 
-/// How long to wait before it is tried again; nothing if that is no use.
+/// The delay before a retry; `None` if a retry is useless.
 fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) -> Option<Duration> {
     match answer {
         Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_)) => Some(pause),
@@ -105,7 +105,7 @@ fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) ->
     }
 }
 
-/// What the model is told when there is no answer.
+/// The error for the model when there is no response.
 fn describe_failure(why: &FetchError, longest: usize) -> String {
     match why {
         FetchError::NotPublic => {
@@ -118,7 +118,7 @@ fn describe_failure(why: &FetchError, longest: usize) -> String {
     }
 }
 
-/// What the model is told when the service refuses.
+/// The error for the model when the service refuses.
 fn error_for_status(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
     let status = answer.status();
     let reason = status.canonical_reason().unwrap_or_default();
@@ -135,7 +135,7 @@ fn error_for_status(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
     ToolError::failed(what)
 }
 
-/// What a service says of why it refuses: of the details of a problem (RFC 9457) those that are for people.
+/// The service's explanation of a refusal: the members for people of problem details (RFC 9457).
 fn problem_detail(answer: &Response<Bytes>) -> Option<String> {
     let text = std::str::from_utf8(answer.body()).ok()?;
     if response::media_type(answer) == "application/problem+json"

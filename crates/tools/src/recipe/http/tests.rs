@@ -1,4 +1,4 @@
-//! Answers shaped, and requests that show nothing.
+//! Tests of converted responses, and of requests without visible secrets.
 
 use creole::{Content, ToolError, ToolResult};
 use http::Response;
@@ -68,7 +68,7 @@ fn a_part_is_picked_and_a_text_is_made_of_it() {
         ..ResponseOptions::default()
     };
     assert_eq!(said(&template, "application/json", body), "x , ann");
-    // What has an order keeps it, whatever is made of it.
+    // Ordered data keeps its order in every conversion.
     let (pick, template) =
         (None, Some("{{ body | tojson }}{% for key in body %} {{ key }}{% endfor %}".into()));
     let whole = ResponseOptions { pick, template, ..ResponseOptions::default() };

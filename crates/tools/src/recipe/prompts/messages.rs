@@ -1,20 +1,20 @@
-//! A text as messages: a line `# user` or `# assistant` begins one.
+//! Splits a text into messages at lines `# user` and `# assistant`.
 
 use creole::Role;
 
 use crate::text_template::TemplateError;
 
-/// A part of a text that somebody says.
+/// A part of a text with one role.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PromptSection<'a> {
     pub(super) role: Role,
     pub(super) text: &'a str,
-    /// The line that it begins in.
+    /// Its first line.
     pub(super) line: usize,
 }
 
-/// The messages of a text that begins in this line. They are told apart before gaps are filled, so that the value of an
-/// argument cannot begin a message.
+/// Splits a text that begins in this line into messages. The split precedes the filling of placeholders, so that the
+/// value of an argument cannot begin a message.
 pub(super) fn split_sections(
     text: &str,
     first: usize,
@@ -24,7 +24,7 @@ pub(super) fn split_sections(
     let (mut fenced, mut at, mut number) = (false, 0, first);
     for whole in text.split_inclusive('\n') {
         let bare = whole.trim_end();
-        // What is in a block of code is code.
+        // Code blocks are not split.
         if bare.trim_start().starts_with("```") || bare.trim_start().starts_with("~~~") {
             fenced = !fenced;
         }

@@ -13,21 +13,21 @@ use super::{messages, prompt_front_matter};
 use crate::files::FileError;
 use crate::text_template::{TemplateError, TextTemplate};
 
-/// The longest name of a prompt, in characters.
+/// Maximum length of a prompt's name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// One Markdown file, read.
+/// A parsed Markdown file.
 #[derive(Debug)]
 pub(super) struct PromptFile {
     name: String,
-    /// The name of its file, which errors tell.
+    /// The file name for error messages.
     file: String,
     front_matter: PromptFrontMatter,
     messages: Vec<(Role, TextTemplate)>,
 }
 
 impl PromptFile {
-    /// Reads a file, which is told with its whole path when something is wrong.
+    /// Parses a file. Errors contain its full path.
     pub(super) fn read(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         Self::parse(name, path, bytes).map_err(|wrong| FileError {
             file: path.to_owned(),
@@ -95,7 +95,7 @@ impl PromptFile {
         &self,
         mut given: BTreeMap<String, String>,
     ) -> Result<PromptResult, ToolError> {
-        // Others than those announced are nobody's business.
+        // Unannounced arguments are ignored.
         given.retain(|name, _| {
             self.front_matter.arguments.iter().any(|argument| argument.name == *name)
         });
@@ -106,7 +106,7 @@ impl PromptFile {
         let mut messages = Vec::with_capacity(self.messages.len());
         for (role, text) in &self.messages {
             let text = text.render(given.clone()).map_err(|wrong| self.to_tool_error(&wrong))?;
-            // A message that is all one condition may come to nothing.
+            // A message inside a condition may be empty.
             if !text.trim().is_empty() {
                 messages.push(PromptMessage { role: *role, content: Content::text(text.trim()) });
             }

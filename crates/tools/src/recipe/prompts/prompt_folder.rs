@@ -1,4 +1,4 @@
-//! A folder of prompts while it is served.
+//! Serves a folder of prompts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::files::root::{FileMetadata, ReadError, RootDirectory};
 use crate::files::scan::{ScanResult, is_gone, scan};
 use crate::files::watch::{FolderWatch, WatchTarget};
 
-/// How many prompts a folder may hold.
+/// Maximum number of prompts in a folder.
 const MAX_PROMPTS: usize = 1000;
-/// How many bytes a prompt may have.
+/// Maximum size of a prompt, in bytes.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// A folder of prompts.
@@ -26,7 +26,7 @@ pub(super) struct PromptFolder {
     recipe: PromptsRecipe,
     root: RootDirectory,
     last_scan: ScanResult,
-    /// The prompts as they last were right, by the names of their files.
+    /// The last valid version of each prompt, by file name.
     files: BTreeMap<String, Arc<PromptFile>>,
     source: Option<Arc<ItemSource>>,
 }
@@ -42,7 +42,7 @@ impl PromptFolder {
         }
     }
 
-    /// Reads the folder for the first time; tells what is wrong with its files.
+    /// Reads the folder for the first time. Returns the errors of its files.
     pub(super) fn load(&mut self) -> Result<Vec<FileError>, FileError> {
         let found = self.scan().map_err(|error| {
             let what = format!("the folder of prompts cannot be read: {error}");
@@ -60,7 +60,7 @@ impl PromptFolder {
         Ok(found)
     }
 
-    /// Takes over what is in the folder now; tells whether anything changed, and what is wrong.
+    /// Applies a scan of the folder. Returns whether anything changed, and the errors.
     fn apply_scan(
         &mut self,
         found: ScanResult,
@@ -85,7 +85,7 @@ impl PromptFolder {
                     self.files.insert(file.clone(), Arc::new(page));
                     changed = true;
                 }
-                // It went away meanwhile, and will be told of.
+                // The file was removed meanwhile, which will be reported.
                 Ok(None) => {}
                 Err(problem) => problems.push(problem),
             }
@@ -115,10 +115,10 @@ impl PromptFolder {
         }
     }
 
-    /// Offers the prompts, and from now on what becomes of them.
+    /// Publishes the prompts, and keeps them up to date.
     pub(super) fn start(mut self, registry: &Registry) {
         let name = self.recipe.name.clone();
-        // Kept here too, so that what is listed stays if it cannot be watched.
+        // The source is kept here too, so that the list stays if the folder cannot be watched.
         let source = Arc::new(registry.add_source());
         registry.attach(Arc::clone(&source));
         self.source = Some(source);
@@ -155,7 +155,7 @@ impl WatchTarget for PromptFolder {
 
     fn folders(&self) -> Vec<PathBuf> {
         let top = self.root.path();
-        // The folder may be replaced as a whole, which is told by the one that it is in.
+        // The folder itself may be replaced, which its parent folder reports.
         top.parent().into_iter().chain([top]).map(PathBuf::from).collect()
     }
 

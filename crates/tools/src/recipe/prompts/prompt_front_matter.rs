@@ -1,15 +1,15 @@
-//! What the front matter of a prompt says.
+//! The front matter of a prompt.
 
 use serde_json::{Map, Value};
 
 use crate::text_template::TemplateError;
 
-/// How many arguments a prompt may have, and how many values one may propose.
+/// Maximum number of arguments of a prompt, and of completion values of an argument.
 const MAX_ARGUMENTS: usize = 100;
-/// The longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
 
-/// What the front matter of a prompt says.
+/// The front matter of a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PromptFrontMatter {
     pub(super) title: Option<String>,
@@ -17,19 +17,19 @@ pub(super) struct PromptFrontMatter {
     pub(super) arguments: Vec<PromptArgumentSpec>,
 }
 
-/// What a prompt takes.
+/// An argument of a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PromptArgumentSpec {
     pub(super) name: String,
     pub(super) description: Option<String>,
     pub(super) required: bool,
-    /// What it is if it is not given.
+    /// Its default.
     pub(super) default: Option<String>,
-    /// What is proposed for it.
+    /// Its completion values.
     pub(super) values: Vec<String>,
 }
 
-/// Reads the members of a front matter; the text tells where they stand.
+/// Reads the members of a front matter. The text provides their positions.
 pub(super) fn read_front_matter(
     members: &Map<String, Value>,
     text: &str,
@@ -150,7 +150,7 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    /// What is wrong with a key or a name, in the first line that has it.
+    /// An error about a key or a name, positioned at the first line that contains it.
     fn error_at(&self, word: &str, what: impl Into<String>, help: &str) -> TemplateError {
         let found = self.text.lines().enumerate().find_map(|(line, text)| {
             let at = text.find(word)?;
@@ -161,7 +161,7 @@ impl FrontMatterReader<'_> {
     }
 }
 
-/// A text, or what reads the same as one.
+/// A string, or another scalar as text.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Files as prompts: what they say, what is wrong with them, and what becomes of them.
+//! Tests of prompt files: contents, errors and changes.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who wrote a post of the feed: an update that does not say so would make the caller its author.
+//! Preserves the author of a feed post: an update without the author would make the caller the author.
 
 use creole::ToolError;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::wordpress::site::{Site, SiteRequest};
 use crate::wordpress::users::SiteUser;
 use crate::wordpress::write_guard;
 
-/// Adds the author to the update of a post where the call does not name one.
+/// Adds the author to the update of a post, if the call does not name one.
 pub(super) async fn keep_author(
     site: &Site,
     visitor: &SiteUser,

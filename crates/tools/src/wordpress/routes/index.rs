@@ -1,12 +1,12 @@
-//! The index of a site's routes, and which of them may be tools.
+//! The index of a site's routes, and the routes that may become tools.
 
 use serde_json::Value;
 
 use super::schema;
 use crate::wordpress::AllowedRoutes;
 
-/// Routes that are never tools: they fetch addresses of the caller's choice, mint passwords, run code, or bundle
-/// requests so that nobody sees what is asked.
+/// Routes that never become tools: they fetch URLs of the caller's choice, create passwords, run code, or bundle
+/// requests so that the inner ones are not checked.
 const DENIED_ROUTES: &[&str] = &[
     "batch/v1",
     "oembed",
@@ -24,7 +24,7 @@ const DENIED_ROUTES: &[&str] = &[
     "export",
 ];
 
-/// What is done to a route.
+/// The action on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RouteAction {
     Read,
@@ -33,28 +33,28 @@ pub(super) enum RouteAction {
     Delete,
 }
 
-/// One part of a route.
+/// One segment of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RoutePart {
     Text(String),
-    /// The place of an argument, and whether it is a number.
+    /// An argument, and whether it is a number.
     Argument {
         name: String,
         is_number: bool,
     },
 }
 
-/// One thing that may be done to one route.
+/// One action on one route.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RouteEndpoint {
     pub(super) verb: RouteAction,
     pub(super) parts: Vec<RoutePart>,
-    /// The schema of its arguments, those in the route included.
+    /// The schema of its arguments, including those in the route.
     pub(super) schema: Value,
 }
 
 impl RouteEndpoint {
-    /// The route with the names of its arguments, without a slash at its beginning.
+    /// The route with the names of its arguments, without a leading slash.
     pub(super) fn template(&self) -> String {
         let part = |part: &RoutePart| match part {
             RoutePart::Text(text) => text.clone(),
@@ -64,7 +64,7 @@ impl RouteEndpoint {
     }
 }
 
-/// What the index offers and the configuration allows, in the order of the routes.
+/// The endpoints that the index offers and the configuration allows, ordered by route.
 pub(super) fn allowed_endpoints(index: &Value, allowed: &AllowedRoutes) -> Vec<RouteEndpoint> {
     let routes = index["routes"].as_object().into_iter().flatten();
     routes.flat_map(|(route, about)| endpoints_of_route(route, about, allowed)).collect()
@@ -103,7 +103,7 @@ fn is_denied(path: &[String]) -> bool {
     })
 }
 
-/// What methods mean; several that change are one.
+/// The actions of methods; several changing methods are one action.
 fn read_actions(methods: &Value) -> Vec<RouteAction> {
     let has = |name: &str| match methods {
         Value::Array(all) => all.iter().any(|method| method == name),
@@ -120,7 +120,7 @@ fn read_actions(methods: &Value) -> Vec<RouteAction> {
     rows.into_iter().filter(|(has, _)| *has).map(|(_, verb)| verb).collect()
 }
 
-/// Whether a route fits a pattern: `*` stands for any part, and at the end for all that follows.
+/// Whether a route matches a pattern: `*` matches any segment, and at the end the rest of the route.
 fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     let words: Vec<&str> = pattern.split('/').collect();
     let (words, is_open) = match words.split_last() {
@@ -132,7 +132,7 @@ fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     is_long_enough && words.iter().zip(path).all(|(word, part)| *word == "*" || word == part)
 }
 
-/// The parts of a route; nothing if one of its arguments may hold a slash, or is only a piece of a part.
+/// The segments of a route; `None` if one of its arguments may contain a slash, or is only a part of a segment.
 fn parse_route(route: &str) -> Option<Vec<RoutePart>> {
     let mut parts = Vec::new();
     let mut rest = route.strip_prefix('/')?;
@@ -165,7 +165,7 @@ fn parse_route(route: &str) -> Option<Vec<RoutePart>> {
     Some(parts)
 }
 
-/// Where the group ends that the text is the inside of: classes and escapes may hold parentheses.
+/// The end of the group whose content begins the text: classes and escapes may contain parentheses.
 fn find_closing(text: &str) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (place, byte) in text.bytes().enumerate() {

@@ -1,13 +1,13 @@
-//! What the tool of a route is called: the same route always the same.
+//! The names of route tools, which are deterministic.
 
 use std::collections::BTreeSet;
 
 use super::index::{RouteAction, RouteEndpoint, RoutePart};
 
-/// Clients put names of their own before it.
+/// Maximum length of a name, in bytes. Clients add prefixes.
 const MAX_NAME_BYTES: usize = 56;
 
-/// The names of these endpoints, in their order; none twice.
+/// The unique names of these endpoints, in order.
 pub(super) fn tool_names(endpoints: &[RouteEndpoint]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let mut names = Vec::with_capacity(endpoints.len());

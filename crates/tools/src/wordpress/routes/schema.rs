@@ -1,10 +1,10 @@
-//! Arguments as WordPress describes them, as the JSON Schema that clients can read.
+//! Converts WordPress's argument descriptions to JSON Schema.
 
 use serde_json::{Map, Value, json};
 
 use super::index::RoutePart;
 
-/// Keywords that mean the same in WordPress and in JSON Schema.
+/// Keywords with the same meaning in WordPress and in JSON Schema.
 const COPIED_KEYWORDS: &[&str] = &[
     "description",
     "format",
@@ -19,16 +19,16 @@ const COPIED_KEYWORDS: &[&str] = &[
     "multipleOf",
 ];
 const TYPES: &[&str] = &["string", "integer", "number", "boolean", "array", "object", "null"];
-/// Deeper schemas are told as anything.
+/// Maximum depth. Deeper schemas accept anything.
 const MAX_DEPTH: usize = 6;
 
-/// The schema of all arguments of a route together.
+/// The schema of all arguments of a route.
 pub(super) fn arguments_schema(args: &Value, parts: &[RoutePart]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    // An empty map of PHP is an empty list.
+    // PHP encodes an empty map as an empty array.
     for (name, about) in args.as_object().into_iter().flatten() {
-        // How much is told is ours to say, and what is only told is no input.
+        // The tool sets `context` itself, and read-only members are not input.
         if name == "context" || about["readonly"] == true {
             continue;
         }
@@ -93,7 +93,7 @@ fn convert_schema(about: &Value, deepest: usize) -> Value {
         schema.insert("properties".to_owned(), properties.into());
     }
     let mut types = types;
-    // A text that is told raw and rendered may be given as it is.
+    // A text with a raw and a rendered form may be given as a plain string.
     if types == ["object"] && about.get("properties").is_some_and(|it| it.get("raw").is_some()) {
         types.insert(0, "string".to_owned());
     }
@@ -111,14 +111,14 @@ fn read_types(written: Option<&Value>) -> Vec<String> {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // A type that JSON Schema does not know, such as `date`, says nothing.
+    // A type that JSON Schema does not know, such as `date`, is ignored.
     match all.iter().all(|name| TYPES.contains(name)) {
         true => all.iter().map(|name| (*name).to_owned()).collect(),
         false => Vec::new(),
     }
 }
 
-/// The values of an `enum`; PHP may write a list as a map, and an empty one would refuse everything.
+/// The values of an `enum`. PHP may encode an array as a map, and an empty one would reject everything.
 fn read_enum(written: Option<&Value>) -> Option<Value> {
     let mut values: Vec<Value> = match written? {
         Value::Array(values) => values.clone(),
@@ -135,7 +135,7 @@ fn read_enum(written: Option<&Value>) -> Option<Value> {
     (!values.is_empty()).then(|| values.into())
 }
 
-/// WordPress says with a boolean that a bound is not included.
+/// In WordPress, a boolean says that a bound is exclusive.
 fn convert_exclusive_bounds(about: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if about.get(flag) == Some(&Value::Bool(true))
@@ -146,7 +146,7 @@ fn convert_exclusive_bounds(about: &Map<String, Value>, schema: &mut Map<String,
     }
 }
 
-/// Whether a keyword has a value that JSON Schema allows.
+/// Whether the value of a keyword is valid in JSON Schema.
 fn is_valid_keyword(key: &str, value: &Value) -> bool {
     match key {
         "description" | "format" | "pattern" => value.is_string(),

@@ -1,4 +1,4 @@
-//! Tools of routes in front of a site that does not do what it says.
+//! Tests of route tools with a site whose responses do not match its actions.
 
 use serde_json::{Map, Value, json};
 

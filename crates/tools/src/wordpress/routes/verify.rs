@@ -1,4 +1,4 @@
-//! Whether a site did what it says: what was written is read again.
+//! Verifies writes: the written item is read again.
 
 use creole::ToolError;
 use serde_json::{Map, Value};
@@ -8,10 +8,11 @@ use crate::wordpress::site::{Site, SiteRequest, SiteResponse};
 use crate::wordpress::site_error::{SiteError, strip_markup};
 use crate::wordpress::users::SiteUser;
 
-/// What is said of a write that cannot be checked.
+/// The note on a write that cannot be verified.
 const NOT_VERIFIED: &str = "This was not checked by reading it again";
 
-/// The answer to a write, once what it says was found at the site. What was sent besides the route is in `sent`.
+/// The response to a write, after its values were found at the site. `sent` contains the arguments outside of the
+/// route.
 pub(super) async fn verify_write(
     site: &Site,
     visitor: &SiteUser,
@@ -69,7 +70,7 @@ fn is_gone(status: u16) -> bool {
     [404, 410].contains(&status)
 }
 
-/// The item, with what only those see who may edit it, or else as it is shown.
+/// Reads the item in the edit context, or else in the view context.
 async fn read_item(site: &Site, visitor: &SiteUser, route: &str) -> Result<Value, SiteError> {
     let edited = SiteRequest::get(route).with_query("context", "edit");
     match site.request(Some(&visitor.credentials), &edited).await {
@@ -85,8 +86,8 @@ fn item_id(body: &Value) -> Option<u64> {
     body["id"].as_u64().or_else(|| body["id"].as_str()?.parse().ok()).filter(|id| *id > 0)
 }
 
-/// Which of the values that were sent are otherwise at the site, and how many are as they were sent. What the site does
-/// not show, such as a password, is neither.
+/// The sent values that differ at the site, and the number of values that match. Values that the site does not show,
+/// such as a password, count as neither.
 fn differences(sent: &Map<String, Value>, item: &Value) -> (Vec<String>, usize) {
     let (mut names, mut same) = (Vec::new(), 0);
     for (name, value) in sent {
@@ -100,7 +101,7 @@ fn differences(sent: &Map<String, Value>, item: &Value) -> (Vec<String>, usize) 
     (names, same)
 }
 
-/// Whether two values are the same, where that can be said: a text may be told with its markup.
+/// Whether two values are equal, if that can be decided: the site may add markup to a text.
 fn is_same(sent: &Value, stored: &Value) -> Option<bool> {
     let text = |value: &Value| match value {
         Value::String(text) => {

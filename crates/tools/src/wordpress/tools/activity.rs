@@ -113,7 +113,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(comment),
 ];
 
-/// The platform widens `just-me` to the whole feed unless it is told whose activities are meant.
+/// The platform widens `just-me` to the whole feed unless the request names the user.
 fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let asked = errand.build_request();
@@ -148,7 +148,7 @@ fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
             ));
         };
         let mut body = json!({"content": errand.arguments["content"], "user_id": author});
-        // A site that has titles of posts does not take an update without one.
+        // A site with post titles rejects an update without one.
         if let Some(title) = before.body["post_title"].as_str().filter(|title| !title.is_empty()) {
             body["post_title"] = json!(title);
         }
@@ -163,7 +163,7 @@ fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
     })
 }
 
-/// A toggle: it is not the same to call it twice.
+/// A toggle: a second call undoes the first.
 fn favorite<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let asked = SiteRequest::new(Method::PUT, errand.path(errand.spec.route));
@@ -171,7 +171,7 @@ fn favorite<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, 
     })
 }
 
-/// The platform may say that it made a comment and store none; then it has no comments to show.
+/// The platform may report that it created a comment and store none; then there are no comments to show.
 fn comment<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let answered = errand.send_single_request().await?;

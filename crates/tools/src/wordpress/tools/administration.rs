@@ -1,4 +1,4 @@
-//! What administrators do to members, groups and notifications besides the usual.
+//! Administrative tools for members, groups and notifications.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -11,10 +11,10 @@ use super::upload::{DATA, FILE_NAME, read_file_argument};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 
 const WHO: SiteArgumentType = SiteArgumentType::Choice(&["members", "mods", "admins"]);
-/// How many times a hundred notifications are marked.
+/// Maximum number of rounds, each of which marks a hundred notifications.
 const MAX_ROUNDS: u64 = 20;
 
-/// The settings of a group: what they are called here and at the site.
+/// The settings of a group: their names here and at the site.
 const SETTINGS: &[(&str, &str)] = &[
     ("status", "group-status"),
     ("invite_status", "group-invite-status"),
@@ -122,7 +122,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(mark_all),
 ];
 
-/// Callers keep their own roles: the site could lose its only administrator.
+/// Callers cannot change their own role: the site could lose its only administrator.
 fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         if errand.number("id") == Some(errand.user.id) {
@@ -154,7 +154,7 @@ fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, 
     })
 }
 
-/// The site resets what is not sent, so the settings are read first and sent whole.
+/// The site resets settings that are not sent, so they are read first and sent as a whole.
 fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);
@@ -193,7 +193,7 @@ fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRes
     })
 }
 
-/// The values of the settings that have a name.
+/// The values of the named settings.
 fn settings(fields: &Value) -> Map<String, Value> {
     let fields = fields.as_array().into_iter().flatten();
     let named = fields
@@ -240,7 +240,7 @@ fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
     })
 }
 
-/// The site marks the newest hundred, and answers with what is still unread.
+/// The site marks the newest hundred, and responds with the remaining unread ones.
 fn mark_all<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let asked = errand.build_request();

@@ -1,4 +1,5 @@
-//! Tools for media, invitations, the feed, forums and administration: what they ask, and that they look afterwards.
+//! Tests of the tools for media, invitations, the feed, forums and administration: their requests and their
+//! verification.
 
 use std::sync::Mutex;
 

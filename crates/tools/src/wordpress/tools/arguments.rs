@@ -1,16 +1,16 @@
-//! The arguments of a call in the form that the site takes.
+//! Converts the arguments of a call to the form that the site accepts.
 
 use serde_json::{Map, Value, json};
 
 use super::spec::{ArgumentSpec, SiteArgumentType, ToolSpec};
 
-/// The largest number that every reader of JSON keeps as it is.
+/// The largest integer that every JSON reader represents exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
-/// The most items of a list.
+/// Maximum number of items in a list.
 const MAX_ITEMS: usize = 100;
 
-/// The arguments with lists where commas stood, or what is wrong with them. The schema lets through what is an integer
-/// for JSON Schema and none for the site, such as `4.0` and `1e300`.
+/// The arguments with comma-separated texts split into lists, or their error. The schema accepts integers that the site
+/// rejects, such as `4.0` and `1e300`.
 pub(super) fn normalize(
     spec: &ToolSpec,
     arguments: &Map<String, Value>,

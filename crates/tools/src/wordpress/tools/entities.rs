@@ -1,4 +1,5 @@
-//! What ids name: the word for it, and whether there is one. The platform takes many ids without looking.
+//! The entities that ids refer to: their nouns, and checks of their existence. The platform accepts many ids without a
+//! check.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +11,11 @@ use super::tool_call::{ToolCall, not_found};
 use crate::wordpress::site::SiteRequest;
 use crate::wordpress::site_error::{SiteError, WordPressError};
 
-/// Something that an id names.
+/// A kind of entity.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EntityKind {
     pub(super) noun: &'static str,
-    /// Where one of them is found, before its id.
+    /// The route of an entity, before its id.
     route: &'static str,
 }
 
@@ -24,7 +25,7 @@ pub(super) const MEMBER: EntityKind =
 pub(super) const THREAD: EntityKind =
     EntityKind { noun: "Thread", route: "/buddyboss/v1/messages/" };
 
-/// The words for what arguments name, where they are not what the tool is about.
+/// The nouns for arguments whose entity is not the tool's own.
 const NOUNS: &[(&str, &str)] = &[
     ("user_id", "Member"),
     ("friend_id", "Member"),
@@ -44,7 +45,7 @@ const NOUNS: &[(&str, &str)] = &[
 ];
 
 impl ToolCall<'_> {
-    /// Looks whether everything is there that the call names.
+    /// Checks that all entities of the call exist.
     pub(super) async fn check_entities(&self) -> Result<(), ToolError> {
         for argument in self.spec.arguments {
             let (Some(thing), Some(value)) = (argument.entity, self.arguments.get(argument.name))
@@ -62,12 +63,12 @@ impl ToolCall<'_> {
         Ok(())
     }
 
-    /// Looks whether there is one of this id. A refusal for another reason is left to the call itself.
+    /// Checks that an entity exists. A refusal for another reason is left to the call itself.
     async fn check_exists(&self, thing: &EntityKind, id: u64) -> Result<(), ToolError> {
         let asked =
             SiteRequest::get(format!("{}{id}", thing.route)).with_query("_fields", "id,message_id");
         let is_missing = match self.try_request(&asked).await {
-            // The platform answers an unknown thread with an empty one.
+            // The platform responds to an unknown thread with an empty one.
             Ok(answered) => answered.body["message_id"] == 0,
             Err(SiteError::Refused(refusal)) => {
                 refusal.status == 404 && !refusal.is_missing_route()
@@ -82,7 +83,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// The same for several members at once; whoever the list leaves out is looked for alone.
+    /// The same for several members at once. Members that the list omits are checked individually.
     async fn check_members_exist(&self, ids: &[u64]) -> Result<(), ToolError> {
         let list: Vec<String> = ids.iter().map(u64::to_string).collect();
         let asked = SiteRequest::get("/buddyboss/v1/members").with_query("include", list.join(","));
@@ -103,8 +104,8 @@ impl ToolCall<'_> {
         Ok(())
     }
 
-    /// The sentence for something that is not there. Of several things that the call names, the site's code or message
-    /// says which it is; where neither does, only the site's own words are right.
+    /// The message for a missing entity. If the call names several, the site's code or message identifies it; otherwise
+    /// only the site's own message is correct.
     pub(super) fn not_found_message(&self, refusal: &WordPressError) -> Option<String> {
         if !refusal.is_unknown_id() {
             return None;
@@ -120,7 +121,7 @@ impl ToolCall<'_> {
             named.push((noun.unwrap_or(self.spec.noun), id));
         }
         let said = format!("{} {}", refusal.code, refusal.message).to_lowercase();
-        // The last word is the one that codes and messages have.
+        // Codes and messages contain the last word of the noun.
         let word =
             |noun: &str| noun.to_lowercase().split(' ').next_back().unwrap_or_default().to_owned();
         match &named[..] {

@@ -1,4 +1,4 @@
-//! What is done to posts of the feed besides writing them: comments, pins and reactions.
+//! Actions on feed posts: comments, pins and reactions.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -131,7 +131,7 @@ fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
     })
 }
 
-/// Sends it, and looks whether the activity then is as asked: the platform answers 200 also to who may not do it.
+/// Sends the request and verifies the state of the activity: the platform responds with 200 even without permission.
 async fn switch_and_verify(
     errand: &ToolCall<'_>,
     body: serde_json::Value,

@@ -76,12 +76,12 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(remove),
 ];
 
-/// Whether somebody is confirmed: a flag, or a number.
+/// Whether a friendship is confirmed: a flag, or a number.
 fn is_confirmed(friendship: &Value) -> bool {
     friendship["is_confirmed"] == true || whole_number(&friendship["is_confirmed"]) == Some(1)
 }
 
-/// Who may not confirm at once gets a request instead, and is told so.
+/// A caller who may not confirm at once creates a request instead, which the result notes.
 fn add<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let added = errand.send_single_request().await?;
@@ -95,8 +95,8 @@ fn add<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolE
     })
 }
 
-/// The member on the other side of the caller's friendship. The route that ends a friendship takes the id of a friend and
-/// ends the caller's own friendship with that member, so the friendship of two others is refused.
+/// The other member of the caller's friendship. The route that ends a friendship takes the id of a friend and ends the
+/// caller's own friendship with that member, so the friendship of two other members is refused.
 fn other_member(friendship: &Value, me: u64) -> Result<u64, ToolError> {
     let side = |key: &str| whole_number(&friendship[key]);
     match (side("initiator_id"), side("friend_id")) {
@@ -112,8 +112,8 @@ fn other_member(friendship: &Value, me: u64) -> Result<u64, ToolError> {
     }
 }
 
-/// A confirmed friendship is ended by naming the friend. The platform says that it is done also where it is not, so it
-/// is looked for afterwards.
+/// A confirmed friendship is ended by the friend's id. The platform reports success even on failure, so the result is
+/// verified.
 fn remove<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let look = SiteRequest::get(errand.path(errand.spec.route));

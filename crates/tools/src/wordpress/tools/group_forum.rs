@@ -1,4 +1,4 @@
-//! The forum of a group. The routes of groups set a mark alone; the settings of a group make the forum.
+//! The forum of a group. The routes of groups only set a flag; the settings of a group create the forum.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -8,12 +8,12 @@ use super::tool_call::{ToolCall, whole_number};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 use crate::wordpress::write_guard::LATE_AUTH_ERROR;
 
-/// Creates a group, and then its forum where one is asked for.
+/// Creates a group, and then its forum if requested.
 pub(super) fn create_group<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        // Whether the forum can be made is known before the group is.
+        // Checks that the forum can be created before the group is created.
         let wants = requested_forum(errand).await?;
         let created = errand.send_single_request().await?;
         match (wants, whole_number(&created.body["id"])) {
@@ -47,7 +47,7 @@ pub(super) fn update_group<'a>(
     })
 }
 
-/// Whether the group shall have a forum, where the call says so. The platform must see who makes it.
+/// Whether the call requests a forum for the group, if it says so. The platform must see the creator's login.
 async fn requested_forum(errand: &ToolCall<'_>) -> Result<Option<bool>, ToolError> {
     let wanted = errand.arguments.get("enable_forum").and_then(Value::as_bool);
     match wanted.is_some() && !errand.site.is_login_visible(errand.user).await {
@@ -56,7 +56,7 @@ async fn requested_forum(errand: &ToolCall<'_>) -> Result<Option<bool>, ToolErro
     }
 }
 
-/// Gives a group a forum or takes it away, and looks whether that was done.
+/// Adds or removes the forum of a group, and verifies it.
 async fn set_forum(
     errand: &ToolCall<'_>,
     id: u64,

@@ -1,4 +1,4 @@
-//! Groups and who is in them.
+//! Groups and their members.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -12,7 +12,7 @@ use super::tool_call::ToolCall;
 use super::{group_forum, ranks};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-/// How many pages of a hundred banned members are looked through.
+/// Maximum number of pages, of a hundred banned members each, that are searched.
 const MAX_PAGES: u64 = 10;
 const STATUS: &[&str] = &["public", "private", "hidden"];
 const ROLES: &[&str] = &["admin", "mod", "member", "banned"];
@@ -159,7 +159,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     ]),
 ];
 
-/// Hidden groups are listed only on demand, also to administrators.
+/// Hidden groups are listed only on request, even for administrators.
 fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let status = errand.arguments.get("status").and_then(Value::as_array);
@@ -171,7 +171,7 @@ fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
     })
 }
 
-/// Banned members are listed only on demand.
+/// Banned members are listed only on request.
 fn list_members<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let roles = errand.arguments.get("roles").and_then(Value::as_array);
@@ -183,8 +183,8 @@ fn list_members<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRespon
     })
 }
 
-/// Of somebody who is not in the group the platform says that it is done, and stores half a membership; so it is
-/// looked first.
+/// For a user who is not in the group, the platform reports success and stores an incomplete membership, so the
+/// membership is checked first.
 fn change_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         ranks::check_has_effect(errand)?;
@@ -204,7 +204,7 @@ fn change_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRespo
     })
 }
 
-/// Whether somebody is in a group.
+/// Whether a user is in a group.
 pub(super) async fn is_member(
     errand: &ToolCall<'_>,
     group: u64,
@@ -234,7 +234,7 @@ async fn is_banned(errand: &ToolCall<'_>, group: u64, user: u64) -> Result<bool,
     Ok(false)
 }
 
-/// The platform ignores the role of a new member, so that it is given afterwards.
+/// The platform ignores the role of a new member, so it is set afterwards.
 fn add_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let added = errand.send_single_request().await?;

@@ -1,4 +1,4 @@
-//! Who is asked into a group, and who asks to join one.
+//! Group invitations and requests to join a group.
 
 use creole::{BoxFuture, ToolError};
 
@@ -105,7 +105,7 @@ fn send<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
     })
 }
 
-/// Whoever is accepted must then be found in the group.
+/// Verifies that an accepted user is in the group.
 fn accept<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let asked = SiteRequest::get(errand.path(errand.spec.route));

@@ -147,7 +147,7 @@ const fn get_tool(
     tool(Verb::Get, name, route, noun, about)
 }
 
-/// The platform looks who is logged in before it lets somebody add something.
+/// The platform checks the login before it lets a user add media.
 const fn upload_tool(
     name: &'static str,
     route: &'static str,
@@ -168,7 +168,7 @@ const fn delete_tool(
         .with_custom_run(delete_and_verify)
 }
 
-/// A file is uploaded first, which shows it to nobody, and then added where it is seen.
+/// Uploads a file, which is not visible yet, and then adds it to its place.
 fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.spec.route;
@@ -193,12 +193,12 @@ fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
         let Some(made) = whole_number(&first["id"]).filter(|id| *id > 0) else {
             return Err(half(ToolError::failed("the site names nothing that was made")));
         };
-        // What it says is read again.
+        // The result is read from the site.
         errand.request(&SiteRequest::get(format!("{route}/{made}"))).await.map_err(half)
     })
 }
 
-/// What is sent to add an upload.
+/// The body of the request that adds an upload.
 fn attachment_members(errand: &ToolCall<'_>, upload: u64) -> Map<String, Value> {
     let ids = if errand.spec.route.ends_with("document") { "document_ids" } else { "upload_ids" };
     let mut body = Map::from_iter([(ids.to_owned(), json!([upload]))]);

@@ -1,5 +1,5 @@
-//! Members. Those who are made, changed and deleted are WordPress's users: the platform's own routes lose the address of
-//! a new member and who inherits what a deleted one wrote.
+//! Members. They are created, changed and deleted as WordPress users: the platform's own routes lose the email address
+//! of a new member and the heir of a deleted member's content.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -14,7 +14,7 @@ use crate::wordpress::write_guard::OWN_ACCOUNT_ERROR;
 const TYPES: SiteArgumentType =
     SiteArgumentType::Choice(&["active", "newest", "alphabetical", "random", "online", "popular"]);
 const ID: SiteArgumentType = SiteArgumentType::Id;
-/// How many pages of a hundred users are looked through for a role.
+/// Maximum number of pages, of a hundred users each, that are searched for a role.
 const MAX_PAGES: u64 = 10;
 
 pub(super) const TOOLS: &[ToolSpec] = &[
@@ -99,7 +99,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(delete),
 ];
 
-/// The members of a role are found by WordPress, which the platform then is asked for.
+/// WordPress finds the members of a role, which are then requested from the platform.
 fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let named: Option<Vec<u64>> = errand
@@ -116,7 +116,7 @@ fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
         };
         match include {
             None => errand.send_single_request().await,
-            // Nobody: an empty list would be no condition at all.
+            // No members: an empty list would be no condition at all.
             Some(ids) if ids.is_empty() => Ok(SiteResponse::from_display(json!([]).into())),
             Some(ids) => {
                 let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
@@ -149,7 +149,8 @@ async fn users_with_role(errand: &ToolCall<'_>, role: &str) -> Result<Vec<u64>, 
     )))
 }
 
-/// The platform does not tell the address; WordPress does. Who may not edit the member is shown what everybody sees.
+/// The platform does not return the email address; WordPress does. A caller who may not edit the member gets the public
+/// view.
 fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let mut member = match errand.try_request(&errand.build_request()).await {
@@ -183,7 +184,7 @@ fn delete<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
     })
 }
 
-/// The platform ignores a member type that it does not know, so what it made of it is looked at.
+/// The platform ignores an unknown member type, so the result is verified.
 fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let user = errand.build_request();
@@ -217,7 +218,7 @@ fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
     })
 }
 
-/// Why the member type was not changed, and what was.
+/// The error for an unchanged member type, with the changes that were made.
 fn partial_update_error(errand: &ToolCall<'_>, error: ToolError) -> ToolError {
     let names = ["name", "email"].iter().filter(|name| errand.arguments.contains_key(**name));
     let changed: Vec<String> = names.map(|name| format!("`{name}`")).collect();

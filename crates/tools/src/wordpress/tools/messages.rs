@@ -51,7 +51,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
             .sent_as("id")
             .naming(&THREAD),
     ])
-    // Whoever calls is the sender; no argument says otherwise.
+    // The caller is the sender; no argument overrides that.
     .with_fixed_values(&[("sender_id", FixedValue::CallerId)]),
     tool(
         Verb::Delete,
@@ -77,7 +77,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(mark),
 ];
 
-/// The platform answers an unknown thread with an empty one.
+/// The platform responds to an unknown thread with an empty one.
 fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let answered = errand.send_single_request().await?;

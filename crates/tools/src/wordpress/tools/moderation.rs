@@ -1,4 +1,5 @@
-//! Reports and blocks, where the site has them switched on. They are the caller's own, so the platform must see who calls.
+//! Reports and blocks, if the site has enabled them. They belong to the caller, so the platform must see the caller's
+//! login.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;

@@ -57,7 +57,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_arguments(&[required("id", SiteArgumentType::Id, "Notification ID")]),
 ];
 
-/// The answer shows the notification as it is stored.
+/// The response contains the notification as stored.
 fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let wants = u64::from(errand.flag("is_new", false));

@@ -1,4 +1,4 @@
-//! The value of a profile field: in the form that the site stores it, and whether it stored it.
+//! The value of a profile field: its conversion to the site's format, and its verification.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use super::tool_call::ToolCall;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 use crate::wordpress::site_error::strip_markup;
 
-/// Types of fields that hold several choices. The site reads their value as the text of a JSON array: an array itself ends
-/// in a PHP fatal, and any other text deletes the choices.
+/// Field types with several choices. The site reads their value as the text of a JSON array: an actual array causes a
+/// PHP fatal error, and any other text deletes the choices.
 const CHOICES: &[&str] = &["checkbox", "multiselectbox"];
-/// The type of fields that hold a date, which the site takes with a time of zero alone.
+/// The field type for dates, which the site accepts only with a zero time.
 const DATE: &str = "datebox";
-/// The type of fields that hold several addresses, which are sent as they are.
+/// The field type for several addresses, which are sent unchanged.
 const NETWORKS: &str = "socialnetworks";
 
-/// Reads the type of the field, sends the value in the form of that type, and compares what the site stored.
+/// Reads the type of the field, sends the value in the format of that type, and verifies the stored value.
 pub(super) fn update<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
@@ -44,12 +44,12 @@ pub(super) fn update<'a>(
     })
 }
 
-/// What a field shall hold.
+/// The wanted value of a field.
 #[derive(Clone, Debug, PartialEq)]
 enum FieldValue {
     One(String),
     Several(Vec<String>),
-    /// In a form of its own: only whether something is stored can be seen.
+    /// A value in its own format: only its existence can be verified.
     Raw(Value),
 }
 
@@ -88,8 +88,8 @@ impl FieldValue {
         }
     }
 
-    /// Whether the site's answer holds it. The order of choices does not matter, and neither does markup, which the site
-    /// may add or take out.
+    /// Whether the site's response contains it. The order of choices does not matter, and neither does markup, which
+    /// the site may add or remove.
     fn is_stored(&self, value: &Value) -> bool {
         let (all, raw) = stored_values(value);
         match self {
@@ -112,7 +112,7 @@ impl FieldValue {
     }
 }
 
-/// What an answer says that is stored: each value, and the text as it is kept.
+/// The stored values of a response, and the stored text.
 fn stored_values(value: &Value) -> (Vec<String>, String) {
     let texts = |items: &Vec<Value>| -> Vec<String> {
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -145,7 +145,7 @@ fn strip_to_words(text: &str) -> String {
     strip_markup(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A date as the site takes it, where the text is a plain one.
+/// A date in the site's format, if the text is a plain date.
 fn to_site_date(kind: &str, text: &str) -> String {
     let parts: Vec<&str> = text.trim().split('-').collect();
     let is_number = |part: &&str, most: usize| {

@@ -1,4 +1,4 @@
-//! Ranks of members in a group. The platform says that it is done also where a rank stays as it was.
+//! Ranks of members in a group. The platform reports success even if a rank does not change.
 
 use creole::ToolError;
 use http::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::tool_call::ToolCall;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
 
-/// Refuses what would have no effect.
+/// Rejects a change without an effect.
 pub(super) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
     let is_promoted = errand.text("action") == Some("promote");
     match is_promoted && !matches!(errand.text("role"), Some("mod" | "admin")) {
@@ -18,10 +18,10 @@ pub(super) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
     }
 }
 
-/// Changes the rank, and looks whether it is as asked.
+/// Changes the rank, and verifies it.
 pub(super) async fn change_and_verify(errand: &ToolCall<'_>) -> Result<SiteResponse, ToolError> {
     let changed = match (errand.text("action"), errand.text("role")) {
-        // The platform would add the rank of a moderator and leave that of an organizer.
+        // The platform would add the moderator rank and keep the organizer rank.
         (Some("demote"), Some("mod")) => {
             put(errand, json!({"action": "demote", "role": "member"})).await?;
             put(errand, json!({"action": "promote", "role": "mod"})).await?
@@ -40,7 +40,7 @@ async fn put(errand: &ToolCall<'_>, body: Value) -> Result<SiteResponse, ToolErr
         .await
 }
 
-/// What is otherwise than asked, where the answer tells ranks.
+/// The difference from the requested rank, if the response contains ranks.
 fn find_mismatch(errand: &ToolCall<'_>, body: &Value) -> Option<&'static str> {
     let member = if body.is_array() { &body[0] } else { body };
     let has = |key: &str| member[key].as_bool();

@@ -1,4 +1,4 @@
-//! What is asked of the site, and what callers are told of it.
+//! Tests of the requests to the site, and of the messages for callers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Writes that must not reach somebody else, nor be told as done where they are not.
+//! Tests of writes that must not affect another user, nor be reported as done if they are not.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn starts(request: &ScriptedRequest, line: &str) -> bool {
 
 #[tokio::test]
 async fn the_author_of_an_activity_stays_its_author() {
-    // As the platform does: without `user_id`, whoever updates becomes the author.
+    // Like the platform: without `user_id`, the updating user becomes the author.
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /activity/51") => Some(ok(json!({"id": 51, "user_id": 4}))),
         it if starts(it, "PUT /activity/51") => {
@@ -77,7 +77,7 @@ async fn a_friendship_of_two_others_is_not_ended() {
     }
 }
 
-/// A site with one profile field of this type, which does with a value what the platform does.
+/// A site with one profile field of this type, which treats a value like the platform.
 fn field(kind: &'static str) -> ScriptedSite {
     ScriptedSite::early(move |request| {
         if starts(request, "GET /xprofile/fields/9") {
@@ -172,7 +172,7 @@ async fn a_rank_that_stays_as_it_was_is_no_success() {
         it if starts(it, "GET /groups?user_id=4&include=3") => Some(ok(json!([{"id": 3}]))),
         it if starts(it, "PUT /groups/3/members/4") => {
             let sent = it.json();
-            // As the platform does: a promotion to moderator leaves an organizer one.
+            // Like the platform: a promotion to moderator keeps the organizer rank.
             let is_admin = sent["action"] != "demote" && sent["role"] != "mod";
             let is_mod = sent["role"] == "mod";
             Some(ok(json!({"id": 4, "is_admin": is_admin, "is_mod": is_mod, "is_banned": false})))

@@ -1,4 +1,4 @@
-//! A curated tool as data: what it takes, and which route it asks.
+//! Curated tools as data: their arguments and routes.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -13,39 +13,39 @@ pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) verb: Verb,
-    /// The route; `{name}` stands for an argument.
+    /// The route; `{name}` is a placeholder for an argument.
     pub(super) route: &'static str,
-    /// What it is about, for the sentence that says that there is none of that id.
+    /// The noun for the entity, for messages about unknown ids.
     pub(super) noun: &'static str,
     pub(super) arguments: &'static [ArgumentSpec],
-    /// What is sent with every call.
+    /// The values that are sent with every call.
     pub(super) fixed_values: &'static [(&'static str, FixedValue)],
-    /// Whether the platform must see who is logged in, or else says that it did what it did not.
+    /// Whether the platform must see the caller's login; otherwise it falsely reports success.
     pub(super) needs_visible_login: bool,
-    /// What is done instead of one request.
+    /// The function that replaces the single request.
     pub(super) custom_run: Option<CustomRun>,
-    /// Whether it may destroy something.
+    /// Whether it may perform destructive updates.
     pub(super) destructive: bool,
-    /// Whether the platform shows less to somebody whom it does not see as logged in.
+    /// Whether the platform shows less if it does not see the caller's login.
     pub(super) list_view: ListView,
-    /// Whether the route answers with the whole list, whatever its headers say of pages.
+    /// Whether the route returns the whole list, whatever its headers say about pages.
     pub(super) is_unpaged: bool,
 }
 
-/// What a list shows.
+/// The visibility of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListView {
-    /// The same to everybody who may ask.
+    /// The same for all callers with permission.
     SameForAll,
-    /// Less to somebody whom the platform does not see as logged in.
+    /// Less if the platform does not see the caller's login.
     PerUser,
 }
 
-/// What a tool does that needs more than one request, or looks closely at the answer.
+/// The implementation of a tool that needs several requests, or inspects the response.
 pub(super) type CustomRun =
     for<'a> fn(&'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>>;
 
-/// What is done to a route.
+/// The action on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -65,7 +65,7 @@ impl Verb {
     }
 }
 
-/// A value that is not the caller's.
+/// A value that does not come from the caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FixedValue {
     /// The id of the caller at the site.
@@ -81,26 +81,26 @@ pub(super) struct ArgumentSpec {
     pub(super) about: &'static str,
     pub(super) kind: SiteArgumentType,
     pub(super) required: bool,
-    /// What the site calls it; nothing if it is not sent as it is.
+    /// Its name at the site; `None` if it is not sent directly.
     pub(super) sent_as: Option<&'static str>,
-    /// What is sent where a call does not have it.
+    /// The value if the call does not have it.
     pub(super) default: Option<FixedValue>,
-    /// What it names, which must be there before anything is sent: the platform does not look.
+    /// The entity it names, which must exist before anything is sent, because the platform does not check.
     pub(super) entity: Option<&'static EntityKind>,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SiteArgumentType {
-    /// The number of a thing: 1 or more.
+    /// The id of an entity: 1 or more.
     Id,
     /// The number of a page: 1 or more.
     Page,
-    /// How many items: 1 to 100.
+    /// A number of items: 1 to 100.
     PerPage,
     Text,
     Flag,
-    /// Yes or no, which the site wants as 1 or 0.
+    /// A boolean, which the site expects as 1 or 0.
     ZeroOrOne,
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
@@ -110,7 +110,7 @@ pub(super) enum SiteArgumentType {
     TextOrTexts,
 }
 
-/// A tool that asks one route.
+/// A tool for one route.
 pub(super) const fn tool(
     verb: Verb,
     name: &'static str,
@@ -153,13 +153,13 @@ impl ToolSpec {
         self
     }
 
-    /// Its list depends on who is logged in.
+    /// Marks that its list depends on the logged-in user.
     pub(super) const fn with_per_user_list(mut self) -> Self {
         self.list_view = ListView::PerUser;
         self
     }
 
-    /// Its list has no pages.
+    /// Marks that its list has no pages.
     pub(super) const fn without_pages(mut self) -> Self {
         self.is_unpaged = true;
         self
@@ -170,13 +170,13 @@ impl ToolSpec {
         self
     }
 
-    /// Although its verb does not say so.
+    /// Marks it as destructive, although its verb is not.
     pub(super) const fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }
 
-    /// The schema of its arguments; nothing else is taken, because the site ignores what it does not know.
+    /// The schema of its arguments. Additional ones are not allowed, because the site ignores unknown ones.
     pub(super) fn schema(&self) -> Value {
         let properties: Map<String, Value> =
             self.arguments.iter().map(|it| (it.name.to_owned(), it.schema())).collect();
@@ -191,7 +191,7 @@ impl ToolSpec {
     }
 }
 
-/// An argument that a call may have.
+/// An optional argument.
 pub(super) const fn optional(
     name: &'static str,
     kind: SiteArgumentType,
@@ -208,7 +208,7 @@ pub(super) const fn optional(
     }
 }
 
-/// An argument that a call must have.
+/// A required argument.
 pub(super) const fn required(
     name: &'static str,
     kind: SiteArgumentType,
@@ -218,25 +218,25 @@ pub(super) const fn required(
 }
 
 impl ArgumentSpec {
-    /// The same, by another name at the site.
+    /// Sets its name at the site.
     pub(super) const fn sent_as(mut self, name: &'static str) -> Self {
         self.sent_as = Some(name);
         self
     }
 
-    /// The same, which the tool itself looks at.
+    /// Marks that only the tool itself reads it.
     pub(super) const fn not_sent(mut self) -> Self {
         self.sent_as = None;
         self
     }
 
-    /// The same, with what is sent where a call does not have it.
+    /// Sets the value that is sent if the call does not have it.
     pub(super) const fn with_default(mut self, default: FixedValue) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// The same, which names something that must be there.
+    /// Sets the entity it names, which must exist.
     pub(super) const fn naming(mut self, thing: &'static EntityKind) -> Self {
         self.entity = Some(thing);
         self
@@ -269,7 +269,7 @@ impl ArgumentSpec {
     }
 }
 
-/// A list, or a text with its items between commas, as the plugin writes it that these tools are named after.
+/// An array, or a text with comma-separated items, as in the plugin after which these tools are named.
 const LIST_OR_TEXT: [&str; 2] = ["array", "string"];
 
 pub(super) const PAGE: ArgumentSpec =

@@ -1,4 +1,4 @@
-//! One call of a curated tool: what is sent to the site, and what its answer means.
+//! One call of a curated tool: its requests to the site, and the interpretation of the responses.
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{BoxFuture, ToolError, ToolResult};
@@ -48,12 +48,12 @@ impl ToolCall<'_> {
         Ok(tool_result::to_tool_result(answered, self.number("page").unwrap_or(1)))
     }
 
-    /// Sends the one request that the tool is described by.
+    /// Sends the single request that describes the tool.
     pub(super) async fn send_single_request(&self) -> Result<SiteResponse, ToolError> {
         self.request(&self.build_request()).await
     }
 
-    /// The request that the tool is described by.
+    /// The single request that describes the tool.
     pub(super) fn build_request(&self) -> SiteRequest {
         let ToolSpec { verb, route, .. } = *self.spec;
         let asked = SiteRequest::new(verb.method(), self.path(route));
@@ -79,7 +79,7 @@ impl ToolCall<'_> {
         path
     }
 
-    /// What is sent besides the route.
+    /// The values outside of the route.
     fn members(&self) -> Map<String, Value> {
         let given = |given: FixedValue| match given {
             FixedValue::CallerId => json!(self.user.id),
@@ -106,7 +106,7 @@ impl ToolCall<'_> {
         sent
     }
 
-    /// Asks the site as the caller; a refusal is told in the words of this tool.
+    /// Sends a request as the caller. A refusal becomes an error message of this tool.
     pub(super) async fn request(&self, asked: &SiteRequest) -> Result<SiteResponse, ToolError> {
         match self.try_request(asked).await {
             Ok(answered) => Ok(answered),
@@ -114,12 +114,12 @@ impl ToolCall<'_> {
         }
     }
 
-    /// The same, where a refusal may be what is wanted.
+    /// The same, where a refusal may be the expected outcome.
     pub(super) async fn try_request(&self, asked: &SiteRequest) -> Result<SiteResponse, SiteError> {
         self.site.request(Some(&self.user.credentials), asked).await
     }
 
-    /// What the model is told.
+    /// The error for the model.
     pub(super) async fn to_tool_error(&self, trouble: SiteError, is_write: bool) -> ToolError {
         let SiteError::Refused(refusal) = &trouble else {
             return ToolError::failed(trouble.to_message(is_write));
@@ -139,14 +139,14 @@ impl ToolCall<'_> {
         if is_forbidden && !self.site.is_login_visible(self.user).await {
             return ToolError::failed(format!("{told}; {LATE_AUTH_ERROR}"));
         }
-        // Of an activity that is not there, the platform says that it may not be seen.
+        // For a missing activity, the platform responds that access is denied.
         match self.number("id").filter(|_| is_forbidden && self.spec.noun == "Activity") {
             Some(id) => ToolError::failed(format!("{told}; there may be no activity with ID {id}")),
             None => ToolError::failed(told),
         }
     }
 
-    /// A route that is not there: the platform is gone, or the part of it that this tool needs.
+    /// The error for a missing route: the platform or the component that this tool needs is inactive.
     async fn missing_route_error(&self) -> ToolError {
         if !self.site.refresh_platform().await {
             return platform_unavailable();
@@ -156,28 +156,28 @@ impl ToolCall<'_> {
         ToolError::failed(format!("the {component} component is not active on this site"))
     }
 
-    /// An argument that is a number.
+    /// A numeric argument.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.arguments.get(name)?.as_u64()
     }
 
-    /// An argument that is yes or no.
+    /// A boolean argument.
     pub(super) fn flag(&self, name: &str, default: bool) -> bool {
         self.arguments.get(name).and_then(Value::as_bool).unwrap_or(default)
     }
 
-    /// An argument that is a text.
+    /// A text argument.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.arguments.get(name)?.as_str()
     }
 }
 
-/// The sentence for something that is not there.
+/// The message for a missing entity.
 pub(super) fn not_found(noun: &str, id: u64) -> String {
     format!("{noun} with ID {id} not found")
 }
 
-/// Deletes what the route names, and looks whether it is gone: the platform says so in any case.
+/// Deletes the entity of the route and verifies it: the platform reports success in any case.
 pub(super) fn delete_and_verify<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
@@ -193,7 +193,7 @@ pub(super) fn delete_and_verify<'a>(
     })
 }
 
-/// Whether the site says that something was not done; saying nothing is no denial.
+/// Whether the site reports that something was not done; silence is no denial.
 fn is_denied(deleted: &Value) -> bool {
     match deleted {
         Value::Bool(flag) => !flag,
@@ -204,18 +204,18 @@ fn is_denied(deleted: &Value) -> bool {
     }
 }
 
-/// A number of the site, which it may write as a text.
+/// A number of the site, which may be encoded as text.
 pub(super) fn whole_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// The platform is not active.
+/// The error for an inactive platform.
 fn platform_unavailable() -> ToolError {
     let detail = "the site has no BuddyBoss platform; activate it there";
     ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
 }
 
-/// A value as the site reads it behind an address.
+/// A value as a query parameter of the site.
 fn to_query_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What moderators of forums do to topics and replies.
+//! Moderation of forum topics and replies.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
@@ -111,12 +111,13 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(delete_and_verify),
 ];
 
-/// A text as it was written, of a field that tells it raw and rendered.
+/// The raw text of a field that has a raw and a rendered form.
 fn raw_text(field: &Value) -> Value {
     field.get("raw").unwrap_or(field).clone()
 }
 
-/// The route takes the whole topic: what is not sent is emptied, and a closed topic opened, so it is read first.
+/// The route takes the whole topic: members that are not sent are cleared, and a closed topic is reopened, so the topic
+/// is read first.
 fn update_topic<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let given = |name: &str| errand.arguments.get(name).cloned();
@@ -173,7 +174,7 @@ fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
     })
 }
 
-/// A topic that is at the top somewhere does not move, so it is taken from there first.
+/// A sticky topic does not change its kind, so it is unstuck first.
 fn stick<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let place = errand.text("where").unwrap_or_default();
@@ -242,7 +243,7 @@ fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
     })
 }
 
-/// The route needs the topic, and a reply to a reply loses its place unless it is sent along.
+/// The route needs the topic, and a nested reply loses its parent unless that is sent along.
 fn update_reply<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
         let route = errand.path(errand.spec.route);

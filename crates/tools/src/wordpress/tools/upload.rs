@@ -1,4 +1,4 @@
-//! A file of a call.
+//! The file argument of a call.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,9 +8,9 @@ use super::spec::{ArgumentSpec, SiteArgumentType, required};
 use super::tool_call::ToolCall;
 use crate::wordpress::site::FormFile;
 
-/// The largest file, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
-/// The longest name of a file, in bytes.
+/// Maximum length of a file name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
 pub(super) const FILE_NAME: ArgumentSpec = required(
@@ -23,7 +23,7 @@ pub(super) const DATA: ArgumentSpec =
     required("data", SiteArgumentType::Text, "Content of the file in Base64, at most 8 MiB")
         .not_sent();
 
-/// Media types by the ending of a file's name. The site looks at the content as well.
+/// Media types by file name extension. The site checks the content as well.
 const MEDIA_TYPES: &[(&str, &str)] = &[
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -39,7 +39,7 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The file of a call.
+/// Reads the file argument of a call.
 pub(super) fn read_file_argument(errand: &ToolCall<'_>) -> Result<FormFile, ToolError> {
     let name = errand.text("file_name").unwrap_or_default();
     let data = errand.text("data").unwrap_or_default();
@@ -58,7 +58,7 @@ fn decode_file(name: &str, data: &str) -> Result<FormFile, String> {
     if data.len() / 4 * 3 > MAX_FILE_BYTES {
         return Err("`data` is too large: a file has 8 MiB at most".to_owned());
     }
-    // Encoders may break lines.
+    // Encoders may insert line breaks.
     let compact: String = data.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
     let bytes = STANDARD.decode(compact).map_err(|_| "`data` is not Base64".to_owned())?;
     if bytes.is_empty() {

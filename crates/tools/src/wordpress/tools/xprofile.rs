@@ -1,4 +1,4 @@
-//! Profile fields, and the components that a site has.
+//! Profile fields, and the components of a site.
 
 use super::profile_value;
 use super::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
