@@ -27,7 +27,7 @@ impl<B> DetachSlot<B> {
         Arc::new(Self { is_detached: AtomicBool::new(false), response: Mutex::new(None) })
     }
 
-    /// Puts in the response to a request of that version.
+    /// Stores the response to a request of that version.
     pub(crate) fn detach(&self, version: Version, response: Response<B>) {
         *self.response.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, response));
         self.is_detached.store(true, Ordering::Release);
