@@ -45,8 +45,8 @@ use calls::{Calls, ExpectedResult};
 use input_requests::InputRequests;
 use send::QueuedRequest;
 
-/// A call to a server. Its number is also its JSON-RPC id and its progress token, and is never reused (2026-07-28
-/// basic, requests).
+/// A call to a server. Its number is also its JSON-RPC id and its progress token, and is never reused
+/// (2026-07-28 basic, requests).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(pub u64);
 

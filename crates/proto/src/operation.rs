@@ -19,8 +19,8 @@ use crate::wire::Raw;
 /// A client's operation, independent of its revision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Return identity and capabilities: `server/discover`, and the main part of `initialize` (2026-07-28
-    /// server/discover, request).
+    /// Return identity and capabilities: `server/discover`, and the main part of `initialize`
+    /// (2026-07-28 server/discover, request).
     Discover,
     /// Return one page of a list (2025-11-25 schema, `PaginatedRequest`).
     List(ListKind, Option<String>),
@@ -67,8 +67,8 @@ pub enum Operation {
         /// Its URI.
         uri: String,
     },
-    /// Open a stream of notifications. The outcome is the part of the filter that the server honours (2026-07-28
-    /// basic/patterns/subscriptions, acknowledgment).
+    /// Open a stream of notifications. The outcome is the part of the filter that the server honours
+    /// (2026-07-28 basic/patterns/subscriptions, acknowledgment).
     Listen(SubscriptionFilter),
     /// Return the state of a task.
     GetTask {
@@ -147,8 +147,8 @@ impl Operation {
         }
     }
 
-    /// Whether the outcome may be an input request. The specification allows it on three methods only (2026-07-28
-    /// basic/patterns/mrtr, supported requests).
+    /// Whether the outcome may be an input request. The specification allows it on three methods only
+    /// (2026-07-28 basic/patterns/mrtr, supported requests).
     pub fn may_require_input(&self) -> bool {
         matches!(self, Self::CallTool { .. } | Self::ReadResource { .. } | Self::GetPrompt { .. })
     }

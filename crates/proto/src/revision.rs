@@ -62,8 +62,8 @@ pub enum Era {
 pub enum InputRequestStyle {
     /// With a request of its own, while the call stays open (2025-11-25 schema, `ServerRequest`).
     Inline,
-    /// By ending the call with `input_required`; the client retries it with the input responses (2026-07-28
-    /// basic/patterns/mrtr, basic workflow).
+    /// By ending the call with `input_required`; the client retries it with the input responses
+    /// (2026-07-28 basic/patterns/mrtr, basic workflow).
     MultiRoundTrip,
 }
 
@@ -169,8 +169,8 @@ pub struct Rules {
     pub unreadable_id: UnreadableId,
     /// The HTTP statuses of responses with a fault. The status of other faults is 200.
     pub http_statuses: &'static [(FaultKind, u16)],
-    /// Whether a client sends the version in a header of each HTTP request after the handshake (2025-06-18
-    /// basic/transports, protocol version header).
+    /// Whether a client sends the version in a header of each HTTP request after the handshake
+    /// (2025-06-18 basic/transports, protocol version header).
     pub version_header: bool,
     /// Whether an event stream starts with an empty event whose id is a resumption point (2025-11-25 basic/transports,
     /// sending messages to the server).
@@ -261,8 +261,8 @@ const TASK_REQUIRED_AS_METHOD_NOT_FOUND: ErrorRow = ErrorRow::fixed(
 const ERRORS_BEFORE_2025_11_25: &[ErrorRow] =
     &[INVALID_ARGUMENTS_AS_ERROR, RESOURCE_NOT_FOUND_WITH_OWN_CODE, MISSING_CAPABILITY_AS_RESULT];
 
-/// In a session the status describes the message, not the outcome of the request: 404 would end the session (2025-11-25
-/// basic/transports, session management).
+/// In a session the status describes the message, not the outcome of the request: 404 would end the session
+/// (2025-11-25 basic/transports, session management).
 const SESSION_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::Parse, 400),
     (FaultKind::InvalidRequest, 400),

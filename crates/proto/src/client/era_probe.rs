@@ -1,7 +1,7 @@
 //! The era probe: determines a server's era from its response to `server/discover`.
 //!
-//! A verdict needs evidence. An outage or a demand for credentials is no evidence of an era (2026-07-28
-//! basic/versioning, compatibility with initialization-based servers).
+//! A verdict needs evidence. An outage or a demand for credentials is no evidence of an era
+//! (2026-07-28 basic/versioning, compatibility with initialization-based servers).
 
 use alloc::borrow::Cow;
 use alloc::string::String;

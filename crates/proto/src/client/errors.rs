@@ -19,8 +19,8 @@ use crate::wire::{Object, Raw, unquote};
 
 /// The error code that requests URL elicitations (2025-11-25 schema, `URLElicitationRequiredError`).
 const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// The code for a missing resource. Up to 2025-11-25 servers send it; newer revisions only accept it (2026-07-28
-/// server/resources, error handling).
+/// The code for a missing resource. Up to 2025-11-25 servers send it; newer revisions only accept it
+/// (2026-07-28 basic, error codes).
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// An error as received.

@@ -99,8 +99,8 @@ impl Machine {
         Some(())
     }
 
-    /// Handles a cancellation: the server withdraws an input request, or ends a listener (2026-07-28
-    /// basic/patterns/cancellation).
+    /// Handles a cancellation: the server withdraws an input request, or ends a listener
+    /// (2026-07-28 basic/patterns/cancellation).
     fn take_cancellation(&mut self, params: Object<'_>, out: &mut Outbox) -> Option<()> {
         let id = params.get("requestId")?;
         match self.rules.era {

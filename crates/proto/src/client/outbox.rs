@@ -21,7 +21,7 @@ pub enum FrameKind {
     /// A notification.
     Notification {
         /// The cancelled call. Over HTTP, a stateless server learns of the cancellation when the call's stream closes,
-        /// and this frame is not sent (2026-07-28 basic/patterns/cancellation).
+        /// and this frame is not sent (2026-07-28 basic/transports/streamable-http, cancellation).
         about: Option<CallKey>,
     },
     /// A response to an input request.
@@ -104,8 +104,8 @@ pub enum ClientEvent {
         /// The server's id of the task that it belongs to.
         task: Option<String>,
     },
-    /// The server sent an input request without the client's capability. It was refused (2026-07-28
-    /// basic/patterns/mrtr, server requirements).
+    /// The server sent an input request without the client's capability. It was refused
+    /// (2026-07-28 basic/patterns/mrtr, server requirements).
     InputNotOffered {
         /// The call that it belongs to, if known.
         call: Option<CallKey>,

@@ -88,7 +88,7 @@ fn write_tasks(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, r
     }
 }
 
-/// Writes the extensions that the server has and whose methods the dialect has, each with its settings.
+/// Writes the extensions that the server has and that these rules support, each with its settings.
 fn write_extensions(out: &mut Vec<u8>, has: &ServerCapabilities, dialect: &Dialect, rules: &Rules) {
     let tasks = dialect.has_tasks(rules) && has.tasks && rules.tasks == TaskModel::Extension;
     let skills = rules.methods.contains(Method::ListSkills)

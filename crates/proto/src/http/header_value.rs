@@ -1,5 +1,5 @@
-//! The values of mirrored headers: plain text, or Base64 between markers if a header cannot carry the text (2026-07-28
-//! basic/transports/streamable-http, value encoding).
+//! The values of mirrored headers: plain text, or Base64 between markers if a header cannot carry the text
+//! (2026-07-28 basic/transports/streamable-http, value encoding).
 
 use alloc::borrow::Cow;
 use alloc::string::String;

@@ -1,5 +1,5 @@
-//! Checks the headers of a POST against its body. The body is authoritative; headers must match it (2026-07-28
-//! basic/transports/streamable-http, server validation).
+//! Checks the headers of a POST against its body. The body is authoritative; headers must match it
+//! (2026-07-28 basic/transports/streamable-http, server validation).
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -89,8 +89,8 @@ pub fn classify_post(
     }
 }
 
-/// Checks the version header of a session. Without the header, the negotiated version applies (2025-06-18
-/// basic/transports, protocol version header).
+/// Checks the version header of a session. Without the header, the negotiated version applies
+/// (2025-06-18 basic/transports, protocol version header).
 fn classify_in_session(head: &McpHeaders<'_>, dialect: &Dialect) -> Result<PostKind, Fault> {
     if let Some(version) = head.protocol_version
         && revision(version).is_none()

@@ -41,8 +41,8 @@ impl Batches {
         }
     }
 
-    /// Removes one outstanding request. Returns the whole response after the last one, unless it is empty (JSON-RPC
-    /// 2.0, section 6).
+    /// Removes one outstanding request. Returns the whole response after the last one, unless it is empty
+    /// (JSON-RPC 2.0, section 6).
     pub(super) fn finish_request(&mut self, key: u64) -> Option<Vec<u8>> {
         let batch = self.open.get_mut(&key)?;
         batch.open_requests -= 1;

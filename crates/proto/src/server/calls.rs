@@ -63,8 +63,8 @@ impl InFlightCall {
         }
     }
 
-    /// Restarts both deadlines. A request for the result of a task waits until the task ends (2025-11-25
-    /// basic/utilities/tasks, result retrieval).
+    /// Restarts both deadlines. A request for the result of a task waits until the task ends
+    /// (2025-11-25 basic/utilities/tasks, result retrieval).
     pub(super) fn restart_deadlines(&mut self, limits: &ServerLimits, now: Now) {
         let (idle, total) = match self.purpose {
             CallPurpose::TaskResult(_) => (limits.task_result_timeout, limits.task_result_timeout),
@@ -101,7 +101,7 @@ impl Calls {
         self.open.iter().any(|(_, pending)| pending.id == *id)
     }
 
-    /// Whether a call in flight may create a task, which the client then follows.
+    /// Whether a call in flight may start following a task: a tool call that may create one, or a listener.
     pub(super) fn may_create_task(&self) -> bool {
         let may =
             |purpose: &CallPurpose| matches!(purpose, CallPurpose::Tool | CallPurpose::Listen);

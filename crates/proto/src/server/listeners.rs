@@ -1,5 +1,5 @@
-//! Announces changes: to sessions of the handshake era, and to listeners of the stateless era (2026-07-28
-//! basic/patterns/subscriptions, receiving notifications).
+//! Announces changes: to sessions of the handshake era, and to listeners of the stateless era
+//! (2026-07-28 basic/patterns/subscriptions, receiving notifications).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Machine {
     }
 
     /// Records a change of a task. A finished task is not followed any longer. A change of an unknown task is stored,
-    /// because a call in flight may be about to return that task.
+    /// because a call in flight may start following that task.
     fn note_task(&mut self, task: &Arc<Task>) {
         if self.session.tasks.contains(&task.id) {
             if task.state.is_terminal() {

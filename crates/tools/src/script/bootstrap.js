@@ -1,4 +1,4 @@
-// What stands between a script and the program around it: everything travels as JSON text.
+// The bridge between a script and the program that runs it. All values cross it as JSON text.
 (function (tell, mostNexts) {
   "use strict";
   const parse = JSON.parse, write = JSON.stringify;

@@ -1,5 +1,5 @@
 //! Members. They are created, changed and deleted as WordPress users: the platform's own routes lose the email address
-//! of a new member and the heir of a deleted member's content.
+//! of a new member and the new owner of a deleted member's content.
 
 use creole::{BoxFuture, ToolError};
 use http::Method;
