@@ -4,7 +4,7 @@
 //! futures: dropping one cancels it. Messages that violate the protocol are counted and never reach a caller.
 //!
 //! ```no_run
-//! use crate::client::transport::http::HttpAddress;
+//! use creole::client::transport::http::HttpAddress;
 //! use creole::client::{Address, Client};
 //! use creole::proto::fault::Fault;
 //! use serde_json::json;

@@ -26,5 +26,3 @@ mod proxies;
 mod scripted;
 #[path = "client/support.rs"]
 mod support;
-#[path = "client/turns.rs"]
-mod turns;
