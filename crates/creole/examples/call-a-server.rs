@@ -14,24 +14,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1);
     let command = words.next().ok_or("which server?")?;
     let way = match command.to_str().filter(|text| text.starts_with("http")) {
-        Some(url) => Address::Http(HttpAddress::new("server", url).map_err(|fault| fault.detail)?),
+        Some(url) => Address::Http(HttpAddress::new("server", url)?),
         None => Address::Child(Program::new("server", command).args(words)),
     };
     let builder = ClientBuilder::new("example", "1").on_form(|question| async move {
         println!("declined: {question:?}");
         None
     });
-    let client = builder.connect(way).await.map_err(|fault| fault.detail)?;
+    let client = builder.connect(way).await?;
     let connection = client.connection();
     let greeting = connection.greeting();
     println!("{} speaks {}", greeting.server_info.identity.name, greeting.version);
-    for tool in client.list(ListKind::Tools).await.map_err(|fault| fault.detail)? {
+    for tool in client.list(ListKind::Tools).await? {
         println!("{}", tool.text(greeting.rules));
     }
     let result = client.call_tool("add", &json!({"a": 1, "b": 2})).await;
     match result {
         Ok(result) => println!("1 + 2: {}", result.as_str()),
-        Err(fault) => println!("it does not add: {}", fault.detail),
+        Err(fault) => println!("it does not add: {fault}"),
     }
     client.close().await;
     Ok(())

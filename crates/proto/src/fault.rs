@@ -6,6 +6,7 @@
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::{error, fmt};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -212,6 +213,18 @@ impl Fault {
     }
 }
 
+/// The sentence for people, or, without one, the message that the specification's table has for this kind.
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.detail.as_str() {
+            "" => formatter.write_str(&COMMON_ERRORS[self.kind as usize].format_message(self)),
+            detail => formatter.write_str(detail),
+        }
+    }
+}
+
+impl error::Error for Fault {}
+
 /// Maximum length of a name or URI that an error repeats, in characters.
 const MAX_SUBJECT_CHARS: usize = 256;
 
@@ -398,6 +411,17 @@ mod tests {
             assert_eq!(COMMON_ERRORS[position].kind, *kind, "{name}");
         }
         assert_eq!(COMMON_ERRORS.len(), FaultKind::ALL.len());
+    }
+
+    #[test]
+    fn a_fault_is_an_error_whose_text_is_its_detail_or_the_message_of_its_kind() {
+        let text = |fault: Fault| -> String {
+            let error: alloc::boxed::Box<dyn error::Error> = fault.into();
+            error.to_string()
+        };
+        assert_eq!(text(Fault::new(FaultKind::Timeout, "no answer in 5 s")), "no answer in 5 s");
+        let unknown = Fault::new(FaultKind::UnknownTool, "").with_subject("add");
+        assert_eq!(text(unknown), "Unknown tool: add");
     }
 
     #[test]
