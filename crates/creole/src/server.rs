@@ -28,6 +28,9 @@ use crate::task::TaskLimits;
 use crate::tool::Tool;
 use crate::{input, telemetry};
 
+/// The version of a server that does not set its own. The specification requires one.
+const UNSET_VERSION: &str = "0.0.0";
+
 /// A server in the making: tools, resources, prompts and the chain around them.
 pub struct Server {
     identity: Implementation,
@@ -55,12 +58,12 @@ enum ServerItem {
 }
 
 impl Server {
-    /// A server of that name that speaks the specification.
+    /// A server of that name that speaks the specification. Its [version](Self::version) is `0.0.0` until it is set.
     pub fn new(name: &str) -> Self {
         Self {
             identity: Implementation {
                 name: name.to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: UNSET_VERSION.to_owned(),
                 ..Implementation::default()
             },
             instructions: None,
@@ -78,7 +81,7 @@ impl Server {
         }
     }
 
-    /// The server's own version.
+    /// The server's own version, such as `env!("CARGO_PKG_VERSION")` of the crate that calls this.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.identity.version);

@@ -33,7 +33,10 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
         let federation = Federation::default();
-        let server = Server::new("creole").debug(args.debug).with(federation.layer());
+        let server = Server::new("creole")
+            .version(env!("CARGO_PKG_VERSION"))
+            .debug(args.debug)
+            .with(federation.layer());
         let service = server.start();
         federation.start_upstreams(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
