@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use creole_proto::model;
-use creole_proto::model::{PromptArgument, PromptResult};
+use creole_proto::model::{Content, PromptArgument, PromptMessage, PromptResult, Role};
 
 use crate::call::Context;
 use crate::chain::BoxFuture;
@@ -15,6 +15,42 @@ use crate::tool::ToolError;
 
 type Render =
     dyn Fn(Variables, Context) -> BoxFuture<'static, Result<PromptResult, ToolError>> + Send + Sync;
+
+/// What the function of a prompt may return: a `String`, which is one message of the user, messages, a
+/// [`PromptResult`], or a `Result` of them.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot return `{Self}`",
+    note = "a prompt returns a `String`, a `Vec<PromptMessage>`, a `PromptResult`, or a `Result` of one of them whose error \
+            is a `ToolError`"
+)]
+pub trait IntoPromptResult {
+    /// The result of the prompt.
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError>;
+}
+
+impl IntoPromptResult for String {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+        vec![PromptMessage { role: Role::User, content: Content::text(self) }].into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for Vec<PromptMessage> {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+        Ok(PromptResult { description: None, messages: self })
+    }
+}
+
+impl IntoPromptResult for PromptResult {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<R: IntoPromptResult> IntoPromptResult for Result<R, ToolError> {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+        self?.into_prompt_result()
+    }
+}
 
 /// One prompt.
 #[derive(Clone)]
@@ -25,11 +61,21 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt that a function renders.
+    /// A prompt that a function renders: from its arguments, for the caller of the context.
+    ///
+    /// ```
+    /// use creole::Prompt;
+    ///
+    /// let review = Prompt::new("review", "Reviews a file", |arguments, _| async move {
+    ///     format!("Please review {}.", arguments["path"])
+    /// });
+    /// let review = review.required("path", "The file to review");
+    /// # drop(review);
+    /// ```
     pub fn new<F, Fut>(name: &str, about: &str, render: F) -> Self
     where
         F: Fn(Variables, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<PromptResult, ToolError>> + Send + 'static,
+        Fut: Future<Output: IntoPromptResult> + Send + 'static,
     {
         let definition = model::Prompt {
             name: name.to_owned(),
@@ -37,7 +83,8 @@ impl Prompt {
             ..Default::default()
         };
         let render = move |arguments, context| -> BoxFuture<'static, _> {
-            Box::pin(render(arguments, context))
+            let rendering = render(arguments, context);
+            Box::pin(async move { rendering.await.into_prompt_result() })
         };
         Self { definition, render: Arc::new(render), completers: BTreeMap::new() }
     }

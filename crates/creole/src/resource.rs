@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use creole_proto::model;
 use creole_proto::model::{CacheHints, Contents};
@@ -25,27 +25,83 @@ pub type Variables = BTreeMap<String, String>;
 pub type Completer =
     Arc<dyn Fn(String, Variables) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
+/// What the function of a resource may return: a `String`, one or several [`Contents`], or a `Result` of them.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot return `{Self}`",
+    note = "a resource returns a `String`, a `Contents`, a `Vec<Contents>`, or a `Result` of one of them whose error is a \
+            `ToolError`"
+)]
+pub trait IntoContents {
+    /// The contents of the resource at this uri. Text has this media type, if the resource has one.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<Vec<Contents>, ToolError>;
+}
+
+impl IntoContents for String {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<Vec<Contents>, ToolError> {
+        let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
+        Ok(vec![Contents { uri, mime_type, text: Some(self), ..Contents::default() }])
+    }
+}
+
+impl IntoContents for Contents {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<Vec<Contents>, ToolError> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoContents for Vec<Contents> {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<Vec<Contents>, ToolError> {
+        Ok(self)
+    }
+}
+
+impl<C: IntoContents> IntoContents for Result<C, ToolError> {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<Vec<Contents>, ToolError> {
+        self?.into_contents(uri, mime_type)
+    }
+}
+
+/// The media type of text that a function returns; known once the resource is built.
+type TextType = Arc<OnceLock<String>>;
+
 /// One resource.
 #[derive(Clone)]
 pub struct Resource {
     pub(crate) definition: model::Resource,
     pub(crate) read: Arc<ReadResource>,
     pub(crate) cache: CacheHints,
+    text_type: TextType,
 }
 
 impl Resource {
-    /// A resource that a function reads.
+    /// A resource that a function reads: from its uri, for the caller of the context.
+    ///
+    /// ```
+    /// use creole::{Resource, ToolError};
+    ///
+    /// let motd = Resource::new("file:///etc/motd", "motd", |_, _| async {
+    ///     let read = || std::fs::read_to_string("/etc/motd");
+    ///     Ok::<_, ToolError>(tokio::task::spawn_blocking(read).await??)
+    /// });
+    /// let motd = motd.mime_type("text/plain");
+    /// # drop(motd);
+    /// ```
     pub fn new<F, Fut>(uri: &str, name: &str, read: F) -> Self
     where
         F: Fn(String, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<Contents>, ToolError>> + Send + 'static,
+        Fut: Future<Output: IntoContents> + Send + 'static,
     {
         let definition =
             model::Resource { uri: uri.to_owned(), name: name.to_owned(), ..Default::default() };
-        let read = move |uri, _: Variables, context| -> BoxFuture<'static, _> {
-            Box::pin(read(uri, context))
+        let text_type = TextType::default();
+        let mime_type = Arc::clone(&text_type);
+        let read = move |uri: String, _: Variables, context| -> BoxFuture<'static, _> {
+            let (reading, mime_type) = (read(uri.clone(), context), Arc::clone(&mime_type));
+            Box::pin(async move {
+                reading.await.into_contents(&uri, mime_type.get().map(String::as_str))
+            })
         };
-        Self { definition, read: Arc::new(read), cache: CacheHints::NONE }
+        Self { definition, read: Arc::new(read), cache: CacheHints::NONE, text_type }
     }
 
     /// A resource that is a fixed text.
@@ -53,7 +109,7 @@ impl Resource {
         let contents = Contents::text(uri, mime_type, text);
         let resource = Self::new(uri, name, move |_, _| {
             let contents = contents.clone();
-            async move { Ok(vec![contents]) }
+            async move { contents }
         });
         resource.mime_type(mime_type)
     }
@@ -78,9 +134,10 @@ impl Resource {
         self
     }
 
-    /// Its media type.
+    /// Its media type, set once.
     #[must_use]
     pub fn mime_type(mut self, mime_type: &str) -> Self {
+        _ = self.text_type.set(mime_type.to_owned());
         self.definition.mime_type = Some(mime_type.to_owned());
         self
     }
@@ -100,6 +157,7 @@ pub struct Template {
     pub(crate) pattern: UriTemplate,
     pub(crate) read: Arc<ReadResource>,
     pub(crate) completers: BTreeMap<String, Completer>,
+    text_type: TextType,
 }
 
 impl Template {
@@ -108,21 +166,28 @@ impl Template {
     pub fn new<F, Fut>(uri_template: &str, name: &str, read: F) -> Self
     where
         F: Fn(String, Variables, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<Contents>, ToolError>> + Send + 'static,
+        Fut: Future<Output: IntoContents> + Send + 'static,
     {
         let definition = model::ResourceTemplate {
             uri_template: uri_template.to_owned(),
             name: name.to_owned(),
             ..Default::default()
         };
-        let read = move |uri, variables, context| -> BoxFuture<'static, _> {
-            Box::pin(read(uri, variables, context))
+        let text_type = TextType::default();
+        let mime_type = Arc::clone(&text_type);
+        let read = move |uri: String, variables, context| -> BoxFuture<'static, _> {
+            let reading = read(uri.clone(), variables, context);
+            let mime_type = Arc::clone(&mime_type);
+            Box::pin(async move {
+                reading.await.into_contents(&uri, mime_type.get().map(String::as_str))
+            })
         };
         Self {
             definition,
             pattern: UriTemplate::new(uri_template),
             read: Arc::new(read),
             completers: BTreeMap::new(),
+            text_type,
         }
     }
 
@@ -140,9 +205,10 @@ impl Template {
         self
     }
 
-    /// Their media type.
+    /// Their media type, set once.
     #[must_use]
     pub fn mime_type(mut self, mime_type: &str) -> Self {
+        _ = self.text_type.set(mime_type.to_owned());
         self.definition.mime_type = Some(mime_type.to_owned());
         self
     }

@@ -1,21 +1,24 @@
 //! Tools: a name, a sentence, and an async function.
 
+mod handler;
+mod output;
+
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model;
-use creole_proto::model::{Content, KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult};
+use creole_proto::model::{KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult};
 use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::call::Context;
 use crate::chain::BoxFuture;
+pub use handler::{Handler, NoArguments, WithState};
+pub use output::{IntoToolResult, Json};
 
 type RunTool =
     dyn Fn(Value, Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
@@ -29,15 +32,63 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose arguments' schema is derived from the type that the function takes.
+    /// A tool whose schemas are derived from the types that the function takes and returns.
     ///
-    /// The function is `async fn(Arguments) -> Answer` or `async fn(Arguments, Context) -> Answer`. When it
-    /// asks the client something (see [`crate::input`]) it is run again from its beginning once the answer is
-    /// there, so what it does before a question must bear being done twice.
+    /// The function is `async` and takes nothing, `(Arguments)`, `(Context)` or `(Arguments, Context)`. `Arguments`
+    /// implements [`Deserialize`](serde::Deserialize) and [`JsonSchema`]. The function returns one of these, or a
+    /// `Result` of one of these:
+    ///
+    /// - a `String` or `&'static str`, which becomes a block of text;
+    /// - any value that implements [`Serialize`](serde::Serialize) and [`JsonSchema`], which becomes structured
+    ///   content, and whose schema is announced;
+    /// - [`Json`], which becomes structured content without an announced schema;
+    /// - a `Vec` of [`Content`](creole_proto::model::Content), or a [`ToolResult`].
+    ///
+    /// The error of a `Result` is a [`ToolError`] or any [`std::error::Error`]. It should not implement `Serialize` and
+    /// `JsonSchema` both: the whole `Result` would also be a value, and the compiler could not choose.
+    ///
+    /// ```
+    /// use creole::{Context, Tool, ToolError};
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Place {
+    ///     /// The name of the city.
+    ///     city: String,
+    /// }
+    ///
+    /// #[derive(Serialize, JsonSchema)]
+    /// struct Weather {
+    ///     celsius: f64,
+    /// }
+    ///
+    /// async fn weather(place: Place, context: Context) -> Result<Weather, ToolError> {
+    ///     context.progress(0.5, Some(1.0), Some(&place.city)).await;
+    ///     Ok(Weather { celsius: "21.5".parse()? })
+    /// }
+    ///
+    /// async fn version() -> &'static str {
+    ///     "1.0"
+    /// }
+    ///
+    /// let weather = Tool::new("weather", "Tells the weather of a city", weather);
+    /// let version = Tool::new("version", "Tells the version of the station", version);
+    /// # drop((weather, version));
+    /// ```
+    ///
+    /// When the function asks the client for input (see [`crate::input`]), it is run again from its beginning once the
+    /// response is there. So what it does before an input request must be safe to do twice.
     ///
     /// The function must not compute for long between two waits. Over stdio it begins on the thread that reads the
     /// input: until its first wait, the connection answers nothing else, not even a ping. Compute in
-    /// `tokio::task::spawn_blocking`, and ask [`Context::is_cancelled`] there.
+    /// `tokio::task::spawn_blocking`, and check [`Context::is_cancelled`] there.
+    ///
+    /// ```compile_fail
+    /// # use creole::Tool;
+    /// // This is not an async function.
+    /// Tool::new("wrong", "", || "text");
+    /// ```
     pub fn new<A, M, H>(name: &str, about: &str, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -51,7 +102,43 @@ impl Tool {
                 handler.run(arguments, context).await
             })
         };
-        Self::raw(name, about, schema_of::<A>(), run)
+        let mut tool = Self::raw(name, about, schema_of::<A>(), run);
+        if let Some(schema) = H::output_schema() {
+            tool = tool.output_schema(schema);
+        }
+        tool
+    }
+
+    /// The same for a function whose first parameter is a state that it shares with other tools. Each call gets a
+    /// clone, so the state is cheap to clone: an [`Arc`], or a struct of them.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use creole::{Server, Tool};
+    ///
+    /// async fn add(counter: Arc<AtomicU64>) -> u64 {
+    ///     counter.fetch_add(1, Ordering::Relaxed) + 1
+    /// }
+    ///
+    /// async fn reset(counter: Arc<AtomicU64>) {
+    ///     counter.store(0, Ordering::Relaxed);
+    /// }
+    ///
+    /// let counter = Arc::new(AtomicU64::new(0));
+    /// let server = Server::new("counter")
+    ///     .tool(Tool::with_state("add", "Adds one", &counter, add))
+    ///     .tool(Tool::with_state("reset", "Starts again at zero", &counter, reset));
+    /// # drop(server);
+    /// ```
+    pub fn with_state<S, A, M, F>(name: &str, about: &str, state: &S, function: F) -> Self
+    where
+        S: Clone,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        WithState<S, F>: Handler<A, M>,
+    {
+        Self::new(name, about, WithState { state: state.clone(), function })
     }
 
     /// A tool with a schema of one's own, whose function takes the arguments as JSON.
@@ -118,7 +205,8 @@ impl Tool {
         self
     }
 
-    /// Announces the structured result's schema, derived from its type.
+    /// Announces the structured result's schema, derived from its type: for functions that return [`Json`] or a
+    /// [`ToolResult`].
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {
         self.definition_mut().output_schema = Some(schema_of::<T>());
@@ -185,85 +273,5 @@ impl<E: std::error::Error> From<E> for ToolError {
             cause = error.source();
         }
         Self::Failed(text)
-    }
-}
-
-/// An async function that can be a tool.
-pub trait Handler<A, M>: Send + Sync + 'static {
-    /// Runs it.
-    fn run(
-        &self,
-        arguments: A,
-        context: Context,
-    ) -> impl Future<Output = Result<ToolResult, ToolError>> + Send;
-}
-
-impl<A, F, R, Fut> Handler<A, fn(A) -> R> for F
-where
-    A: Send + 'static,
-    F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send,
-    R: IntoToolResult,
-{
-    async fn run(&self, arguments: A, _: Context) -> Result<ToolResult, ToolError> {
-        self(arguments).await.into_tool_result()
-    }
-}
-
-impl<A, F, R, Fut> Handler<A, fn(A, Context) -> R> for F
-where
-    A: Send + 'static,
-    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send,
-    R: IntoToolResult,
-{
-    async fn run(&self, arguments: A, context: Context) -> Result<ToolResult, ToolError> {
-        self(arguments, context).await.into_tool_result()
-    }
-}
-
-/// What a tool's function may return.
-pub trait IntoToolResult {
-    /// The result it stands for.
-    fn into_tool_result(self) -> Result<ToolResult, ToolError>;
-}
-
-impl IntoToolResult for ToolResult {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(self)
-    }
-}
-
-impl IntoToolResult for String {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::text(self))
-    }
-}
-
-impl IntoToolResult for &str {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::text(self))
-    }
-}
-
-impl IntoToolResult for Vec<Content> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult { content: self, ..ToolResult::default() })
-    }
-}
-
-/// Data as a structured result, with the same as text for clients that know no data.
-#[derive(Clone, Copy, Debug)]
-pub struct Json<T>(pub T);
-
-impl<T: Serialize> IntoToolResult for Json<T> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::structured(Raw::from_value(&self.0)))
-    }
-}
-
-impl<R: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<R, E> {
-    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
-        self.map_err(Into::into)?.into_tool_result()
     }
 }
