@@ -1,10 +1,8 @@
 //! A tool that asks before it acts: the same function for clients of every revision.
 
-use creole::input::{ElicitAction, form};
 use creole::{Context, Server, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 /// What to order.
 #[derive(Deserialize, JsonSchema)]
@@ -13,21 +11,18 @@ struct Order {
     dish: String,
 }
 
+/// Where the dish goes.
+#[derive(Deserialize, JsonSchema)]
+struct Seat {
+    /// Your table
+    #[schemars(range(min = 1))]
+    table: u8,
+}
+
 async fn order(order: Order, context: Context) -> Result<String, ToolError> {
-    let schema = json!({
-        "type": "object",
-        "properties": {"table": {"type": "integer", "minimum": 1, "title": "Your table"}},
-        "required": ["table"],
-    });
-    // Without an answer the function ends here, and is run again when there is one.
-    let question = form(&format!("Where shall the {} go?", order.dish), &schema);
-    let answer = context.elicit("table", question)?;
-    match answer.action {
-        ElicitAction::Accept => Ok(format!("{}: {:?}", order.dish, answer.content)),
-        ElicitAction::Decline | ElicitAction::Cancel => {
-            Err(ToolError::failed("nothing was ordered"))
-        }
-    }
+    // Without a response the function ends here. It is run again when there is one.
+    let seat: Seat = context.elicit(&format!("Where shall the {} go?", order.dish))?;
+    Ok(format!("{}: table {}", order.dish, seat.table))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -6,18 +6,25 @@
 //! question must therefore bear being done twice.
 //!
 //! ```
-//! use creole::input::form;
 //! use creole::{Context, ToolError};
-//! use serde_json::json;
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
 //!
-//! async fn greet(_: serde_json::Value, context: Context) -> Result<String, ToolError> {
-//!     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-//!     let answer = context.elicit("name", form("Who are you?", &schema))?;
-//!     let name = answer.text("name").unwrap_or_else(|| "stranger".to_owned());
-//!     Ok(format!("Hello, {name}!"))
+//! #[derive(Deserialize, JsonSchema)]
+//! struct You {
+//!     /// Your name
+//!     name: Option<String>,
 //! }
+//!
+//! async fn greet(context: Context) -> Result<String, ToolError> {
+//!     let you = context.elicit::<You>("Who are you?")?;
+//!     Ok(format!("Hello, {}!", you.name.as_deref().unwrap_or("stranger")))
+//! }
+//! # drop(creole::Tool::new("greet", "Greets the user", greet));
 //! ```
 
+mod elicitation;
+mod form_schema;
 mod round_limit;
 mod url_elicitations;
 
@@ -41,9 +48,9 @@ use crate::call::{Call, Context, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::random;
 use crate::random::NoRandomBytes;
-use crate::schema::Schema;
 use crate::seal::{Purpose, SealError, Sealer, digest};
 use crate::tool::ToolError;
+pub use elicitation::{ElicitAction, ElicitResult};
 use round_limit::RoundLimit;
 use url_elicitations::UrlElicitations;
 
@@ -83,36 +90,6 @@ pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
     }
 }
 
-/// What a person did with a form or a page.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ElicitResult {
-    /// What was done.
-    pub action: ElicitAction,
-    /// What was filled in.
-    #[serde(default)]
-    pub content: Option<Value>,
-}
-
-/// What a person did with a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ElicitAction {
-    /// Answered it.
-    Accept,
-    /// Said no.
-    Decline,
-    /// Closed it.
-    Cancel,
-}
-
-impl ElicitResult {
-    /// A text that was filled in, if the question was accepted.
-    pub fn text(&self, field: &str) -> Option<String> {
-        let content = self.content.as_ref().filter(|_| self.action == ElicitAction::Accept)?;
-        content.get(field)?.as_str().map(str::to_owned)
-    }
-}
-
 /// What a client's model answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct SamplingResult {
@@ -148,21 +125,6 @@ pub struct Root {
 }
 
 impl Context {
-    /// Asks for a form to be filled in or a page to be visited.
-    pub fn elicit(&self, key: &str, question: InputRequest) -> Result<ElicitResult, ToolError> {
-        let schema = match &question {
-            InputRequest::Form { schema, .. } => Some(schema.clone()),
-            _ => None,
-        };
-        let answer: ElicitResult = self.typed_response(key, question)?;
-        if let (ElicitAction::Accept, Some(schema)) = (answer.action, schema) {
-            let content = answer.content.clone().unwrap_or_else(|| json!({}));
-            let checked = Schema::new(schema.as_str()).validate(&content);
-            checked.map_err(|problems| self.unusable_response(key, &problems[0].to_string()))?;
-        }
-        Ok(answer)
-    }
-
     /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
     fn unusable_response(&self, key: &str, why: &str) -> ToolError {
         let kind = match self.caller().rules.input_request_style {

@@ -105,7 +105,7 @@ async fn slow(wait: Wait) -> &'static str {
 
 async fn two_questions(_: Nothing, context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let name = context.elicit("name", form("Who?", &schema))?.text("name").unwrap_or_default();
+    let name = context.elicit_with("name", form("Who?", &schema))?.text("name").unwrap_or_default();
     let answer = context.sample("rhyme", sample(&format!("Rhyme on {name}"), 10))?;
     Ok(format!("{name}: {}", answer.text()))
 }

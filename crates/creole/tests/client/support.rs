@@ -69,7 +69,7 @@ pub(crate) fn server(watch: &ToolWatch) -> Server {
 
 async fn asking(_: Value, context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let answer = context.elicit("name", form("Who?", &schema))?;
+    let answer = context.elicit_with("name", form("Who?", &schema))?;
     match answer.action {
         ElicitAction::Accept => Ok(format!("hello {}", answer.content.unwrap_or_default()["name"])),
         _ => Err(ToolError::failed("no name")),

@@ -72,7 +72,7 @@ async fn a_page_that_nobody_comes_back_from_is_given_up() {
 #[tokio::test]
 async fn a_client_that_cannot_open_a_page_is_told_where_it_is() {
     async fn sign_in(_: Nothing, context: Context) -> Result<String, ToolError> {
-        context.elicit("page", url_elicitation("Sign in", "https://a.example/"))?;
+        context.elicit_with("page", url_elicitation("Sign in", "https://a.example/"))?;
         Ok("done".to_owned())
     }
     let service = Server::new("t").tool(Tool::new("sign_in", "Signs in", sign_in)).start();

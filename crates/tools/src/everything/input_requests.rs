@@ -134,7 +134,7 @@ async fn elicitation(given: ElicitationInput, context: Context) -> Result<String
         },
         "required": ["username", "email"],
     });
-    let answer = context.elicit("response", form(&given.message, &schema))?;
+    let answer = context.elicit_with("response", form(&given.message, &schema))?;
     Ok(format!("User response: {}", describe_response(&answer)))
 }
 
@@ -186,7 +186,7 @@ async fn streaming(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 fn elicit_and_describe(context: &Context, question: InputRequest) -> Result<String, ToolError> {
-    let answer = context.elicit("response", question)?;
+    let answer = context.elicit_with("response", question)?;
     Ok(format!("Elicitation completed: {}", describe_response(&answer)))
 }
 

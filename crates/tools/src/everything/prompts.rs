@@ -53,7 +53,7 @@ fn with_resource(given: &Variables) -> PromptResult {
 
 fn prompt_with_input_request(context: &Context) -> Result<PromptResult, ToolError> {
     let question = text_form("What context should the prompt use?", "context");
-    let answer = context.elicit("user_context", question)?;
+    let answer = context.elicit_with("user_context", question)?;
     let text = answer.text("context").unwrap_or_else(|| "none".to_owned());
     Ok(messages([Content::text(format!("Use this context: {text}"))]))
 }

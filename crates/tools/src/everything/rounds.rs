@@ -87,7 +87,7 @@ fn request_text(
     question: InputRequest,
     field: &str,
 ) -> Result<String, ToolError> {
-    let answer = context.elicit(key, question)?;
+    let answer = context.elicit_with(key, question)?;
     Ok(answer.text(field).unwrap_or_else(|| "unknown".to_owned()))
 }
 
@@ -114,7 +114,7 @@ async fn request_confirmation(_: Value, context: Context) -> Result<&'static str
         "properties": {"ok": {"type": "boolean"}},
         "required": ["ok"],
     });
-    context.elicit("confirm", form("Please confirm", &schema))?;
+    context.elicit_with("confirm", form("Please confirm", &schema))?;
     Ok("state-ok")
 }
 

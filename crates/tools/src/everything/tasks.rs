@@ -97,7 +97,7 @@ struct FilenameInput {
 
 async fn confirm_delete(file: FilenameInput, context: Context) -> Result<String, ToolError> {
     let name = &file.filename;
-    let answer = context.elicit("confirm", yes_or_no(&format!("Delete {name}?")))?;
+    let answer = context.elicit_with("confirm", yes_or_no(&format!("Delete {name}?")))?;
     Ok(match is_confirmed(&answer) {
         true => format!("Deleted {name}"),
         false => format!("Kept {name}"),
@@ -109,14 +109,14 @@ async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
     let confirm = || yes_or_no("Go on?");
     let ask = |key: &str, question| KeyedInputRequest { key: key.to_owned(), question };
     context.request_inputs(vec![ask("name", name()), ask("confirm", confirm())])?;
-    let named = context.elicit("name", name())?;
-    let confirmed = is_confirmed(&context.elicit("confirm", confirm())?);
+    let named = context.elicit_with("name", name())?;
+    let confirmed = is_confirmed(&context.elicit_with("confirm", confirm())?);
     let name = named.text("name").unwrap_or_else(|| "unknown".to_owned());
     Ok(format!("{name} said {}", if confirmed { "yes" } else { "no" }))
 }
 
 async fn asks_first(_: Value, context: Context) -> Result<String, ToolError> {
-    let answer = context.elicit("user_name", text_form("What is your name?", "name"))?;
+    let answer = context.elicit_with("user_name", text_form("What is your name?", "name"))?;
     context.detach()?;
     sleep(WORK_TIME).await;
     let name = answer.text("name").unwrap_or_else(|| "stranger".to_owned());

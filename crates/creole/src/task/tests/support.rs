@@ -107,7 +107,7 @@ pub(super) fn done(text: &str) -> Outcome {
 /// Sends one input request, then returns the response.
 pub(super) fn asking() -> RunCall {
     Arc::new(|call| {
-        let answered = call.context.elicit("q", form("Which?", &json!({"type": "object"})));
+        let answered = call.context.elicit_with("q", form("Which?", &json!({"type": "object"})));
         Box::pin(std::future::ready(match answered {
             Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
             Err(ToolError::InputRequired(asks)) => {
