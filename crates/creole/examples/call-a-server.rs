@@ -6,7 +6,6 @@
 use creole::client::transport::http::HttpAddress;
 use creole::client::{Address, ClientBuilder};
 use creole::process::Program;
-use creole::proto::model::ListKind;
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -25,12 +24,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connection = client.connection();
     let greeting = connection.greeting();
     println!("{} speaks {}", greeting.server_info.identity.name, greeting.version);
-    for tool in client.list(ListKind::Tools).await? {
-        println!("{}", tool.text(greeting.rules));
+    for tool in client.list_tools().await? {
+        println!("{}: {}", tool.name, tool.description.unwrap_or_default());
     }
     let result = client.call_tool("add", &json!({"a": 1, "b": 2})).await;
     match result {
-        Ok(result) => println!("1 + 2: {}", result.as_str()),
+        Ok(result) => println!("1 + 2: {}", result.text()),
         Err(fault) => println!("it does not add: {fault}"),
     }
     client.close().await;

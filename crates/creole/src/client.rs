@@ -34,6 +34,7 @@ mod reconnecting;
 mod tasks;
 pub mod tls;
 pub mod transport;
+mod typed;
 
 pub use crate::client::transport::lines::{ChildServer, LineServer};
 pub use connection::{
@@ -45,3 +46,4 @@ pub use era::{DetectedEra, EraCache, EraSupport};
 pub use mcp_client::{Client, ClientBuilder};
 pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};
 pub use transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
+pub use typed::{CallToolResult, ListedTool};

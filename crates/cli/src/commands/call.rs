@@ -3,7 +3,7 @@
 use std::io;
 use std::io::Read;
 
-use creole::client::Client;
+use creole::client::{CallToolResult, Client};
 use creole::proto::model::ListKind;
 use creole::proto::revision::Era;
 use creole::proto::wire::{Object, Raw};
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
             Some(object) => object.clone(),
             None => tool_arguments::typed_arguments(tool, &schema, &args.arguments)?,
         };
-        client.call_tool(tool, &arguments).await.map_err(|fault| call_failure(&name, &fault))
+        let result = client.call_tool(tool, &arguments).await;
+        result.map(CallToolResult::into_raw).map_err(|fault| call_failure(&name, &fault))
     })?;
     show(tool, &result, args.peer.json)
 }

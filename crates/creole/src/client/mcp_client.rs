@@ -327,17 +327,6 @@ impl Client {
             .unwrap_or_default()
     }
 
-    /// Calls a tool; the result as the server wrote it. A call that the server makes a task of is followed to its
-    /// end. A server of 2025-11-25 makes one only if it is asked to: of tools that were
-    /// [listed](Self::list) as such.
-    ///
-    /// # Errors
-    /// What the server says, or why it says nothing. A tool that failed is a result.
-    pub async fn call_tool(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
-        let arguments = Some(Raw::from_value(arguments));
-        self.call_raw(Operation::CallTool { name: name.to_owned(), arguments }).await
-    }
-
     /// Reads a resource; the result as the server wrote it.
     ///
     /// # Errors
@@ -368,7 +357,7 @@ impl Client {
         self.connection.connection().close().await;
     }
 
-    async fn call_raw(&self, operation: Operation) -> Result<Raw, Fault> {
+    pub(super) async fn call_raw(&self, operation: Operation) -> Result<Raw, Fault> {
         match self.call(operation).await? {
             Payload::Relayed(relayed) => Ok(relayed.into_result()),
             _ => Err(internal_fault("the server's answer is of another kind")),

@@ -314,9 +314,9 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
         let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
         assert!(names.contains(&"echo") && names.contains(&"ask"), "{names:?}");
         let result = client.call_tool("echo", &json!({"message": "hi"})).await.unwrap();
-        assert_eq!(said(&result), "hi");
+        assert_eq!(said(result.as_raw()), "hi");
         let asked = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
-        assert_eq!(said(&asked.unwrap()), "hello \"Ada\"");
+        assert_eq!(said(asked.unwrap().as_raw()), "hello \"Ada\"");
         let unknown = client.read_resource("test://nothing").await.unwrap_err();
         assert_ne!(unknown.kind, FaultKind::BackendUnavailable, "{unknown:?}");
         client.close().await;
@@ -327,5 +327,5 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
 async fn a_client_that_cannot_be_asked_is_told_so_by_the_server() {
     let client = Client::connect(Address::Child(child())).await.unwrap();
     let outcome = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
-    assert!(!outcome.is_ok_and(|result| said(&result).starts_with("hello")));
+    assert!(!outcome.is_ok_and(|result| said(result.as_raw()).starts_with("hello")));
 }

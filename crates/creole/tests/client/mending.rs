@@ -40,7 +40,7 @@ async fn a_session_that_was_forgotten_is_opened_once_more() {
     };
     let (client, count) = client(script).await;
     let result = timeout(LONG, client.call_tool("t", &json!({}))).await.unwrap().unwrap();
-    assert!(result.as_str().contains("\"hi\""), "{result:?}");
+    assert!(result.text().contains("hi"), "{result:?}");
     assert_eq!((count("initialize"), count("tools/call")), (2, 2));
 }
 
@@ -78,7 +78,7 @@ async fn headers_that_a_server_misses_are_learnt_from_its_list() {
     let (client, count) = client(script).await;
     let given = json!({"place": "here"});
     let result = timeout(LONG, client.call_tool("t", &given)).await.unwrap().unwrap();
-    assert!(result.as_str().contains("here"), "{result:?}");
+    assert!(result.text().contains("here"), "{result:?}");
     assert_eq!((count("tools/list"), count("tools/call")), (1, 2));
     let fault = timeout(LONG, client.call_tool("other", &json!({}))).await.unwrap().unwrap_err();
     assert_eq!((fault.kind, count("tools/call")), (FaultKind::HeaderMismatch, 4));
