@@ -23,7 +23,7 @@ impl Middleware for AtMost {
     }
 }
 
-async fn now(_: serde_json::Map<String, serde_json::Value>) -> String {
+async fn now() -> String {
     format!("{:?}", std::time::SystemTime::now())
 }
 

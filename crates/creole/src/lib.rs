@@ -1,30 +1,204 @@
-//! MCP servers on tokio that speak every revision and dialect.
+//! MCP servers and clients on tokio, for every revision of the protocol.
 //!
-//! A server is values and functions: tools, resources and prompts, with middleware around them. The same
-//! handler serves clients of every revision; what differs between them is the business of
-//! [`creole_proto`].
+//! A server is made of values and async functions: tools, resources and prompts, with middleware around them. The same
+//! function serves clients of every revision. [`proto`] has the rules by which the revisions differ.
+//!
+//! # Tools
+//!
+//! A tool is a name, a description and an async function. The type of its argument gives the input schema. A return type
+//! that implements `Serialize` and `JsonSchema` becomes structured content and gives the output schema. A `String`
+//! becomes text. An error ends the call with a result that the model can read. See [`Tool::new`].
 //!
 //! ```
-//! use creole::{Server, Tool};
-//! use schemars::JsonSchema;
-//! use serde::Deserialize;
+//! use creole::{Prompt, Resource, Server, Tool, ToolError};
+//! use creole::schemars::{self, JsonSchema};
+//! use creole::serde::{Deserialize, Serialize};
 //!
-//! /// What to add.
+//! /// The numbers to divide.
 //! #[derive(Deserialize, JsonSchema)]
-//! struct Add {
-//!     /// The first number.
-//!     a: i64,
-//!     /// The second number.
-//!     b: i64,
+//! #[serde(crate = "creole::serde")]
+//! struct Division {
+//!     /// The number to divide.
+//!     dividend: i64,
+//!     /// The number to divide by.
+//!     divisor: i64,
 //! }
 //!
-//! async fn add(sum: Add) -> String {
-//!     (sum.a + sum.b).to_string()
+//! #[derive(Serialize, JsonSchema)]
+//! #[serde(crate = "creole::serde")]
+//! struct Quotient {
+//!     quotient: i64,
+//!     remainder: i64,
 //! }
 //!
-//! let server = Server::new("acme").tool(Tool::new("add", "Adds two numbers", add));
+//! async fn divide(of: Division) -> Result<Quotient, ToolError> {
+//!     let failed = || ToolError::failed("this division has no result");
+//!     let quotient = of.dividend.checked_div(of.divisor).ok_or_else(failed)?;
+//!     let remainder = of.dividend.checked_rem(of.divisor).ok_or_else(failed)?;
+//!     Ok(Quotient { quotient, remainder })
+//! }
+//!
+//! let server = Server::new("calculator")
+//!     .version(env!("CARGO_PKG_VERSION"))
+//!     .tool(Tool::new("divide", "Divides two integers", divide).read_only())
+//!     .resource(Resource::text("help://divide", "help", "text/plain", "The remainder has the sign of the dividend."))
+//!     .prompt(Prompt::new("explain", "Explains division", |_, _| async {
+//!         "Please explain division with remainder.".to_owned()
+//!     }));
 //! # drop(server);
 //! // server.serve_stdio().await
+//! ```
+//!
+//! `serde` and [`schemars`] are exported from here, so a server needs no other dependency than `tokio`. The derive macros
+//! of both name their crate in the code that they write. So `schemars` has to be in scope, and
+//! `#[serde(crate = "creole::serde")]` has to stand at each type. Neither is needed in a crate that depends on `serde` and
+//! `schemars` itself.
+//!
+//! # State
+//!
+//! [`Tool::with_state`] passes a clone of a state to each call, as the first parameter.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use creole::schemars::{self, JsonSchema};
+//! use creole::serde::Deserialize;
+//! use creole::{Server, Tool};
+//!
+//! type Notes = Arc<Mutex<Vec<String>>>;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(crate = "creole::serde")]
+//! struct Note {
+//!     /// The text to remember.
+//!     text: String,
+//! }
+//!
+//! async fn add(notes: Notes, note: Note) -> &'static str {
+//!     notes.lock().unwrap().push(note.text);
+//!     "remembered"
+//! }
+//!
+//! async fn list(notes: Notes) -> Vec<String> {
+//!     notes.lock().unwrap().clone()
+//! }
+//!
+//! let notes = Notes::default();
+//! let server = Server::new("notes")
+//!     .tool(Tool::with_state("add", "Remembers a note", &notes, add))
+//!     .tool(Tool::with_state("list", "Lists the notes", &notes, list).read_only());
+//! # drop(server);
+//! ```
+//!
+//! # Asking
+//!
+//! A handler that takes a [`Context`] can ask the user, the client's model and the client's roots. It asks with `?`: without
+//! a response the handler ends, and it is run again when the client has answered. So one handler serves both kinds of
+//! clients, those that are asked during a call and those that call again. What it does before a question must be safe to
+//! do twice. See [`input`] and [`Context::elicit`].
+//!
+//! ```
+//! use creole::schemars::{self, JsonSchema};
+//! use creole::serde::Deserialize;
+//! use creole::{Context, Server, Tool, ToolError};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(crate = "creole::serde")]
+//! struct Consent {
+//!     /// Delete all notes?
+//!     delete: bool,
+//! }
+//!
+//! async fn clear(context: Context) -> Result<&'static str, ToolError> {
+//!     let consent: Consent = context.elicit("The notes cannot be restored.")?;
+//!     Ok(if consent.delete { "deleted" } else { "kept" })
+//! }
+//!
+//! let server = Server::new("notes").tool(Tool::new("clear", "Deletes all notes", clear));
+//! # drop(server);
+//! ```
+//!
+//! # HTTP
+//!
+//! [`Server::start`] makes a [`Service`], which any number of connections share. An
+//! [`McpEndpoint`](serve::http::McpEndpoint) serves it over Streamable HTTP. The endpoint is a tower service: it mounts in
+//! an axum application, or stands behind the [`Listener`](serve::http::Listener) of this crate, which checks hosts,
+//! origins and limits.
+//!
+//! ```no_run
+//! use creole::Server;
+//! use creole::serve::http::{
+//!     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
+//! };
+//!
+//! # async fn serve() -> std::io::Result<()> {
+//! let service = Server::new("hello").start();
+//! let endpoint = McpEndpoint::new(service, EndpointSettings::default());
+//! let methods = [Method::POST, Method::GET, Method::DELETE];
+//! let router = Router::new(OriginGuard::loopback(), Drain::new());
+//! let listener = Listener::bind(([127, 0, 0, 1], 8080).into(), HttpLimits::default()).await?;
+//! listener.serve(router.route(Route::new("/mcp", &methods, endpoint))).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Middleware
+//!
+//! A [`Middleware`] stands around every call. It may refuse, delay or change a call, or change its outcome.
+//!
+//! ```
+//! use creole::proto::fault::{Fault, FaultKind};
+//! use creole::{BoxFuture, Call, Middleware, Next, Outcome, Server};
+//!
+//! struct Closed;
+//!
+//! impl Middleware for Closed {
+//!     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+//!         Box::pin(async move {
+//!             match call.operation.method() {
+//!                 "tools/call" => Fault::new(FaultKind::Busy, "the server is closed today").into(),
+//!                 _ => next.call(call).await,
+//!             }
+//!         })
+//!     }
+//! }
+//!
+//! let server = Server::new("shop").with(Closed);
+//! # drop(server);
+//! ```
+//!
+//! # Clients
+//!
+//! A [`Client`](client::Client) connects to a program, to a URL or over any pair of byte streams. It finds out which
+//! revision the server speaks. Errors are [`Fault`](proto::fault::Fault)s.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use creole::client::{ClientBuilder, LineServer};
+//! use creole::proto::fault::Fault;
+//! use creole::stream::memory_pair;
+//! use creole::{Server, Tool};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Fault> {
+//! // A server in the same process. `ClientBuilder::connect` takes the address of another one.
+//! let (near, far) = memory_pair();
+//! let service = Server::new("dice").tool(Tool::new("roll", "Rolls a die", async || 4)).start();
+//! tokio::spawn(async move {
+//!     let (input, output) = far.split();
+//!     service.serve(input, output).await
+//! });
+//!
+//! let (input, output) = near.split();
+//! let transport = Box::new(LineServer::new("dice", input, output));
+//! let client = ClientBuilder::new("example", "1.0").connect_over(transport).await?;
+//! assert_eq!(client.list_tools().await?[0].name, "roll");
+//! let no_arguments = BTreeMap::<String, String>::new();
+//! let rolled: i32 = client.call_tool("roll", &no_arguments).await?.structured()?;
+//! assert_eq!(rolled, 4);
+//! # Ok(())
+//! # }
 //! ```
 
 pub mod auth;
@@ -75,3 +249,4 @@ pub use creole_proto::model::{
     Content, Contents, Level, PromptMessage, PromptResult, Role, ToolResult,
 };
 pub use creole_proto::operation::Outcome;
+pub use {schemars, serde};
