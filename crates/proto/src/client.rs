@@ -46,7 +46,7 @@ use input_requests::InputRequests;
 use send::QueuedRequest;
 
 /// A call to a server. Its number is also its JSON-RPC id and its progress token, and is never reused
-/// (2026-07-28 basic, requests).
+/// (2025-11-25 basic, requests).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(pub u64);
 

@@ -29,8 +29,8 @@ pub struct Dialect {
     pub about: DialectText,
     /// The revision in force before negotiation, and where there is no negotiation.
     pub base: Revision,
-    /// Whether requests with the version and capabilities in `_meta` are served without a handshake (2026-07-28 basic,
-    /// `_meta`).
+    /// Whether requests with the version and capabilities in `_meta` are served without a handshake
+    /// (2026-07-28 basic, `_meta`).
     pub stateless: bool,
     /// Whether a handshake may open a connection.
     pub handshake: bool,
@@ -91,8 +91,8 @@ pub struct Dialect {
 /// The version in the `initialize` result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionPolicy {
-    /// The proposed one if it is supported, else the newest one with a handshake (2025-11-25 basic/lifecycle, version
-    /// negotiation).
+    /// The proposed one if it is supported, else the newest one with a handshake
+    /// (2025-11-25 basic/lifecycle, version negotiation).
     Negotiate,
     /// Always this one.
     Fixed(DialectText),
@@ -151,7 +151,7 @@ pub enum IdNumbers {
 /// The treatment of a message without an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingIdPolicy {
-    /// It is a notification (JSON-RPC 2.0, section 4).
+    /// It is a notification (JSON-RPC 2.0, section 4.1).
     Notification,
     /// It is an invalid request.
     Refuse,
@@ -180,7 +180,7 @@ pub enum RejectedIdPolicy {
 pub enum UnreadableIdPolicy {
     /// As in the revision.
     ByRevision,
-    /// `"id":null` (JSON-RPC 2.0, response object).
+    /// `"id":null` (JSON-RPC 2.0, section 5).
     Null,
 }
 

@@ -48,16 +48,16 @@ pub enum FaultKind {
     UnknownPrompt,
     /// The system that the server depends on is unavailable.
     BackendUnavailable,
-    /// An HTTP request header that is missing, unreadable or differs from the body (2026-07-28 schema,
-    /// `HeaderMismatchError`).
+    /// An HTTP request header that is missing, unreadable or differs from the body
+    /// (2026-07-28 schema, `HeaderMismatchError`).
     HeaderMismatch,
     /// A protocol version that is not served (2026-07-28 schema, `UnsupportedProtocolVersionError`).
     UnsupportedVersion,
-    /// The client lacks a capability that the operation needs (2026-07-28 schema,
-    /// `MissingRequiredClientCapabilityError`).
+    /// The client lacks a capability that the operation needs
+    /// (2026-07-28 schema, `MissingRequiredClientCapabilityError`).
     MissingCapability,
-    /// A request state that was modified, has expired or belongs to another request (2026-07-28 basic/patterns/mrtr,
-    /// server requirements).
+    /// A request state that was modified, has expired or belongs to another request
+    /// (2026-07-28 basic/patterns/mrtr, server requirements).
     StateRefused,
     /// The client declined an input request.
     InputRefused,
@@ -65,8 +65,8 @@ pub enum FaultKind {
     Timeout,
     /// Too many calls are in flight.
     Busy,
-    /// A task that does not exist, no longer exists or belongs to another principal. The response does not reveal which
-    /// (SEP-2663, protocol errors).
+    /// A task that does not exist, no longer exists (SEP-2663, protocol errors) or belongs to another principal. The
+    /// response does not reveal which.
     UnknownTask,
     /// A finished task, which cannot be cancelled.
     TaskOver,

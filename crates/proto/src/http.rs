@@ -23,7 +23,7 @@ use crate::fault::FaultKind;
 use crate::revision::Rules;
 
 /// The HTTP status of a response with this fault, or without one, under these rules
-/// (2026-07-28 basic/transports/streamable-http, server validation).
+/// (2026-07-28 basic/transports/streamable-http, protocol version header and server validation).
 pub fn response_status(fault: Option<FaultKind>, rules: &Rules) -> u16 {
     let Some(kind) = fault else { return 200 };
     let row = rules.http_statuses.iter().find(|(listed, _)| *listed == kind);

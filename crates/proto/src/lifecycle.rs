@@ -29,8 +29,8 @@ pub fn progress_token(raw: Option<&str>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// A client's `clientInfo` as received, completed with the required members that are missing (2025-11-25 schema,
-/// `Implementation`).
+/// A client's `clientInfo` as received, completed with the required members that are missing
+/// (2025-11-25 schema, `Implementation`).
 pub(crate) fn complete_client_info(object: Object<'_>) -> Result<Raw, FieldError> {
     let [name, title, version] = object.get_many(["name", "title", "version"]);
     as_required_string("name", name)?;

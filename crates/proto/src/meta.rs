@@ -1,4 +1,4 @@
-//! The `_meta` keys that the protocol reserves (2026-07-28 schema, `RequestMetaObject` and `ResultMetaObject`).
+//! The `_meta` keys that the protocol reserves (2026-07-28 basic, `_meta`).
 
 /// The protocol version of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -8,8 +8,8 @@ pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The minimum level of log messages for a request (2026-07-28 server/utilities/logging, per-request log level).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The listen request that a notification belongs to (2026-07-28 basic/patterns/subscriptions, receiving
-/// notifications).
+/// The listen request that a notification belongs to
+/// (2026-07-28 basic/patterns/subscriptions, receiving notifications).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The server's `Implementation`.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";

@@ -3,7 +3,7 @@
 /// A method or notification that a client may send to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// Starts the handshake (revisions up to 2025-11-25; schema, `InitializeRequest`).
+    /// Starts the handshake, up to 2025-11-25 (2025-11-25 schema, `InitializeRequest`).
     Initialize,
     /// Checks whether the peer is alive (2025-11-25 schema, `PingRequest`).
     Ping,
@@ -19,7 +19,7 @@ pub enum Method {
     ListTemplates,
     /// Reads a resource.
     ReadResource,
-    /// Lists the direct children of a directory (SEP-2640, reading directories; from 2026-07-28).
+    /// Lists the direct children of a directory, from 2026-07-28 (SEP-2640, reading directories).
     ReadDirectory,
     /// Subscribes the session to a resource (2025-11-25 schema, `SubscribeRequest`).
     Subscribe,
@@ -29,9 +29,9 @@ pub enum Method {
     ListPrompts,
     /// Renders a prompt.
     GetPrompt,
-    /// Lists skills (SEP-2640, listing skills; from 2026-07-28).
+    /// Lists skills, from 2026-07-28 (SEP-2640, listing skills).
     ListSkills,
-    /// Describes one skill (SEP-2640, getting a skill; from 2026-07-28).
+    /// Describes one skill, from 2026-07-28 (SEP-2640, getting a skill).
     GetSkill,
     /// Completes an argument.
     Complete,

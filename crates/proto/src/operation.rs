@@ -20,7 +20,7 @@ use crate::wire::Raw;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Return identity and capabilities: `server/discover`, and the main part of `initialize`
-    /// (2026-07-28 server/discover, request).
+    /// (2026-07-28 server/discover, response).
     Discover,
     /// Return one page of a list (2025-11-25 schema, `PaginatedRequest`).
     List(ListKind, Option<String>),
@@ -230,8 +230,8 @@ pub enum Payload {
     Tool(ToolResult),
     /// The contents of a resource.
     Contents(Vec<Contents>, CacheHints),
-    /// A page of a directory's direct children. The extension defines no cache hints for it (SEP-2640, reading
-    /// directories).
+    /// A page of a directory's direct children. The extension defines no cache hints for it
+    /// (SEP-2640, reading directories).
     Directory(Page),
     /// One skill.
     Skill(Arc<Definition>, CacheHints),

@@ -50,8 +50,8 @@ impl Revision {
 /// The kind of lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// `initialize` comes first; the connection or session stores the negotiated rules (2025-11-25 basic/lifecycle,
-    /// initialization).
+    /// `initialize` comes first; the connection or session stores the negotiated rules
+    /// (2025-11-25 basic/lifecycle, initialization).
     Handshake,
     /// No handshake: each request carries version and capabilities in `_meta` (2026-07-28 basic, `_meta`).
     Stateless,
@@ -83,10 +83,10 @@ pub enum StructuredContent {
 pub enum ElicitationSupport {
     /// None.
     Absent,
-    /// A flat form (2025-06-18 client/elicitation, creating elicitation requests).
+    /// A flat form (2025-06-18 client/elicitation, request schema).
     Form,
-    /// A form with titled and multiple choices, or a URL elicitation with an id (2025-11-25 schema,
-    /// `ElicitRequestURLParams`).
+    /// A form with titled and multiple choices, or a URL elicitation with an id
+    /// (2025-11-25 schema, `ElicitRequestURLParams`).
     FormAndNamedUrl,
     /// A form with titled and multiple choices, or a URL elicitation (2026-07-28 schema, `ElicitRequestURLParams`).
     FormAndUrl,
@@ -97,17 +97,18 @@ pub enum ElicitationSupport {
 pub enum TaskModel {
     /// None.
     Absent,
-    /// The client requests a task and fetches its result with a request that waits (2025-11-25 basic/utilities/tasks).
+    /// The client requests a task and fetches its result with a request that waits
+    /// (2025-11-25 basic/utilities/tasks, creating tasks and retrieving task results).
     ClientRequested,
     /// The server creates a task if the client declares the extension. The state of a finished task contains its result
-    /// (SEP-2663, `io.modelcontextprotocol/tasks`).
+    /// (SEP-2663, capability negotiation and task status).
     Extension,
 }
 
 /// The id in an error about a message whose id is unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableId {
-    /// `"id":null` (JSON-RPC 2.0, response object).
+    /// `"id":null` (JSON-RPC 2.0, section 5).
     Null,
     /// No `id` member, as newer schemas allow (2025-11-25 schema, `JSONRPCErrorResponse`).
     Omit,
@@ -150,9 +151,9 @@ pub struct Rules {
     pub session_log_level: bool,
     /// Whether the capability `completions` exists.
     pub completions_capability: bool,
-    /// Whether content may be audio (schema from 2025-03-26, `AudioContent`).
+    /// Whether content may be audio (2025-03-26 schema, `AudioContent`).
     pub audio: bool,
-    /// Whether content may be a link to a resource (schema from 2025-06-18, `ResourceLink`).
+    /// Whether content may be a link to a resource (2025-06-18 schema, `ResourceLink`).
     pub resource_links: bool,
     /// The structured content that a tool result may have.
     pub structured_content: StructuredContent,
@@ -163,7 +164,8 @@ pub struct Rules {
     pub extensions: bool,
     /// Whether the client's sampling capability has members such as `tools` (2025-11-25 schema, `ClientCapabilities`).
     pub sampling_details: bool,
-    /// Whether the specification reserves the codes from -32099 to -32000 (2026-07-28 basic, error codes).
+    /// Whether the specification reserves the codes from -32099 to -32020 and keeps those up to -32000 as legacy
+    /// (2026-07-28 basic, error codes).
     pub reserved_error_codes: bool,
     /// The id in an error about a message whose id is unreadable.
     pub unreadable_id: UnreadableId,
@@ -172,8 +174,8 @@ pub struct Rules {
     /// Whether a client sends the version in a header of each HTTP request after the handshake
     /// (2025-06-18 basic/transports, protocol version header).
     pub version_header: bool,
-    /// Whether an event stream starts with an empty event whose id is a resumption point (2025-11-25 basic/transports,
-    /// sending messages to the server).
+    /// Whether an event stream starts with an empty event whose id is a resumption point
+    /// (2025-11-25 basic/transports, sending messages to the server).
     pub primed_streams: bool,
     /// Errors that this revision encodes differently from [`crate::fault::COMMON_ERRORS`].
     pub errors: &'static [ErrorRow],
@@ -224,7 +226,7 @@ const STATELESS_METHODS: MethodSet = MethodSet::of(&[
 const SKILLS_METHODS: MethodSet =
     MethodSet::of(&[Method::ListSkills, Method::GetSkill, Method::ReadDirectory]);
 
-/// Up to 2025-06-18 invalid tool arguments are a protocol error; SEP-1303 made them a tool error.
+/// Up to 2025-06-18 invalid tool arguments are a protocol error, from 2025-11-25 a tool error (SEP-1303).
 const INVALID_ARGUMENTS_AS_ERROR: ErrorRow = ErrorRow::fixed(
     FaultKind::InvalidArguments,
     ErrorChannel::ProtocolError(-32602),
@@ -249,8 +251,8 @@ const MISSING_CAPABILITY_AS_RESULT: ErrorRow = ErrorRow::fixed(
     DataShape::None,
 );
 
-/// In 2025-11-25 a tool that runs only as a task does not exist for other calls (basic/utilities/tasks, tool-level
-/// negotiation).
+/// A tool that runs only as a task does not exist for other calls
+/// (2025-11-25 basic/utilities/tasks, tool-level negotiation).
 const TASK_REQUIRED_AS_METHOD_NOT_FOUND: ErrorRow = ErrorRow::fixed(
     FaultKind::TaskRequired,
     ErrorChannel::ProtocolError(-32601),
@@ -271,7 +273,8 @@ const SESSION_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::UnsupportedVersion, 400),
 ];
 
-/// 2026-07-28 basic/transports/streamable-http, protocol version header and server validation.
+/// The status describes the fault
+/// (2026-07-28 basic/transports/streamable-http, protocol version header and server validation).
 const STATELESS_STATUSES: &[(FaultKind, u16)] = &[
     (FaultKind::Parse, 400),
     (FaultKind::InvalidRequest, 400),

@@ -187,8 +187,8 @@ impl Machine {
         self.calls.contains(call) || self.listeners.contains(call)
     }
 
-    /// Ends every stream of notifications with its final result (2026-07-28 basic/patterns/subscriptions, graceful
-    /// closure).
+    /// Ends every stream of notifications with its final result
+    /// (2026-07-28 basic/patterns/subscriptions, graceful closure).
     pub fn close_listeners(&mut self, out: &mut Outbox) {
         self.end_listeners(out);
     }

@@ -1,4 +1,5 @@
-//! Converts forms for clients that support only flat forms of plain types (2025-06-18 client/elicitation).
+//! Converts forms for clients that support only flat forms of plain types
+//! (2025-06-18 client/elicitation, request schema).
 //!
 //! Titled choices use the older `enumNames`, defaults other than booleans move into the description, and a multiple
 //! choice becomes one boolean per option. [`LoweredForm::raise_response`] converts the response back.

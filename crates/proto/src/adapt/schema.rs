@@ -8,8 +8,8 @@ use crate::wire::Raw;
 
 /// Converts a tool for the revisions of the handshake era; `None` if nothing changes.
 ///
-/// These revisions require an object schema for each property and an object as structured result (2025-11-25 schema,
-/// `Tool`). The newest one allows `true`, `false` and any value (2026-07-28 schema, `Tool`).
+/// These revisions require an object schema for each property and an object as structured result
+/// (2025-11-25 schema, `Tool`). The newest one allows `true`, `false` and any value (2026-07-28 schema, `Tool`).
 pub fn lower_tool(tool: &Tool) -> Option<Tool> {
     if tool.output_schema.is_none() && !mentions_booleans(&tool.input_schema) {
         return None;

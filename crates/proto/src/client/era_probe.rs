@@ -1,7 +1,7 @@
-//! The era probe: determines a server's era from its response to `server/discover`.
+//! The era probe: determines a server's era from its response to `server/discover`
+//! (2026-07-28 basic/versioning, backward compatibility with initialization-based versions).
 //!
-//! A verdict needs evidence. An outage or a demand for credentials is no evidence of an era
-//! (2026-07-28 basic/versioning, compatibility with initialization-based servers).
+//! A verdict needs evidence. An outage or a demand for credentials is no evidence of an era.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -59,8 +59,8 @@ pub enum NoEvidenceReason {
     Ambiguous(i64),
 }
 
-/// Judges the reply to a `server/discover` request of this revision (2026-07-28 basic/versioning, backward
-/// compatibility).
+/// Judges the reply to a `server/discover` request of this revision
+/// (2026-07-28 basic/versioning, backward compatibility with initialization-based versions).
 pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict {
     match heard {
         ProbeReply::NoHttpResponse | ProbeReply::NoProcess => {
@@ -73,7 +73,7 @@ pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict
 }
 
 /// Whether this status for `initialize` suggests the transport of 2024-11-05, in which a GET opens an event stream
-/// (2025-03-26 basic/transports, backwards compatibility).
+/// (2025-11-25 basic/transports, backwards compatibility).
 pub fn suggests_legacy_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
 }

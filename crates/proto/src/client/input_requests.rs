@@ -109,7 +109,7 @@ impl Machine {
             );
         };
         if self.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
-            // A client must not send a response in this revision (2026-07-28 basic, responses).
+            // A client must not send a response in this revision (2026-07-28 basic/transports/stdio, sending messages).
             return self
                 .report_violation(ProtocolViolation::UnexpectedRequest(shorten(method)), out);
         }
@@ -283,7 +283,8 @@ fn send_input_request_error(id: &Id, refusal: &InputRequestError, out: &mut Outb
     });
 }
 
-/// The progress token of an input request: a string or a number (2025-11-25 schema, `ProgressToken`).
+/// The progress token of an input request: a string or an integer (2025-11-25 schema, `ProgressToken`). Other numbers
+/// are accepted too.
 fn read_progress_token(params: Object<'_>) -> Option<Id> {
     let token = params.get("_meta").and_then(Object::new)?.get("progressToken")?;
     Id::parse_number(token).ok()
@@ -340,8 +341,8 @@ fn read_input_request(
     }))
 }
 
-/// Reads an elicitation. Without a mode it is a form, the only kind in 2025-06-18 (2025-11-25 schema,
-/// `ElicitRequestFormParams`).
+/// Reads an elicitation. Without a mode it is a form, the only kind in 2025-06-18
+/// (2025-11-25 client/elicitation, elicitation requests).
 fn read_elicitation(params: Object<'_>) -> Result<InputRequest, FieldError> {
     let message = params.required_string("message")?.into_owned();
     if params.string("mode")?.as_deref() != Some("url") {
@@ -353,7 +354,8 @@ fn read_elicitation(params: Object<'_>) -> Result<InputRequest, FieldError> {
     Ok(InputRequest::Url { message, url, id })
 }
 
-/// Reads a URL elicitation from an error that requires it (2025-11-25 client/elicitation, URL elicitation required).
+/// Reads a URL elicitation from an error that requires it
+/// (2025-11-25 client/elicitation, URL elicitation required error).
 pub(super) fn read_url_elicitation(elicitation: Object<'_>) -> Option<InputRequest> {
     let read = read_elicitation(elicitation).ok()?;
     matches!(read, InputRequest::Url { .. }).then_some(read)

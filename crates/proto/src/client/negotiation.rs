@@ -53,8 +53,8 @@ impl Machine {
         }
     }
 
-    /// Sends the notification that ends the handshake, if the dialect has one (2025-11-25 schema,
-    /// `InitializedNotification`).
+    /// Sends the notification that ends the handshake, if the dialect has one
+    /// (2025-11-25 schema, `InitializedNotification`).
     fn send_initialized(&self, out: &mut Outbox) {
         if let Some(method) = &self.profile.dialect.confirmation {
             out.push_frame(FrameKind::Notification { about: None }, |bytes| {

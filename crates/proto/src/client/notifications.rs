@@ -99,8 +99,9 @@ impl Machine {
         Some(())
     }
 
-    /// Handles a cancellation: the server withdraws an input request, or ends a listener
-    /// (2026-07-28 basic/patterns/cancellation).
+    /// Handles a cancellation: the server withdraws an input request
+    /// (2025-11-25 basic/utilities/cancellation, behavior requirements), or ends a listener
+    /// (2026-07-28 basic/patterns/cancellation, behavior requirements).
     fn take_cancellation(&mut self, params: Object<'_>, out: &mut Outbox) -> Option<()> {
         let id = params.get("requestId")?;
         match self.rules.era {

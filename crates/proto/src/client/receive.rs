@@ -140,7 +140,7 @@ impl Machine {
     }
 
     /// Handles an error without an id. In the stateless era, only servers that did not read the request omit the id
-    /// (JSON-RPC 2.0, response object).
+    /// (2026-07-28 basic, error responses).
     fn take_error_without_id(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
         let unread = self.calls.get(call).filter(|_| self.rules.era == Era::Stateless);
         match unread.map(|pending| self.read_error(pending, error)) {

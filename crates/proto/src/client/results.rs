@@ -37,7 +37,7 @@ impl Machine {
     }
 
     /// Reads a result by its `resultType`. A result without one is complete, and an unknown one is invalid
-    /// (2026-07-28 basic, results).
+    /// (2026-07-28 basic, `ResultType`).
     fn read_by_result_type(
         &self,
         pending: &InFlightCall,

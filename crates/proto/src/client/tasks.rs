@@ -1,7 +1,8 @@
 //! Reads the tasks of both eras into one shape.
 //!
-//! In 2025-11-25 a finished task does not contain its result: `tasks/result` fetches it (2025-11-25 schema,
-//! `GetTaskPayloadRequest`). Such a task is read as an empty result, or as a fault with only the status message.
+//! In 2025-11-25 a finished task does not contain its result: `tasks/result` fetches it
+//! (2025-11-25 schema, `GetTaskPayloadRequest`). Such a task is read as an empty result, or as a fault with only the
+//! status message.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -54,7 +55,7 @@ pub(super) fn read_task(
         message,
         created_ms: time("createdAt"),
         updated_ms: time("lastUpdatedAt"),
-        // A missing or null ttl means that the task never expires (2025-11-25 schema, `Task`).
+        // A null ttl means that the task never expires (2025-11-25 schema, `Task`). A missing one is read alike.
         ttl_ms: number(["ttlMs", "ttl"]).unwrap_or(u64::MAX),
         poll_ms: number(["pollIntervalMs", "pollInterval"]).unwrap_or(DEFAULT_POLL_MS),
     })

@@ -147,8 +147,8 @@ fn write_completion(out: &mut Vec<u8>, wanted: &CompletionRequest) {
     }
 }
 
-/// Writes the input responses and the request state of a retry, as given (2026-07-28 schema,
-/// `InputResponseRequestParams`).
+/// Writes the input responses and the request state of a retry, as given
+/// (2026-07-28 schema, `InputResponseRequestParams`).
 fn write_input_responses(out: &mut Vec<u8>, reentry: Option<&InputResponses>) {
     let Some(reentry) = reentry else { return };
     if let Some(answers) = &reentry.responses {

@@ -158,7 +158,7 @@ impl<'a> ResultRewriter<'a> {
         {
             self.add("_meta", meta);
         }
-        // `resultType` comes first (2026-07-28 basic, result responses).
+        // `resultType` is required (2026-07-28 basic, result responses). It is written first.
         if self.target.rules.result_type && !self.has("resultType") {
             self.members.insert(0, (Cow::Borrowed("resultType"), Cow::Borrowed("\"complete\"")));
             self.is_changed = true;

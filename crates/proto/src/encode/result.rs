@@ -103,8 +103,8 @@ fn cache_hints(payload: &Payload) -> Option<CacheHints> {
     }
 }
 
-/// Writes `_meta`: the result's own members, and the server's identity where results contain it (2026-07-28 schema,
-/// `ResultMetaObject`).
+/// Writes `_meta`: the result's own members, and the server's identity where results contain it
+/// (2026-07-28 schema, `ResultMetaObject`).
 pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &ResultTarget<'_>) {
     let own = own.and_then(Raw::as_object);
     let named = own.is_some_and(|own| own.get(meta::SERVER_INFO).is_some());
@@ -220,8 +220,8 @@ fn write_prompt(out: &mut Vec<u8>, prompt: &crate::model::PromptResult, rules: &
     out.push(b']');
 }
 
-/// Writes `notifications`: the part of the filter that the server honours (2026-07-28 schema,
-/// `SubscriptionsAcknowledgedNotificationParams`).
+/// Writes `notifications`: the part of the filter that the server honours
+/// (2026-07-28 schema, `SubscriptionsAcknowledgedNotificationParams`).
 pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &SubscriptionFilter) {
     write_key(out, "notifications");
     out.push(b'{');

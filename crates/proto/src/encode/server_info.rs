@@ -12,8 +12,8 @@ use crate::operation::ServerInfo;
 use crate::revision::{Era, Rules, TaskModel};
 use crate::wire::quote;
 
-/// Writes the members of the `initialize` or `server/discover` result (2025-11-25 schema, `InitializeResult`;
-/// 2026-07-28 schema, `DiscoverResult`).
+/// Writes the members of the `initialize` or `server/discover` result
+/// (2025-11-25 schema, `InitializeResult`; 2026-07-28 schema, `DiscoverResult`).
 pub(super) fn write_server_info(
     out: &mut Vec<u8>,
     card: &ServerInfo,

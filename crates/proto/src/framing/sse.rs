@@ -66,8 +66,8 @@ pub fn encode_event(out: &mut Vec<u8>, event: &SseEventRef<'_>) {
 /// Decodes an event stream with bounded memory.
 ///
 /// An event has an id, a type, data or a retry time before its blank line. Events without data are included, because
-/// their ids are resumption points (2025-11-25 basic/transports, resumability and redelivery). An event that is cut off
-/// by the end of the stream is dropped. The division of the stream into chunks does not matter.
+/// their ids are resumption points (2025-11-25 basic/transports, sending messages to the server). An event that is cut
+/// off by the end of the stream is dropped. The division of the stream into chunks does not matter.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,

@@ -1,5 +1,5 @@
-//! Event ids, with which a client of the handshake era resumes a stream (2025-11-25 basic/transports, resumability and
-//! redelivery).
+//! Event ids, with which a client of the handshake era resumes a stream
+//! (2025-11-25 basic/transports, resumability and redelivery).
 
 use core::fmt;
 

@@ -51,7 +51,7 @@ fn push_base64(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Decodes strictly: complete groups, correct padding and no remaining bits (RFC 4648, 4).
+/// Decodes strictly: complete groups, correct padding and no remaining bits (RFC 4648, 3.5 and 4).
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

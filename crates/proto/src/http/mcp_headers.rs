@@ -125,8 +125,9 @@ pub fn check_stateless_request(
     let is_no_object = |params: &str| params != "null" && Object::new(params).is_none();
     let is_odd = fields.repeated || fields.params.is_some_and(is_no_object);
     if fields.id.is_none() || is_odd {
-        // The specification does not define the headers of a notification (2026-07-28 basic/transports/streamable-http,
-        // sending messages). Messages with repeated keys or invalid params are rejected later.
+        // The specification does not define the headers of a notification
+        // (2026-07-28 basic/transports/streamable-http, sending messages). Messages with repeated keys or invalid
+        // params are rejected later.
         return Ok(None);
     }
     let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
@@ -144,7 +145,9 @@ pub fn check_stateless_request(
     Ok(Some(method))
 }
 
-/// The value that `Mcp-Name` repeats: the tool, the prompt, the resource or the task (SEP-2663, routing headers).
+/// The value that `Mcp-Name` repeats: the tool, the prompt, the resource
+/// (2026-07-28 basic/transports/streamable-http, standard request headers) or the task
+/// (SEP-2663, streamable HTTP: routing headers).
 pub(super) fn subject<'a>(
     method: Method,
     fields: &Fields<'a>,
@@ -170,8 +173,8 @@ fn confirm_plain(header: &str, found: Option<&[u8]>, expected: &str) -> Result<(
     confirm(header, found.map(read), expected)
 }
 
-/// Compares a header, which may be absent or unreadable, with the body's value (2026-07-28 schema,
-/// `HeaderMismatchError`).
+/// Compares a header, which may be absent or unreadable, with the body's value
+/// (2026-07-28 schema, `HeaderMismatchError`).
 fn confirm(header: &str, found: Option<Option<Cow<'_, str>>>, expected: &str) -> Result<(), Fault> {
     match found {
         Some(Some(value)) if value == expected => Ok(()),

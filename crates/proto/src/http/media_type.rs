@@ -36,7 +36,7 @@ const COMMON_ACCEPT: &[u8] = b"application/json, text/event-stream";
 /// The `Content-Type` header of nearly every client.
 const JSON: &str = "application/json";
 
-/// Parses `Accept`. A client without the header accepts everything (RFC 9110, 12.5.1).
+/// Parses `Accept`. A client without the header accepts everything (RFC 9110, 12.4.1).
 pub fn parse_accept(accept: Option<&[u8]>) -> AcceptedMedia {
     let Some(accept) = accept else { return AcceptedMedia { json: true, events: true } };
     if accept == COMMON_ACCEPT {

@@ -1,5 +1,5 @@
-//! Checks `Host` and `Origin`, which protects a local server from web pages (2025-11-25 basic/transports, security
-//! warning).
+//! Checks `Host` and `Origin`, which protects a local server from web pages
+//! (2025-11-25 basic/transports, security warning).
 //!
 //! A page whose host name is rebound to 127.0.0.1 (DNS rebinding) still sends that name as the host. A page that calls
 //! `http://localhost:8080` directly sends its own origin. So a request must name a known host of the server, and have
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Maximum length of a host name (RFC 1035, 2.3.4).
+/// Maximum length of a host name as text. Encoded, it then has the maximum of 255 octets (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 253;
 /// Maximum length of a label in a host name (RFC 1035, 2.3.4).
 const MAX_LABEL: usize = 63;
@@ -262,7 +262,7 @@ fn parse_port(digits: &str) -> Option<u16> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The origin of a page as browsers write it: in lower case, with nothing after the port (RFC 6454, 6.2).
+/// The origin of a page as browsers write it: in lower case, with nothing after the port (RFC 6454, 4 and 6.2).
 struct Origin<'a> {
     secure: bool,
     authority: Authority<&'a str>,

@@ -1,5 +1,5 @@
 //! The headers of a client's POST, which repeat parts of the body for servers
-//! (2026-07-28 basic/transports/streamable-http, sending messages).
+//! (2026-07-28 basic/transports/streamable-http, request metadata).
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

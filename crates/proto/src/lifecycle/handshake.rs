@@ -15,8 +15,8 @@ use crate::operation::{Change, subscription_covers};
 use crate::revision::{Era, Revision, Rules};
 use crate::wire::{Object, Raw};
 
-/// The log level until the client sets one; the specification leaves the choice to the server (2025-11-25 schema,
-/// `LoggingMessageNotification`).
+/// The log level until the client sets one; the specification leaves the choice to the server
+/// (2025-11-25 schema, `LoggingMessageNotification`).
 const DEFAULT_LOG_LEVEL: Level = Level::Info;
 
 /// The state of the handshake.
@@ -72,8 +72,8 @@ impl HandshakeSession {
         }
     }
 
-    /// Checks whether the method is allowed in this state. A ping always is (2025-11-25 basic/lifecycle,
-    /// initialization).
+    /// Checks whether the method is allowed in this state. A ping always is
+    /// (2025-11-25 basic/lifecycle, initialization).
     pub fn check_method(&self, method: Method, dialect: &Dialect) -> Result<(), Fault> {
         match method {
             Method::Ping => Ok(()),

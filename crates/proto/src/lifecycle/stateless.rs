@@ -1,5 +1,5 @@
-//! The stateless era: each request carries its version and capabilities in `_meta` (2026-07-28 schema,
-//! `RequestMetaObject`).
+//! The stateless era: each request carries its version and capabilities in `_meta`
+//! (2026-07-28 schema, `RequestMetaObject`).
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -37,8 +37,8 @@ pub fn is_stateless_request(
     dialect.stateless && (is_alone || !dialect.handshake)
 }
 
-/// The fault for a handshake where none is served. It names the served versions (2026-07-28 basic/versioning, error
-/// responses to clients of older revisions).
+/// The fault for a handshake where none is served. It names the served versions
+/// (2026-07-28 basic/versioning, backward compatibility with initialization-based versions).
 pub fn handshake_fault(
     method: &str,
     inside: &ParamMembers<'_>,
@@ -80,8 +80,8 @@ pub fn read_caller(
     Ok((caller, token))
 }
 
-/// The version of a stateless request. The request must also declare the client's capabilities (2026-07-28 basic,
-/// `_meta`).
+/// The version of a stateless request. The request must also declare the client's capabilities
+/// (2026-07-28 basic, `_meta`).
 pub fn claimed_version<'a>(inside: &ParamMembers<'a>) -> Result<Cow<'a, str>, Fault> {
     claimed_version_and_capabilities(inside).map(|(version, _)| version)
 }
@@ -111,8 +111,8 @@ pub fn supported_rules(version: &str, dialect: &Dialect) -> Result<&'static Rule
     revision.map(Revision::rules).ok_or_else(|| unsupported_version_fault(version, dialect))
 }
 
-/// The fault for a version that is not served, with the served ones as data (2026-07-28 schema,
-/// `UnsupportedProtocolVersionError`).
+/// The fault for a version that is not served, with the served ones as data
+/// (2026-07-28 schema, `UnsupportedProtocolVersionError`).
 pub fn unsupported_version_fault(version: &str, dialect: &Dialect) -> Fault {
     let supported: Vec<_> = dialect.revisions().map(|revision| revision.rules().name).collect();
     let requested: String = version.chars().take(MAX_VERSION_CHARS).collect();

@@ -128,8 +128,8 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// The contents of a resource: text, or bytes in base64 (2025-11-25 schema, `TextResourceContents` and
-/// `BlobResourceContents`).
+/// The contents of a resource: text, or bytes in base64
+/// (2025-11-25 schema, `TextResourceContents` and `BlobResourceContents`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {

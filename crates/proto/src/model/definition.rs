@@ -34,8 +34,8 @@ pub(super) struct DefinitionTexts {
     pub(super) handshake: Option<Box<str>>,
     /// The text for revisions without structured results, if it differs.
     pub(super) unstructured: Option<Box<str>>,
-    /// The text for revisions whose tools announce task support, for a tool that has it (2025-11-25 schema,
-    /// `ToolExecution`).
+    /// The text for revisions whose tools announce task support, for a tool that has it
+    /// (2025-11-25 schema, `ToolExecution`).
     pub(super) with_task_support: Option<Box<str>>,
 }
 

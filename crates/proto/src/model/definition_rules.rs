@@ -125,8 +125,8 @@ const ARGUMENT: &[MemberRule] = &[
     optional("required", MemberShape::Boolean),
 ];
 
-/// Arguments are an object in every revision, so a schema without `type` is given that type (2025-11-25 schema,
-/// `Tool`).
+/// Arguments are an object in every revision, so a schema without `type` is given that type
+/// (2025-11-25 schema, `Tool`).
 const INPUT_SCHEMA: &[MemberRule] = &[
     MemberRule {
         name: "type",

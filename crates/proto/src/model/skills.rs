@@ -1,4 +1,6 @@
 //! Skills: the entries of the extension SEP-2640 for folders of files that instruct a model.
+//!
+//! Citations of SEP-2640 name the sections of the extension's specification, `specification/stable/skills`.
 
 use alloc::string::String;
 use alloc::vec::Vec;

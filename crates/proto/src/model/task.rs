@@ -9,7 +9,7 @@ use super::{KeyedInputRequest, ToolResult};
 use crate::fault::Fault;
 use crate::operation::RelayedResult;
 
-/// The extension that defines tasks in 2026-07-28 (SEP-2663, capability negotiation).
+/// The extension that defines tasks in 2026-07-28 (SEP-2663, extension identifier).
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The task support of a tool (2025-11-25 schema, `ToolExecution`).

@@ -35,7 +35,8 @@ pub struct Tool {
     pub meta: Option<Raw>,
 }
 
-/// Hints about a tool's behaviour. Clients do not trust them (2025-11-25 schema, `ToolAnnotations`).
+/// Hints about a tool's behaviour. Clients do not decide by those of untrusted servers
+/// (2025-11-25 schema, `ToolAnnotations`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
@@ -80,8 +81,8 @@ impl ToolResult {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// A structured result, repeated as text for clients that read only text (2025-06-18 server/tools, structured
-    /// content).
+    /// A structured result, repeated as text for clients that read only text
+    /// (2025-06-18 server/tools, structured content).
     pub fn structured(data: Raw) -> Self {
         Self { structured: Some(data.clone()), ..Self::text(data.as_str()) }
     }

@@ -40,8 +40,8 @@ pub(super) struct InFlightCall {
     pub(super) progress_token: Option<String>,
     pub(super) last_progress: f64,
     pub(super) log: Option<Level>,
-    /// Whether it may be cancelled. Only the handshake may not (2025-11-25 basic/utilities/cancellation, behavior
-    /// requirements).
+    /// Whether it may be cancelled. Only the handshake may not
+    /// (2025-11-25 basic/utilities/cancellation, behavior requirements).
     pub(super) is_cancellable: bool,
     /// Its method, for observers.
     pub(super) method: &'static str,

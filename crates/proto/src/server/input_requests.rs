@@ -1,5 +1,5 @@
-//! Input requests to a client of the handshake era, sent as requests of the server (2025-11-25 schema,
-//! `ServerRequest`).
+//! Input requests to a client of the handshake era, sent as requests of the server
+//! (2025-11-25 schema, `ServerRequest`).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
@@ -83,8 +83,8 @@ impl InputRequests {
 
 impl Machine {
     /// Sends an input request on behalf of a call. The response arrives as [`Action::InputResponse`]. Returns `None`
-    /// when the call is over, or in a revision where servers send no requests (2026-07-28 basic/transports/stdio,
-    /// receiving messages).
+    /// when the call is over, or in a revision where servers send no requests
+    /// (2026-07-28 basic/transports/stdio, receiving messages).
     pub fn request_input(
         &mut self,
         call: CallKey,
@@ -135,8 +135,8 @@ impl Machine {
         Some(ask)
     }
 
-    /// Sends the input requests that waited until the client confirmed the handshake (2025-11-25 basic/lifecycle,
-    /// initialization).
+    /// Sends the input requests that waited until the client confirmed the handshake
+    /// (2025-11-25 basic/lifecycle, initialization).
     pub(super) fn send_early_input_requests(&mut self, out: &mut Outbox) {
         for (ask, question) in core::mem::take(&mut self.input_requests.early) {
             if let Some(id) = self.input_requests.open.get(&ask).map(|open| open.id.clone()) {
@@ -153,8 +153,8 @@ impl Machine {
     }
 
     /// Whether the message responds to an input request that is pending or was withdrawn recently. In the latter case
-    /// the response crossed the withdrawal and is dropped (2025-11-25 basic/utilities/cancellation, timing
-    /// considerations).
+    /// the response crossed the withdrawal and is dropped
+    /// (2025-11-25 basic/utilities/cancellation, behavior requirements).
     pub fn is_awaited_response(&self, fields: &Fields<'_>) -> bool {
         let id = fields.id.and_then(|raw| Id::parse(raw).ok());
         id.is_some_and(|id| {

@@ -126,8 +126,8 @@ impl Machine {
         }
     }
 
-    /// Opens a stream. The acknowledgement is its first message (2026-07-28 basic/patterns/subscriptions,
-    /// acknowledgment).
+    /// Opens a stream. The acknowledgement is its first message
+    /// (2026-07-28 basic/patterns/subscriptions, acknowledgment).
     pub(super) fn start_listening(
         &mut self,
         call: CallKey,
@@ -201,8 +201,8 @@ fn write_change(
     });
 }
 
-/// Writes `_meta` with the id of the listen request, spelled as the client spelled it (2026-07-28 schema,
-/// `NotificationMetaObject`).
+/// Writes `_meta` with the id of the listen request, spelled as the client spelled it
+/// (2026-07-28 schema, `NotificationMetaObject`).
 fn write_subscription(bytes: &mut Vec<u8>, id: &Id) {
     write_key(bytes, "_meta");
     bytes.push(b'{');

@@ -354,7 +354,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Handles a notification. Notifications never get a response (JSON-RPC 2.0, section 4).
+    /// Handles a notification. Notifications never get a response (JSON-RPC 2.0, section 4.1).
     fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
         let found = self.profile.dialect.method(name, self.session.rules);
         match found {

@@ -83,8 +83,8 @@ impl Machine {
                     });
                 }
             }
-            // The notification exists only where URL elicitations have ids (2025-11-25 schema,
-            // `ElicitRequestURLParams`).
+            // The notification exists only where URL elicitations have ids
+            // (2025-11-25 schema, `ElicitationCompleteNotification`).
             Event::ElicitationCompleted(id) => {
                 if pending.rules.elicitation == ElicitationSupport::FormAndNamedUrl {
                     out.push_frame(FrameRoute::Call(call), |bytes| {
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Sends a log message that belongs to no call, if the session wants this level. Clients of the stateless era get
-    /// log messages only for their requests (2026-07-28 server/utilities/logging).
+    /// log messages only for their requests (2026-07-28 server/utilities/logging, per-request log level).
     pub fn send_session_log(&mut self, event: &Event, out: &mut Outbox) {
         let Event::Log { level, logger, data } = event else { return };
         if self.session_log_level().is_some_and(|least| *level >= least) {
@@ -129,8 +129,8 @@ impl Machine {
         self.finish(key, Outcome::Fail(fault), now, out);
     }
 
-    /// Removes a call that the client cancelled. It gets no response (2025-11-25 basic/utilities/cancellation, behavior
-    /// requirements).
+    /// Removes a call that the client cancelled. It gets no response
+    /// (2025-11-25 basic/utilities/cancellation, behavior requirements).
     pub(super) fn drop_call(&mut self, call: CallKey, reason: &str, out: &mut Outbox) {
         self.withdraw_input_requests(call, "the call was cancelled", out);
         let Some(pending) = self.calls.remove(call) else { return };
@@ -418,8 +418,8 @@ fn write_log(bytes: &mut Vec<u8>, level: &str, logger: Option<&str>, data: &Raw)
     });
 }
 
-/// Writes the notification that a URL elicitation is complete (2025-11-25 client/elicitation, completion
-/// notifications).
+/// Writes the notification that a URL elicitation is complete
+/// (2025-11-25 client/elicitation, completion notifications for URL mode elicitation).
 fn write_elicitation_complete(bytes: &mut Vec<u8>, id: &str) {
     encode::write_notification(bytes, "notifications/elicitation/complete", |bytes| {
         write_key(bytes, "elicitationId");

@@ -1,7 +1,7 @@
 //! The open containers at the position of a scan, with the keys of their objects.
 //!
-//! Duplicate keys are detected because one reader may take the first of two equal keys and another the last (RFC 8259,
-//! 4). No hash is involved, so a sender cannot choose colliding keys.
+//! Duplicate keys are detected because one reader may take the first of two equal keys and another the last
+//! (RFC 8259, 4). No hash is involved, so a sender cannot choose colliding keys.
 
 use alloc::vec::Vec;
 

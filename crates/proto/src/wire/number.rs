@@ -42,7 +42,7 @@ impl Decimal {
         Some(Self { negative: token.len() > magnitude.len(), digits, point })
     }
 
-    /// `Number::toString` of ECMA-262; `point` is its n and the digits are its k.
+    /// `Number::toString` of ECMA-262; `point` is its n and the number of digits is its k.
     fn push(&self, out: &mut Vec<u8>) {
         let (digits, count) = (&self.digits, self.digits.len());
         if self.negative {
