@@ -12,8 +12,8 @@ mod operation_item;
 pub(crate) mod results;
 mod script;
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use creole_proto::operation::Outcome;
 
 pub use crate::layers::definitions::filter::{Filter, FilterSettings};
 pub(crate) use crate::layers::definitions::hints::Hints;
+pub use crate::layers::definitions::json_edit::newest_json;
 pub use crate::layers::definitions::pin::{ChangedTool, Pin, approve, changed_tools};
 pub use crate::layers::definitions::rename::{Rename, RenameSettings};
 pub use crate::layers::definitions::rewrite::{Rewrite, ToolRewrite};
@@ -39,6 +40,7 @@ pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
 pub use crate::layers::results::cache::{Cache, CacheSettings};
 pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
 pub use name_patterns::NamePatterns;
+pub use operation_item::{item_of, unknown_item_fault};
 pub use script::ScriptLayer;
 
 /// The layers around one upstream, outermost first. Clones share the layers.

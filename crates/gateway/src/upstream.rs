@@ -10,6 +10,7 @@ mod forward;
 mod lists;
 mod park;
 mod settings_from_plan;
+mod settings_origin;
 mod startup;
 mod status;
 #[cfg(test)]
@@ -20,7 +21,8 @@ pub use crate::upstream::connections::connector::RevisionChoice;
 pub use crate::upstream::connections::detect_dialect::detect_dialect;
 pub use crate::upstream::lists::naming::{NameError, Naming};
 pub use creole::client::Address;
-pub use settings_from_plan::preset_address;
+pub use settings_from_plan::{preset_address, upstream_settings};
+pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use std::sync::atomic::AtomicBool;
@@ -41,8 +43,7 @@ use creole::{ItemSource, Recipients, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 
-use crate::layers::Chain;
-use crate::plan::upstream::UpstreamPlan;
+use crate::layers::{Chain, NamePatterns};
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::UpstreamPool;
 use crate::upstream::lists::excluded_items::ExcludedItems;
@@ -91,8 +92,11 @@ pub struct UpstreamSettings {
     pub max_sessions: usize,
     /// The layers around its calls.
     pub chain: Chain,
-    /// The plan of the upstream, if the configuration defines it.
-    pub plan: Option<UpstreamPlan>,
+    /// The tools that each retry layer of the chain covers. Empty if a layer of the chain renames tools: the names of
+    /// the retry layer may then be those of other tools here.
+    pub retried_tools: Vec<NamePatterns>,
+    /// The configuration that these settings come from, if they come from one.
+    pub configuration: Option<SettingsOrigin>,
     /// The replicas that share the state, if there are any. A caller may return to any of them.
     pub replicas: Option<Replicas>,
 }
@@ -115,7 +119,8 @@ impl UpstreamSettings {
             max_parked_calls: 1024,
             max_sessions: 64,
             chain: Chain::default(),
-            plan: None,
+            retried_tools: Vec::new(),
+            configuration: None,
             replicas: None,
         }
     }
@@ -128,11 +133,11 @@ impl UpstreamSettings {
         }
     }
 
-    /// Whether the settings are the same. An upstream without a plan comes from the command line, which does not
+    /// Whether the settings are the same. An upstream without a configuration comes from the command line, which does not
     /// change.
     fn is_equivalent(&self, other: &Self) -> bool {
         let treated = |it: &Self| (it.affinity, it.input_timeout, it.transparent);
-        self.plan == other.plan
+        self.configuration == other.configuration
             && treated(self) == treated(other)
             && self.address.name() == other.address.name()
     }

@@ -7,7 +7,7 @@ use creole_proto::wire::Raw;
 use serde_json::json;
 
 /// The item that an operation addresses. Templates are identified by their URI templates.
-pub(crate) fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
+pub fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
     Some(match operation {
         Operation::CallTool { name, .. } => (ListKind::Tools, name),
         Operation::GetPrompt { name, .. } => (ListKind::Prompts, name),
@@ -35,7 +35,7 @@ pub(crate) fn withheld_fault(operation: &Operation) -> Fault {
 }
 
 /// The fault of an operation on an unknown item.
-pub(crate) fn unknown_item_fault(operation: &Operation) -> Fault {
+pub fn unknown_item_fault(operation: &Operation) -> Fault {
     let target = operation.target();
     match operation {
         Operation::CallTool { .. } => Fault::new(FaultKind::UnknownTool, "").with_subject(target),

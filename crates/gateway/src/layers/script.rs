@@ -16,8 +16,7 @@ use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::Object;
 use creole_tools::script::{Function, Script, ScriptError, ScriptStep};
 
-use crate::layers::definitions::json_edit::newest_json;
-use crate::layers::operation_item::{item_of, unknown_item_fault};
+use crate::layers::{item_of, newest_json, unknown_item_fault};
 use json_conversion::{ForwardedCall, call_from_json, call_to_json, outcome_from_json};
 
 /// A layer that runs the functions of a script.

@@ -1,5 +1,11 @@
 //! Servers and callers for the tests of layers.
 
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "only tests use these, also those of other crates"
+)]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -18,7 +24,7 @@ use creole_proto::wire::Raw;
 use serde_json::Value;
 
 /// A channel that discards all events.
-pub(crate) struct SilentChannel;
+pub struct SilentChannel;
 
 impl ClientChannel for SilentChannel {
     fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
@@ -47,7 +53,7 @@ impl ClientChannel for RecordingChannel {
 
 /// The events that a client receives from a tool that reports this progress message and logs this JSON, behind the
 /// layer.
-pub(crate) async fn events_of(
+pub async fn events_of(
     layer: impl Middleware + 'static,
     message: &'static str,
     data: &'static str,
@@ -72,7 +78,7 @@ pub(crate) async fn events_of(
 }
 
 /// A caller of the newest revision without capabilities.
-pub(crate) fn plain_caller() -> Caller {
+pub fn plain_caller() -> Caller {
     Caller {
         rules: Revision::newest(Era::Stateless).rules(),
         capabilities: Arc::default(),
@@ -86,24 +92,19 @@ pub(crate) fn plain_caller() -> Caller {
 }
 
 /// The outcome of an operation.
-pub(crate) async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
+pub async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
     let started = Started { key: CallKey(1), operation, caller: plain_caller() };
     service.start_call(started, Arc::new(SilentChannel), Origin::new(principal.into())).0.await
 }
 
 /// The outcome of a tool call.
-pub(crate) async fn call(
-    service: &Service,
-    principal: &str,
-    tool: &str,
-    arguments: &str,
-) -> Outcome {
+pub async fn call(service: &Service, principal: &str, tool: &str, arguments: &str) -> Outcome {
     let arguments = Some(Raw::parse(arguments).unwrap());
     ask(service, principal, Operation::CallTool { name: tool.to_owned(), arguments }).await
 }
 
 /// The names in a list.
-pub(crate) async fn listed_names(service: &Service, kind: ListKind) -> Vec<String> {
+pub async fn listed_names(service: &Service, kind: ListKind) -> Vec<String> {
     match ask(service, "a", Operation::List(kind, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
             page.items.iter().map(|item| item.name().to_owned()).collect()
@@ -113,7 +114,7 @@ pub(crate) async fn listed_names(service: &Service, kind: ListKind) -> Vec<Strin
 }
 
 /// The listed definition of a tool.
-pub(crate) async fn definition(service: &Service, tool: &str) -> Value {
+pub async fn definition(service: &Service, tool: &str) -> Value {
     match ask(service, "a", Operation::List(ListKind::Tools, None)).await {
         Outcome::Complete(Payload::Page(page)) => {
             let item = page.items.iter().find(|item| item.name() == tool).unwrap();
@@ -124,7 +125,7 @@ pub(crate) async fn definition(service: &Service, tool: &str) -> Value {
 }
 
 /// The text of a tool's result.
-pub(crate) fn text(outcome: &Outcome) -> &str {
+pub fn text(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Complete(Payload::Tool(result)) => match &result.content[..] {
             [Content::Text { text, .. }] => text,
@@ -135,7 +136,7 @@ pub(crate) fn text(outcome: &Outcome) -> &str {
 }
 
 /// The fault of a call.
-pub(crate) fn fault(outcome: Outcome) -> Fault {
+pub fn fault(outcome: Outcome) -> Fault {
     match outcome {
         Outcome::Fail(fault) => fault,
         other => panic!("no fault: {other:?}"),
@@ -147,7 +148,7 @@ fn any_object() -> Raw {
 }
 
 /// A server whose tool `wait` waits for this many seconds.
-pub(crate) fn slow_service(layer: impl Middleware + 'static) -> Service {
+pub fn slow_service(layer: impl Middleware + 'static) -> Service {
     let wait = |arguments: Value, _| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
         let seconds = arguments["seconds"].as_u64().unwrap_or(0);
         Box::pin(async move {
@@ -159,7 +160,7 @@ pub(crate) fn slow_service(layer: impl Middleware + 'static) -> Service {
 }
 
 /// Tools that fail a number of times before they succeed: `read` declares that it is read-only, `write` does not.
-pub(crate) struct FlakyTools {
+pub struct FlakyTools {
     calls: AtomicUsize,
     failures: AtomicUsize,
     fault: Fault,
@@ -170,7 +171,7 @@ pub(crate) struct FlakyTools {
 
 impl FlakyTools {
     /// A server with these tools, two resources and a prompt, behind the layer.
-    pub(crate) fn serve(
+    pub fn serve(
         layer: impl Middleware + 'static,
         fault: Fault,
         failures: usize,
@@ -179,7 +180,7 @@ impl FlakyTools {
     }
 
     /// Like [`Self::serve`], with another result.
-    pub(crate) fn serve_with_result(
+    pub fn serve_with_result(
         layer: impl Middleware + 'static,
         fault: Fault,
         failures: usize,
@@ -207,17 +208,17 @@ impl FlakyTools {
     }
 
     /// The number of tool calls.
-    pub(crate) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
     /// Makes the next calls fail.
-    pub(crate) fn fail(&self, times: usize) {
+    pub fn fail(&self, times: usize) {
         self.failures.store(times, Ordering::SeqCst);
     }
 
     /// The arguments of the last call.
-    pub(crate) fn last_arguments(&self) -> Value {
+    pub fn last_arguments(&self) -> Value {
         self.last_arguments.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

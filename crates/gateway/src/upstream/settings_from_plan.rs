@@ -11,50 +11,61 @@ use creole::process::Program;
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};
 
-use super::{Affinity, Naming, RevisionChoice, UpstreamSettings};
-use crate::config::enums;
-use crate::config::enums::UpstreamEra;
-use crate::layers::Chain;
-use crate::plan::layer::{LayerError, build};
-use crate::plan::upstream::{TokenSource, UpstreamAddress, UpstreamPlan};
+use super::{Affinity, Naming, RevisionChoice, SettingsOrigin, UpstreamSettings};
+use crate::config::enums::{AffinityChoice, UpstreamEra};
+use crate::layers::{Chain, NamePatterns};
+use crate::plan::layer::{LayerError, LayerPlan, build};
+use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress, UpstreamPlan};
 
-impl UpstreamSettings {
-    /// The settings of a planned upstream.
-    ///
-    /// # Errors
-    /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
-    pub fn from_plan(plan: &UpstreamPlan) -> Result<Self, LayerError> {
-        let newest = |era| RevisionChoice::Revision(Revision::newest(era).rules());
-        let usual = Self::new(planned_address(plan)?);
-        Ok(Self {
-            revisions: match (plan.revision, plan.era) {
-                (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
-                (None, UpstreamEra::Auto) => RevisionChoice::Detect,
-                (None, UpstreamEra::Handshake) => newest(Era::Handshake),
-                (None, UpstreamEra::Stateless) => newest(Era::Stateless),
-            },
-            dialect: plan.dialect.clone(),
-            naming: Naming { prefix: plan.prefix.clone() },
-            affinity: match plan.affinity {
-                enums::AffinityChoice::Principal => Affinity::Principal,
-                enums::AffinityChoice::Shared => Affinity::Shared,
-                enums::AffinityChoice::Session => Affinity::Session,
-                enums::AffinityChoice::Request => Affinity::Request,
-            },
-            interactive: plan.interactive,
-            startup_timeout: plan.startup_timeout,
-            max_parked_calls: plan.max_parked_calls,
-            max_sessions: plan.max_sessions,
-            limits: ClientLimits {
-                call_idle_timeout: plan.timeout,
-                call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
-                ..usual.limits
-            },
-            chain: Chain::new(build(&plan.chain, &plan.name)?),
-            plan: Some(plan.clone()),
-            ..usual
-        })
+/// The settings of a planned upstream.
+///
+/// # Errors
+/// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
+pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
+    let newest = |era| RevisionChoice::Revision(Revision::newest(era).rules());
+    let usual = UpstreamSettings::new(planned_address(plan)?);
+    Ok(UpstreamSettings {
+        revisions: match (plan.revision, plan.era) {
+            (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
+            (None, UpstreamEra::Auto) => RevisionChoice::Detect,
+            (None, UpstreamEra::Handshake) => newest(Era::Handshake),
+            (None, UpstreamEra::Stateless) => newest(Era::Stateless),
+        },
+        dialect: plan.dialect.clone(),
+        naming: Naming { prefix: plan.prefix.clone() },
+        affinity: match plan.affinity {
+            AffinityChoice::Principal => Affinity::Principal,
+            AffinityChoice::Shared => Affinity::Shared,
+            AffinityChoice::Session => Affinity::Session,
+            AffinityChoice::Request => Affinity::Request,
+        },
+        interactive: plan.interactive,
+        startup_timeout: plan.startup_timeout,
+        max_parked_calls: plan.max_parked_calls,
+        max_sessions: plan.max_sessions,
+        limits: ClientLimits {
+            call_idle_timeout: plan.timeout,
+            call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
+            ..usual.limits
+        },
+        chain: Chain::new(build(&plan.chain, &plan.name)?),
+        retried_tools: retried_tools(&plan.chain),
+        configuration: Some(SettingsOrigin::new(plan.clone())),
+        ..usual
+    })
+}
+
+/// The tools that each retry layer covers; none where names are changed, because the names of a retry layer may be
+/// those of other tools behind it.
+fn retried_tools(chain: &[LayerPlan]) -> Vec<NamePatterns> {
+    if chain.iter().any(|layer| matches!(layer, LayerPlan::Rename(_))) {
+        return Vec::new();
     }
+    let names = |layer: &LayerPlan| match layer {
+        LayerPlan::Retry(retry) => Some(retry.names.clone()),
+        _ => None,
+    };
+    chain.iter().filter_map(names).collect()
 }
 
 fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
@@ -109,7 +120,7 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
                 HttpAddress::with_certificates(&plan.name, url, trusted).map_err(refused)?;
             let target = target.with_streams(plan.dialect.event_streams);
             let header = |target: HttpAddress, (name, value): &(String, _)| {
-                let crate::plan::upstream::Secret(value) = value;
+                let Secret(value) = value;
                 target.header(name, value)
             };
             let target = headers.iter().try_fold(target, header).map_err(refused)?;

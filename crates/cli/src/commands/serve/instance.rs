@@ -11,6 +11,7 @@ use creole::{Server, Service, catch_panic};
 use creole_gateway::Plan;
 use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::plan::upstream::UpstreamAddress;
+use creole_gateway::upstream::upstream_settings as planned_settings;
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
@@ -209,7 +210,7 @@ fn upstream_settings(
     };
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {
-        let mut planned = UpstreamSettings::from_plan(upstream)
+        let mut planned = planned_settings(upstream)
             .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
         if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;

@@ -56,7 +56,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// The text of a definition in the newest revision's shape.
-pub(crate) fn newest_json(definition: &Definition) -> &str {
+pub fn newest_json(definition: &Definition) -> &str {
     definition.text(Revision::newest(Era::Stateless).rules())
 }
 

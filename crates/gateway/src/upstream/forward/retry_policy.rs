@@ -2,7 +2,7 @@
 
 use creole::proto::operation::Operation;
 
-use crate::plan::layer::LayerPlan;
+use crate::layers::NamePatterns;
 use crate::upstream::Upstream;
 
 impl Upstream {
@@ -17,15 +17,8 @@ impl Upstream {
 
     /// Whether the configuration allows a tool to be repeated: by its name, or because its hints are trusted.
     fn is_retry_allowed(&self, tool: &str) -> bool {
-        let layers = self.settings.plan.as_ref().map_or(&[][..], |plan| &plan.chain);
-        // If a layer renames items, the names in the retry layer may differ from the names here.
-        let is_renamed = layers.iter().any(|layer| matches!(layer, LayerPlan::Rename(_)));
-        let retried = layers.iter().any(|layer| match layer {
-            LayerPlan::Retry(retry) => {
-                retry.names.contains(tool) || self.tool_index().is_idempotent(tool)
-            }
-            _ => false,
-        });
-        retried && !is_renamed
+        let is_idempotent = || self.tool_index().is_idempotent(tool);
+        let covers = |names: &NamePatterns| names.contains(tool) || is_idempotent();
+        self.settings.retried_tools.iter().any(covers)
     }
 }
