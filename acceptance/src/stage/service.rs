@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use creole::Service;
+use creole_config::{ConfigSource, Plan};
 use creole_gateway::federation::Federation;
-use creole_gateway::{ConfigSource, Plan};
 use creole_tools::PackOptions;
 
 use super::stdio::repository;

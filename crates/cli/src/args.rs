@@ -18,9 +18,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
 use creole::auth::Expiry;
-use creole_gateway::ConfigSource;
-use creole_gateway::config::enums::LogFormat;
-use creole_gateway::plan::http::address;
+use creole_config::ConfigSource;
+use creole_config::plan::http::address;
+use creole_config::tables::enums::LogFormat;
 use lazy::LazyArgs;
 
 /// One MCP server that speaks every dialect.
@@ -323,7 +323,7 @@ impl From<LogChoice> for LogFormat {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use creole_gateway::presets;
+    use creole_config::presets;
 
     use super::*;
 

@@ -74,7 +74,7 @@ fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String 
 
 /// The most similar name, or the known names.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    match creole_gateway::nearest(name, known.iter().copied()) {
+    match creole_config::nearest(name, known.iter().copied()) {
         Some(likely) => format!("did you mean `{likely}`?"),
         None if known.len() <= MAX_LISTED_NAMES => {
             let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::{fmt, io};
 
 use creole::auth::AuthError;
-use creole_gateway::ConfigError;
+use creole_config::ConfigError;
 use creole_tools::skills::FileError;
 
 /// Why a command failed.

@@ -11,8 +11,8 @@ use std::io::{Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
 use creole::proto::wire::is_control;
-use creole_gateway::config::enums::{LogFormat, LogLevel};
-use creole_gateway::plan::LogPlan;
+use creole_config::plan::LogPlan;
+use creole_config::tables::enums::{LogFormat, LogLevel};
 use lazy::{EventSubscriber, LazySubscriber};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;

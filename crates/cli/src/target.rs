@@ -6,8 +6,8 @@ use std::path::Path;
 use creole::client::Address;
 use creole::client::transport::http::HttpAddress;
 use creole::process::Program;
-use creole_gateway::ConfigSource;
-use creole_gateway::plan::upstream::CaCertificates;
+use creole_config::ConfigSource;
+use creole_config::plan::upstream::CaCertificates;
 
 use crate::args::{EnvironmentArgs, SessionArgs, TargetArgs};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole::proto::model::ListKind;
-use creole_gateway::Plan;
+use creole_config::Plan;
 use creole_gateway::upstream::{UpstreamState, UpstreamStatus};
 use creole_tools::recipe::Recipe;
 use serde_json::{Map, Value, json};

@@ -11,3 +11,11 @@
 //! assert_eq!(plan.server.name, "bossman");
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
+pub mod describe;
+pub mod plan;
+pub mod presets;
+pub(crate) mod script_layer;
+pub(crate) mod source;
+pub(crate) mod syntax;
+pub mod tables;
+pub(crate) mod upstream_settings;

@@ -10,7 +10,6 @@ pub(crate) mod limits;
 mod name_patterns;
 mod operation_item;
 pub(crate) mod results;
-mod script;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -39,9 +38,9 @@ pub use crate::layers::limits::timeout::Timeout;
 pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
 pub use crate::layers::results::cache::{Cache, CacheSettings};
 pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
+pub use creole_config::script_layer::ScriptLayer;
 pub use name_patterns::NamePatterns;
 pub use operation_item::{item_of, unknown_item_fault};
-pub use script::ScriptLayer;
 
 /// The layers around one upstream, outermost first. Clones share the layers.
 #[derive(Clone)]

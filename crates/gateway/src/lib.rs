@@ -12,17 +12,12 @@
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
 
-pub mod config;
 pub mod federation;
 pub mod layers;
-pub mod plan;
-pub mod presets;
 pub mod upstream;
 
-mod config_source;
-
-pub use config::environment::Lookup;
-pub use config::error::ConfigError;
-pub use config::suggestions::nearest;
-pub use config_source::ConfigSource;
-pub use plan::Plan;
+pub use creole_config::plan::Plan;
+pub use creole_config::source::ConfigSource;
+pub use creole_config::syntax::environment::Lookup;
+pub use creole_config::syntax::error::ConfigError;
+pub use creole_config::syntax::suggestions::nearest;

@@ -9,7 +9,6 @@ pub(crate) mod connections;
 mod forward;
 mod lists;
 mod park;
-mod settings_from_plan;
 mod settings_origin;
 mod startup;
 mod status;
@@ -21,7 +20,7 @@ pub use crate::upstream::connections::connector::RevisionChoice;
 pub use crate::upstream::connections::detect_dialect::detect_dialect;
 pub use crate::upstream::lists::naming::{NameError, Naming};
 pub use creole::client::Address;
-pub use settings_from_plan::{preset_address, upstream_settings};
+pub use creole_config::upstream_settings::{preset_address, upstream_settings};
 pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 

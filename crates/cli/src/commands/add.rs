@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf, absolute};
 
-use creole_gateway::Plan;
+use creole_config::Plan;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::args::AddArgs;

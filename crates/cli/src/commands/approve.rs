@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use creole_config::plan::layer::LayerPlan;
+use creole_config::{ConfigSource, Plan};
 use creole_gateway::layers::{ChangedTool, approve, changed_tools};
-use creole_gateway::plan::layer::LayerPlan;
-use creole_gateway::{ConfigSource, Plan};
 
 use crate::args::ApproveArgs;
 use crate::failure::Failure;

@@ -4,13 +4,13 @@ mod dry_run;
 
 use std::path::Path;
 
-use creole_gateway::config::reference::reference;
-use creole_gateway::config::schema::schema;
-use creole_gateway::plan::auth::AuthPlan;
-use creole_gateway::plan::layer::LayerPlan;
-use creole_gateway::plan::upstream::{UpstreamAddress, UpstreamPlan};
-use creole_gateway::plan::{HttpPlan, LogPlan, ServerPlan};
-use creole_gateway::{ConfigSource, Plan};
+use creole_config::describe::reference::reference;
+use creole_config::describe::schema::schema;
+use creole_config::plan::auth::AuthPlan;
+use creole_config::plan::layer::LayerPlan;
+use creole_config::plan::upstream::{UpstreamAddress, UpstreamPlan};
+use creole_config::plan::{HttpPlan, LogPlan, ServerPlan};
+use creole_config::{ConfigSource, Plan};
 use creole_tools::openapi::Api;
 use creole_tools::openapi::report::GeneratedTool;
 use creole_tools::recipe::tool::ToolAction;

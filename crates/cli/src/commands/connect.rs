@@ -5,11 +5,12 @@ use std::io::IsTerminal;
 
 use creole::proto::dialect::builtin;
 use creole::{Server, catch_panic};
-use creole_gateway::config::enums::{LogFormat, LogLevel};
+use creole_config::Plan;
+use creole_config::plan::LogPlan;
+use creole_config::tables::enums::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
-use creole_gateway::plan::LogPlan;
+use creole_gateway::upstream;
 use creole_gateway::upstream::{Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
-use creole_gateway::{Plan, upstream};
 use tokio::runtime::Builder;
 
 use super::serve::{close_upstreams, runtime};

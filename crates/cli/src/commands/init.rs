@@ -5,7 +5,7 @@ mod text;
 
 use std::path::Path;
 
-use creole_gateway::config::schema::schema;
+use creole_config::describe::schema::schema;
 
 use self::answers::InitAnswers;
 use crate::args::InitArgs;

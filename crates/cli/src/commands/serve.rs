@@ -12,9 +12,9 @@ pub(crate) use instance::ServerInstance;
 pub(crate) use prerequisites::Prerequisites;
 pub(crate) use stdio::close_upstreams;
 
-use creole_gateway::Plan;
-use creole_gateway::config::enums::{LogFormat, LogLevel};
-use creole_gateway::plan::{HttpPlan, LogPlan};
+use creole_config::Plan;
+use creole_config::plan::{HttpPlan, LogPlan};
+use creole_config::tables::enums::{LogFormat, LogLevel};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use creole::client::{LineServer, Transport};
 use creole::proto::dialect::Dialect;
 use creole::stream::memory_pair;
+use creole_config::plan::LogPlan;
+use creole_config::{ConfigSource, Plan};
 use creole_gateway::federation::Federation;
-use creole_gateway::plan::LogPlan;
 use creole_gateway::upstream::Affinity;
-use creole_gateway::{ConfigSource, Plan};
 use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;

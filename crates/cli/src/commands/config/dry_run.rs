@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use creole_gateway::Plan;
+use creole_config::Plan;
+use creole_config::plan::layer::{LayerPlan, build};
 use creole_gateway::federation::Federation;
-use creole_gateway::plan::layer::{LayerPlan, build};
 use creole_gateway::upstream::Affinity;
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use creole_gateway::plan::http::address;
+use creole_config::plan::http::address;
 
 use crate::args::InitArgs;
 use crate::failure::Failure;

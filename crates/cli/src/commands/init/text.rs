@@ -147,7 +147,7 @@ fn http(answers: &InitAnswers) -> String {
 mod tests {
     use std::path::Path;
 
-    use creole_gateway::Plan;
+    use creole_config::Plan;
 
     use super::*;
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::budget::Budget;
-use creole::serve::http::BodyLimits;
 use creole::serve::http::tls::Certificates;
 use creole::serve::http::{
-    Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, Route, Router,
+    BodyLimits, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
+    Route, Router,
 };
 use creole::state::State;
-use creole_gateway::Plan;
-use creole_gateway::plan::{ClientScope, HttpPlan};
+use creole_config::Plan;
+use creole_config::plan::{ClientScope, HttpPlan};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use creole::auth::{Authenticator, read_credential_file};
 use creole::seal::Secrets;
 use creole::serve::http::tls::Certificates;
-use creole_gateway::Plan;
-use creole_gateway::plan::HttpPlan;
-use creole_gateway::plan::http::TlsPlan;
-use creole_gateway::plan::layer::LayerPlan;
+use creole_config::Plan;
+use creole_config::plan::HttpPlan;
+use creole_config::plan::http::TlsPlan;
+use creole_config::plan::layer::LayerPlan;
 
 use crate::failure::Failure;
 use crate::output;

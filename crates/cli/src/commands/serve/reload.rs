@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use creole::auth::Authenticator;
 use creole::seal::Secrets;
-use creole_gateway::plan::ClientScope;
-use creole_gateway::{ConfigSource, Plan};
+use creole_config::plan::ClientScope;
+use creole_config::{ConfigSource, Plan};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;

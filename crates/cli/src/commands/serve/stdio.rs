@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use creole::EndReason;
-use creole_gateway::Plan;
-use creole_gateway::plan::ClientScope;
+use creole_config::Plan;
+use creole_config::plan::ClientScope;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;

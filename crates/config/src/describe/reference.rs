@@ -1,0 +1,307 @@
+//! The reference of the configuration: every table and every key with its type, what holds without it, and what it does.
+//!
+//! It is made of the JSON Schema, which is made of the types, so that it cannot say anything else.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::Value;
+
+use crate::describe::schema::schema;
+
+const PREAMBLE: &str = "\
+# Every key of the configuration
+
+The configuration is one TOML file, which describes one process. A key that is not here, a value of another type and what
+cannot be together are refused at the start, with the place in the file and what would be right. `creole config check FILE`
+says what a file means, and `creole config schema` prints the JSON Schema that this page is made of, for editors.
+
+In every string value, and nowhere else, `${NAME}` stands for a variable of the environment, `${NAME:-text}` for the text where
+it is unset or empty, and `$${` for `${` itself. They are put in after the file is parsed, so that no value can change what the
+file means. A secret may also stand in a file of its own: the key that names it ends in `_file`.
+
+In the names of tables, capital letters such as `NAME` stand for names of your own.
+";
+
+/// The reference as Markdown, given the packs that there are.
+pub fn reference(known_packs: &[&str]) -> String {
+    let document = schema(known_packs);
+    let mut writer =
+        ReferenceWriter { document: &document, text: PREAMBLE.to_owned(), seen: HashMap::new() };
+    let mut next = VecDeque::from([ReferenceTable { path: String::new(), schema: &document }]);
+    while let Some(table) = next.pop_front() {
+        let below = writer.table(&table);
+        // What is inside of a table comes right after it.
+        below.into_iter().rev().for_each(|table| next.push_front(table));
+    }
+    writer.text
+}
+
+/// A table of the file.
+struct ReferenceTable<'a> {
+    /// As it is written, with its brackets; nothing for the file itself.
+    path: String,
+    schema: &'a Value,
+}
+
+struct ReferenceWriter<'a> {
+    document: &'a Value,
+    text: String,
+    /// Where tables of a kind were written first.
+    seen: HashMap<String, String>,
+}
+
+impl<'a> ReferenceWriter<'a> {
+    /// Writes a table, and gives those inside of it that were not written yet.
+    fn table(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
+        if table.path.is_empty() {
+            self.text.push_str("\n## The file\n\n");
+        } else {
+            self.text.push_str(&format!(
+                "\n## `{}`\n\n{}\n\n",
+                table.path,
+                description(table.schema)
+            ));
+        }
+        let Some(kinds) = table.schema["oneOf"].as_array().filter(|_| !table.path.is_empty())
+        else {
+            return self.keys(table);
+        };
+        let mut below = Vec::new();
+        for kind in kinds {
+            let name = kind["properties"]["kind"]["const"].as_str().unwrap_or_default();
+            self.text.push_str(&format!("### `kind = \"{name}\"`\n\n{}\n\n", description(kind)));
+            below.extend(self.keys(&ReferenceTable { path: table.path.clone(), schema: kind }));
+            self.text.push('\n');
+        }
+        self.text.truncate(self.text.trim_end().len());
+        self.text.push('\n');
+        below
+    }
+
+    /// Writes the keys of a table.
+    fn keys(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
+        self.text.push_str("| Key | Type | Default | What it is |\n|---|---|---|---|\n");
+        let (mut below, mut words) = (Vec::new(), Vec::new());
+        let required = table.schema["required"].as_array();
+        for (key, value) in table.schema["properties"].as_object().into_iter().flatten() {
+            let inner = child_path(&table.path, key);
+            let kind = self.type_name(value, &inner, &mut below);
+            let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
+            let (said, usual) = split_default(value["description"].as_str().unwrap_or_default());
+            let usual = if is_required { "required".to_owned() } else { usual };
+            if key == "kind" && value["const"].is_string() {
+                continue;
+            }
+            let cells =
+                [format!("`{key}`"), kind, usual, said].map(|cell| cell.replace('|', "\\|"));
+            self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
+            words.extend(self.describe_values(value).map(|list| format!("- `{key}`: {list}\n")));
+        }
+        if !words.is_empty() {
+            self.text.push('\n');
+            words.iter().for_each(|line| self.text.push_str(line));
+        }
+        below
+    }
+
+    /// What a reference leads to.
+    fn resolve(&self, value: &'a Value) -> &'a Value {
+        let place = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+        place.and_then(|place| self.document.pointer(place)).unwrap_or(value)
+    }
+
+    /// The type of a value in words; tables that it leads to are noted.
+    fn type_name(
+        &mut self,
+        value: &'a Value,
+        path: &str,
+        below: &mut Vec<ReferenceTable<'a>>,
+    ) -> String {
+        let name = value["$ref"].as_str().map(|it| it.rsplit('/').next().unwrap_or(it));
+        if name == Some("FromEnvironment") {
+            return String::new();
+        }
+        let schema = self.resolve(value);
+        if let Some(choices) = schema["anyOf"].as_array() {
+            let kinds = choices.iter().map(|choice| self.type_name(choice, path, below));
+            let kinds: Vec<String> = kinds.filter(|kind| !kind.is_empty()).collect();
+            return kinds.join(", or ");
+        }
+        let is_layers =
+            schema["oneOf"].as_array().is_some_and(|it| it[0]["properties"].is_object());
+        let is_table = schema["properties"].is_object() && !is_same_table(schema);
+        if is_layers || is_table {
+            return self.add_table(name.unwrap_or(path), path, schema, below);
+        }
+        if let Some(words) = constants(schema) {
+            return quoted(&words);
+        }
+        match schema["type"].as_str() {
+            Some("integer") => {
+                format!("whole number from {} to {}", schema["minimum"], schema["maximum"])
+            }
+            Some("number") => "number".to_owned(),
+            Some("boolean") => "`true` or `false`".to_owned(),
+            Some("string") => "text".to_owned(),
+            Some("array") => {
+                let items = self.type_name(&schema["items"], &array_path(path), below);
+                format!("list of: {items}")
+            }
+            Some("object") => {
+                let (inner, name) = match schema["properties"].as_object() {
+                    Some(members) => (members.values().next(), "KIND"),
+                    None => (Some(&schema["additionalProperties"]), "NAME"),
+                };
+                match inner.filter(|inner| inner.is_object()) {
+                    Some(inner) => {
+                        let kind = self.type_name(inner, &child_path(path, name), below);
+                        format!("table of: {kind}")
+                    }
+                    None => "table".to_owned(),
+                }
+            }
+            _ => union_type(schema),
+        }
+    }
+
+    /// A table, which is written once.
+    fn add_table(
+        &mut self,
+        name: &str,
+        path: &str,
+        schema: &'a Value,
+        below: &mut Vec<ReferenceTable<'a>>,
+    ) -> String {
+        if let Some(first) = self.seen.get(name) {
+            return format!("table `{path}`, with the keys of `{first}`");
+        }
+        self.seen.insert(name.to_owned(), path.to_owned());
+        below.push(ReferenceTable { path: path.to_owned(), schema });
+        format!("table `{path}`")
+    }
+
+    /// What the words mean that may stand there.
+    fn describe_values(&self, value: &'a Value) -> Option<String> {
+        let schema = self.resolve(value);
+        let schema =
+            if schema["type"] == "array" { self.resolve(&schema["items"]) } else { schema };
+        let first = schema["anyOf"].as_array().and_then(|choices| choices.first());
+        let choices = first.unwrap_or(schema)["oneOf"].as_array()?;
+        let word = |choice: &Value| {
+            let (word, about) = (choice["const"].as_str()?, choice["description"].as_str()?);
+            Some(format!("`{word}`: {}", about.trim_end_matches('.')))
+        };
+        let words: Vec<String> = choices.iter().filter_map(word).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// The path of a table inside of another.
+fn child_path(path: &str, key: &str) -> String {
+    let outer = path.trim_matches(['[', ']']);
+    match outer.is_empty() {
+        true => format!("[{key}]"),
+        false => format!("[{outer}.{key}]"),
+    }
+}
+
+/// The path of a table that stands several times.
+fn array_path(path: &str) -> String {
+    format!("[{path}]")
+}
+
+/// Whether all members are tables of the same kind, so that their names are only words.
+fn is_same_table(schema: &Value) -> bool {
+    let members = schema["properties"].as_object();
+    let mut references = members.into_iter().flatten().map(|(_, value)| value["$ref"].as_str());
+    let first = references.next().flatten();
+    first.is_some() && references.clone().count() > 3 && references.all(|it| it == first)
+}
+
+/// The words that may stand there.
+fn constants(schema: &Value) -> Option<Vec<&str>> {
+    if let Some(words) = schema["enum"].as_array() {
+        return Some(words.iter().filter_map(Value::as_str).collect());
+    }
+    let choices = schema["oneOf"].as_array()?;
+    Some(choices.iter().filter_map(|choice| choice["const"].as_str()).collect())
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A value of one of several types, or of any.
+fn union_type(schema: &Value) -> String {
+    let kinds = schema["type"].as_array().map(|kinds| {
+        let name = |kind: &Value| match kind.as_str() {
+            Some("boolean") => "`true` or `false`",
+            Some("string") => "text",
+            Some("object") => "table",
+            Some("array") => "list",
+            _ => "number",
+        };
+        kinds.iter().map(name).collect::<Vec<_>>().join(", or ")
+    });
+    kinds.unwrap_or_else(|| "any value".to_owned())
+}
+
+fn description(schema: &Value) -> &str {
+    schema["description"].as_str().unwrap_or_default()
+}
+
+/// A description without the sentence on what holds without the key, and that sentence.
+fn split_default(description: &str) -> (String, String) {
+    let Some((before, behind)) = description.split_once("Default: ") else {
+        return (description.to_owned(), "–".to_owned());
+    };
+    let (usual, after) = behind.split_once(". ").unwrap_or((behind, ""));
+    let said = format!("{} {after}", before.trim_end());
+    (said.trim().to_owned(), usual.trim_end_matches('.').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_without_a_key_stands_apart() {
+        let rows = [
+            ("How long. Default: 60.", ("How long.", "60")),
+            ("Waits. Default: 5000. Then it ends.", ("Waits. Then it ends.", "5000")),
+            ("A name.", ("A name.", "–")),
+        ];
+        for (written, (said, usual)) in rows {
+            assert_eq!(split_default(written), (said.to_owned(), usual.to_owned()));
+        }
+    }
+
+    #[test]
+    fn every_key_of_every_table_is_there_once() {
+        let text = reference(&["echo"]);
+        for heading in [
+            "[server]",
+            "[server.limits]",
+            "[[server.chain]]",
+            "[upstreams.NAME]",
+            "[tools.NAME.http]",
+        ] {
+            assert_eq!(
+                text.matches(&format!("\n## `{heading}`\n")).count(),
+                1,
+                "{heading}\n{text}"
+            );
+        }
+        assert!(
+            text.contains("| `page_size` | whole number from 1 to 1000 | 100 | How many entries"),
+            "{text}"
+        );
+        assert!(text.contains("### `kind = \"timeout\"`"));
+        let document = schema(&["echo"]);
+        for (name, table) in document["$defs"].as_object().unwrap() {
+            for (key, _) in table["properties"].as_object().into_iter().flatten() {
+                assert!(text.contains(&format!("| `{key}` |")), "{name}.{key}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The JSON Schema of the configuration, for editors.
+
+use creole_proto::dialect::BUILTIN_NAMES;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::syntax::protocol_names;
+use crate::tables::Config;
+use crate::tables::dialect::ErrorTable;
+
+/// The JSON Schema (2020-12) of a configuration file, given the packs that there are.
+pub fn schema(known_packs: &[&str]) -> Value {
+    let settings = SchemaSettings::draft2020_12().with_transform(SchemaCleanup);
+    let root = settings.into_generator().into_root_schema_for::<Config>();
+    let mut document = root.to_value();
+    document["title"] = json!("Creole configuration");
+    document["oneOf"] = json!([{ "required": ["server"] }, { "required": ["servers"] }]);
+    document["$defs"][ENVIRONMENT] = json!({
+        "type": "string",
+        "pattern": r"\$\{",
+        "description": "`${NAME}` or `${NAME:-text}`: a variable of the environment.",
+    });
+    if let Some(packs) = document.pointer_mut("/$defs/ServerTable/properties/packs") {
+        packs["items"] = or_from_environment(&json!({ "type": "string", "enum": known_packs }));
+    }
+    document
+}
+
+/// The name of the definition of a word that comes from the environment.
+const ENVIRONMENT: &str = "FromEnvironment";
+
+/// Takes out `null`, which TOML has not, joins the lines of descriptions, and lets every word come
+/// from the environment.
+#[derive(Clone)]
+struct SchemaCleanup;
+
+impl Transform for SchemaCleanup {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else { return };
+        remove_null(object);
+        if let Some(Value::String(text)) = object.get_mut("description") {
+            *text = text.replace('\n', " ");
+        }
+        if is_choice_of_words(object) {
+            let described = object.remove("description");
+            let words = Value::Object(std::mem::take(object));
+            if let Value::Object(either) = or_from_environment(&words) {
+                *object = either;
+            }
+            if let Some(text) = described {
+                object.insert("description".to_owned(), text);
+            }
+        }
+    }
+}
+
+fn remove_null(schema: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(choices)) = schema.get_mut("anyOf") else { return };
+    choices.retain(|choice| choice["type"] != "null");
+    if let [Value::Object(only)] = choices.as_mut_slice() {
+        let only = std::mem::take(only);
+        schema.remove("anyOf");
+        for (key, value) in only {
+            schema.entry(key).or_insert(value);
+        }
+    }
+}
+
+fn is_choice_of_words(schema: &Map<String, Value>) -> bool {
+    let constants = |choices: &Vec<Value>| choices.iter().all(|choice| choice["const"].is_string());
+    match (schema.get("enum"), schema.get("oneOf")) {
+        (Some(Value::Array(words)), _) => words.iter().all(Value::is_string),
+        (_, Some(Value::Array(choices))) => constants(choices),
+        _ => false,
+    }
+}
+
+fn or_from_environment(words: &Value) -> Value {
+    json!({ "anyOf": [words, { "$ref": format!("#/$defs/{ENVIRONMENT}") }] })
+}
+
+// === schemas of single keys ===
+
+pub(crate) fn dialect_name(_generator: &mut SchemaGenerator) -> Schema {
+    one_of(BUILTIN_NAMES)
+}
+
+pub(crate) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {
+    one_of(&protocol_names::base_revisions())
+}
+
+pub(crate) fn revision(_generator: &mut SchemaGenerator) -> Schema {
+    one_of(&protocol_names::revisions())
+}
+
+pub(crate) fn methods(_generator: &mut SchemaGenerator) -> Schema {
+    list_of(&protocol_names::methods())
+}
+
+pub(crate) fn capabilities(_generator: &mut SchemaGenerator) -> Schema {
+    list_of(&protocol_names::CAPABILITIES)
+}
+
+pub(crate) fn errors(generator: &mut SchemaGenerator) -> Schema {
+    let table = generator.subschema_for::<ErrorTable>();
+    let kind = |name: &str| (name.to_owned(), table.clone().to_value());
+    let kinds: Map<String, Value> = protocol_names::fault_kinds().into_iter().map(kind).collect();
+    json_schema!({ "type": "object", "properties": kinds, "additionalProperties": false })
+}
+
+fn one_of(words: &[&str]) -> Schema {
+    json_schema!({ "type": "string", "enum": words })
+}
+
+fn list_of(words: &[&str]) -> Schema {
+    json_schema!({ "type": "array", "items": one_of(words) })
+}

@@ -1,0 +1,272 @@
+//! Whom the server lets in over HTTP.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use toml::value::{Datetime, Offset};
+
+use crate::plan::file;
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::Spanned;
+use crate::tables::auth::{AuthTable, KeyTable};
+
+/// The longest name of a key or a role.
+const MAX_NAME: usize = 64;
+
+/// Whom the server lets in over HTTP: at least users or keys are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthPlan {
+    /// The file of users.
+    pub users: Option<PathBuf>,
+    /// Keys that stand in the configuration; no two have the same name or the same SHA-256.
+    pub keys: Vec<KeyPlan>,
+    /// The file of keys.
+    pub keys_file: Option<PathBuf>,
+    /// The role that a user or a key must have.
+    pub role: Option<String>,
+}
+
+/// A key of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPlan {
+    /// The name by which the program is known.
+    pub name: String,
+    /// The SHA-256 of the key: 64 hexadecimal digits in lower case.
+    pub sha256: String,
+    /// The roles of the program; none twice.
+    pub roles: Vec<String>,
+    /// When the key ends: a date, or a moment with its offset, as RFC 3339 writes them.
+    pub expires: Option<String>,
+}
+
+impl AuthPlan {
+    /// The same plan for a configuration that stands in this folder.
+    pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
+        for path in [&mut self.users, &mut self.keys_file].into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
+        self
+    }
+}
+
+/// What the table means.
+pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
+    let Spanned { value: table, span } = placed;
+    let keys = match table.keys {
+        Some(written) => keys(written.value)?,
+        None => Vec::new(),
+    };
+    let plan = AuthPlan {
+        users: table.users.map(|path| file("users", path)).transpose()?,
+        keys,
+        keys_file: table.keys_file.map(|path| file("keys_file", path)).transpose()?,
+        role: table.role.map(|role| name("role", role)).transpose()?,
+    };
+    if plan.users.is_none() && plan.keys.is_empty() && plan.keys_file.is_none() {
+        let problem =
+            ConfigProblem::new("`auth` names neither users nor keys, so nobody could come in");
+        return Err(problem.help("add `users`, `keys` or `keys_file`, or take it out").at(span));
+    }
+    Ok(plan)
+}
+
+/// A plain word, because it shows in headers and logs.
+fn name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
+    let problem = if value.is_empty() {
+        ConfigProblem::new(format!("`{key}` is empty"))
+    } else if value.len() > MAX_NAME {
+        ConfigProblem::new(format!("`{key}` is longer than {MAX_NAME} characters"))
+    } else if !value.bytes().all(is_plain) {
+        let help = "letters from A to Z, digits and . _ - + @ are";
+        ConfigProblem::new(format!("`{key}` has a character that is not allowed")).help(help)
+    } else {
+        return Ok(value);
+    };
+    Err(problem.at(span))
+}
+
+fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
+    let mut keys: Vec<KeyPlan> = Vec::with_capacity(written.len());
+    for table in written {
+        let (at_name, at_digest) = (table.name.span.clone(), table.sha256.span.clone());
+        let key = key(table)?;
+        if keys.iter().any(|other| other.name == key.name) {
+            let what = format!("there are two keys of the name `{}`", key.name);
+            return Err(ConfigProblem::new(what).at(at_name));
+        }
+        if keys.iter().any(|other| other.sha256 == key.sha256) {
+            let problem = ConfigProblem::new(format!("`{}` is the same key as another", key.name));
+            let help = "make a key for each, so that one can be taken back";
+            return Err(problem.help(help).at(at_digest));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
+    let mut roles = Vec::new();
+    for written in table.roles.unwrap_or_default() {
+        let span = written.span.clone();
+        let role = name("roles", written)?;
+        if roles.contains(&role) {
+            return Err(ConfigProblem::new(format!("the role `{role}` is named twice")).at(span));
+        }
+        roles.push(role);
+    }
+    Ok(KeyPlan {
+        name: name("name", table.name)?,
+        sha256: sha256(&table.sha256)?,
+        roles,
+        expires: table.expires.map(expiry).transpose()?,
+    })
+}
+
+/// What stands there may be the key itself, so it is not shown.
+fn sha256(written: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let text = &written.value;
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    let problem = ConfigProblem::new("`sha256` is not 64 hexadecimal digits");
+    let help = "`creole passwd FILE --key NAME` makes a key and stores its SHA-256";
+    Err(problem.help(help).at(written.span.clone()).hide_value())
+}
+
+fn expiry(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let is_moment = match Datetime::from_str(&value) {
+        Ok(Datetime { date: Some(date), time: None, offset: None }) => date.year >= 1970,
+        Ok(Datetime { date: Some(date), time: Some(time), offset: Some(offset) }) => {
+            let minutes = match offset {
+                Offset::Z => 0,
+                Offset::Custom { minutes } => minutes,
+            };
+            date.year > 1970 && minutes.abs() < 24 * 60 && time.second.is_some()
+        }
+        _ => false,
+    };
+    if is_moment {
+        return Ok(value);
+    }
+    let problem = ConfigProblem::new("`expires` is not a date");
+    Err(problem.help("write it like \"2027-01-31\" or \"2027-01-31T12:00:00Z\"").at(span))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env::VarError;
+
+    use crate::Plan;
+    use crate::syntax::error::ConfigError;
+
+    use super::*;
+
+    const DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    fn read(table: &str) -> Result<Option<AuthPlan>, ConfigError> {
+        let text = format!("[server]\n[auth]\n{}", table.replace("DIGEST", DIGEST));
+        let lookup = |_: &str| Err(VarError::NotPresent);
+        let plan = Plan::read(&text, Path::new(""), &[], &lookup);
+        plan.map(|plan| plan.auth).map_err(|problem| problem.into_error("creole.toml", &text))
+    }
+
+    fn said(table: &str) -> String {
+        let error = read(table).unwrap_err();
+        let place =
+            error.location.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
+        format!("{}{}", place.unwrap_or_default(), error.message)
+    }
+
+    #[test]
+    fn everything_that_is_written_is_in_the_plan() {
+        let table = "users = \"users.txt\"\nkeys_file = \"/k\"\nrole = \"mcp\"\nkeys = [{ name = \"ci\", \
+                     sha256 = \"DIGEST\", roles = [\"mcp\", \"ci\"], expires = \"2027-01-31\" }]";
+        let key = KeyPlan {
+            name: "ci".to_owned(),
+            sha256: DIGEST.to_owned(),
+            roles: vec!["mcp".to_owned(), "ci".to_owned()],
+            expires: Some("2027-01-31".to_owned()),
+        };
+        let expected = AuthPlan {
+            users: Some("users.txt".into()),
+            keys: vec![key],
+            keys_file: Some("/k".into()),
+            role: Some("mcp".to_owned()),
+        };
+        assert_eq!(read(table).unwrap(), Some(expected));
+        let upper = read(&table.replace("DIGEST", &DIGEST.to_uppercase())).unwrap().unwrap();
+        assert_eq!(upper.keys[0].sha256, DIGEST);
+    }
+
+    #[test]
+    fn each_refusal_names_the_place_and_what_is_wrong_there() {
+        let key = |rest: &str| format!("keys = [{{ name = \"ci\", sha256 = \"DIGEST\"{rest} }}]");
+        let cases = [
+            (String::new(), "2:1 `auth` names neither users nor keys, so nobody could come in"),
+            (
+                "keys = []".to_owned(),
+                "2:1 `auth` names neither users nor keys, so nobody could come in",
+            ),
+            ("user = \"x\"".to_owned(), "3:1 unknown key `user`"),
+            ("users = \" \"".to_owned(), "3:9 `users` is empty"),
+            ("users = 3".to_owned(), "3:9 expected a string, found the number `3`"),
+            (
+                "keys_file = \"a\\nb\"".to_owned(),
+                "3:13 `keys_file` has a control character or a line break",
+            ),
+            (
+                "users = \"u\"\nrole = \"m c p\"".to_owned(),
+                "4:8 `role` has a character that is not allowed",
+            ),
+            ("users = \"u\"\nrole = \"\"".to_owned(), "4:8 `role` is empty"),
+            ("keys = \"ci\"".to_owned(), "3:8 expected a list, found the string \"ci\""),
+            ("keys = [{ name = \"ci\" }]".to_owned(), "3:9 `sha256` is missing"),
+            (
+                "keys = [{ name = \"ci\", sha256 = \"x\" }]".to_owned(),
+                "3:33 `sha256` is not 64 hexadecimal digits",
+            ),
+            (key(", role = \"x\""), "3:101 unknown key `role`"),
+            (key(", roles = [\"a\", \"a\"]"), "3:115 the role `a` is named twice"),
+            (key(", expires = \"soon\""), "3:111 `expires` is not a date"),
+            (key(", expires = \"2027-02-30\""), "3:111 `expires` is not a date"),
+            (key(", expires = \"2027-01-31T12:00:00\""), "3:111 `expires` is not a date"),
+            (key(", expires = \"12:00:00\""), "3:111 `expires` is not a date"),
+            (key(", expires = \"1969-12-31\""), "3:111 `expires` is not a date"),
+            (
+                format!(
+                    "{0}\nname = \"ci\"\nsha256 = \"DIGEST\"\n{0}\nname = \"ci\"\nsha256 = \"{1}\"",
+                    "[[auth.keys]]",
+                    "0".repeat(64)
+                ),
+                "7:8 there are two keys of the name `ci`",
+            ),
+            (
+                format!(
+                    "{0}\nname = \"ci\"\nsha256 = \"DIGEST\"\n{0}\nname = \"cd\"\nsha256 = \"DIGEST\"",
+                    "[[auth.keys]]"
+                ),
+                "8:10 `cd` is the same key as another",
+            ),
+        ];
+        for (table, expected) in cases {
+            assert_eq!(said(&table), expected, "{table}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_where_its_hash_belongs_is_not_shown() {
+        let error = read("keys = [{ name = \"ci\", sha256 = \"creole_sécret\" }]").unwrap_err();
+        let expected = "\
+error: `sha256` is not 64 hexadecimal digits
+ --> creole.toml:3:33
+  |
+3 | keys = [{ name = \"ci\", sha256 = **************** }]
+  |                                 ^^^^^^^^^^^^^^^^
+  = help: `creole passwd FILE --key NAME` makes a key and stores its SHA-256";
+        assert_eq!(error.to_string(), expected);
+        assert!(!format!("{error:?}").contains("cret"));
+    }
+}

@@ -1,0 +1,344 @@
+//! What the tables of a chain mean.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use creole_proto::model::ListKind;
+use creole_proto::wire::Raw;
+use creole_tools::script::Function;
+use regex::Regex;
+use serde_json::Value;
+
+use crate::plan::items::script;
+use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
+use crate::plan::{count, file, label, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::chain::{
+    AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
+    RetryTable, RewriteTable, ToolRewriteTable,
+};
+use crate::tables::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
+use creole_gateway::layers::{
+    BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
+    RateSettings, RedactScope, RenameSettings, RetrySettings, Rewrite, SizeLimit, Timeout,
+    ToolRewrite,
+};
+
+/// The longest pattern, in characters.
+const MAX_PATTERN: usize = 1000;
+/// The longest name that a tool is given, in characters (2025-11-25 server/tools, tool names).
+const MAX_NAME: usize = 128;
+/// What stands for what was taken out.
+const REPLACEMENT: &str = "[redacted]";
+
+type LayerTables = Option<Vec<Spanned<LayerTable>>>;
+type PatternList = Option<Vec<Spanned<String>>>;
+
+/// The layers of a chain, outermost first.
+pub(crate) fn resolve(tables: LayerTables, folder: &Path) -> Result<Vec<LayerPlan>, ConfigProblem> {
+    let layer = |table: Spanned<LayerTable>| {
+        let span = table.span;
+        layer(table.value, folder).map_err(|problem| problem.or_at(span))
+    };
+    tables.unwrap_or_default().into_iter().map(layer).collect()
+}
+
+fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
+    Ok(match table {
+        LayerTable::Timeout(table) => LayerPlan::Timeout(Timeout {
+            after: seconds(table.seconds.get()),
+            names: names(table.names)?,
+        }),
+        LayerTable::Retry(table) => LayerPlan::Retry(retry(table)?),
+        LayerTable::Concurrency(table) => LayerPlan::Concurrency(ConcurrencySettings {
+            calls: count(table.calls.get()),
+            queue: table.queue.map_or(100, |queue| count(queue.get())),
+            wait: seconds(table.wait_seconds.map_or(30, Ranged::get)),
+        }),
+        LayerTable::RateLimit(table) => LayerPlan::RateLimit(rate(&table)?),
+        LayerTable::CircuitBreaker(table) => LayerPlan::CircuitBreaker(BreakerSettings {
+            failures: table.failures.map_or(5, |failures| to_u32(failures.get())),
+            open: seconds(table.open_seconds.map_or(30, Ranged::get)),
+        }),
+        LayerTable::Cache(table) => LayerPlan::Cache(cache(table)?),
+        LayerTable::Filter(table) => LayerPlan::Filter(filter(table)?),
+        LayerTable::Rename(table) => LayerPlan::Rename(rename(table)?),
+        LayerTable::Rewrite(table) => LayerPlan::Rewrite(rewrite(table)?),
+        LayerTable::Redact(table) => redact(table)?,
+        LayerTable::SizeLimit(table) => {
+            let bytes = |most: Option<Ranged<1, 268_435_456>>| most.map(|most| count(most.get()));
+            let (arguments, results) = (bytes(table.arguments), bytes(table.results));
+            if arguments.is_none() && results.is_none() {
+                return Err(empty_layer("set `arguments` or `results`"));
+            }
+            LayerPlan::SizeLimit(SizeLimit { arguments, results })
+        }
+        LayerTable::Audit(table) => LayerPlan::Audit(audit(table)?),
+        LayerTable::Pin(table) => LayerPlan::Pin(file("file", table.file)?),
+        LayerTable::Script(table) => {
+            let wanted = [Function::Metadata, Function::Request];
+            LayerPlan::Script(script::resolve(table, &wanted, folder)?)
+        }
+    })
+}
+
+fn empty_layer(help: &str) -> ConfigProblem {
+    ConfigProblem::new("this layer does nothing").help(help)
+}
+
+fn retry(table: RetryTable) -> Result<RetrySettings, ConfigProblem> {
+    let millis = |number: i64| Duration::from_millis(number.unsigned_abs());
+    let max_delay = millis(table.max_delay_ms.map_or(5000, Ranged::get));
+    let delay = table.delay_ms.as_ref().map_or(100, |delay| delay.value.get());
+    if millis(delay) > max_delay {
+        let what =
+            format!("`delay_ms` is {delay}, but `max_delay_ms` is {}", max_delay.as_millis());
+        let problem =
+            ConfigProblem::new(what).help("the first wait cannot be longer than the longest");
+        return Err(table.delay_ms.map_or(problem.clone(), |written| problem.at(written.span)));
+    }
+    Ok(RetrySettings {
+        attempts: table.attempts.map_or(3, |attempts| to_u32(attempts.get())),
+        delay: millis(delay),
+        max_delay,
+        names: names(table.names)?,
+    })
+}
+
+fn rate(table: &RateLimitTable) -> Result<RateSettings, ConfigProblem> {
+    let settings = RateSettings {
+        principal_calls: table.principal_calls.map(|calls| to_u32(calls.get())),
+        overall_calls: table.overall_calls.map(|calls| to_u32(calls.get())),
+        window: seconds(table.seconds.map_or(60, Ranged::get)),
+    };
+    if settings.principal_calls.is_none() && settings.overall_calls.is_none() {
+        return Err(empty_layer("set `principal_calls` or `overall_calls`"));
+    }
+    Ok(settings)
+}
+
+fn cache(table: CacheTable) -> Result<CacheSettings, ConfigProblem> {
+    Ok(CacheSettings {
+        ttl: seconds(table.ttl_seconds.get()),
+        max_bytes: table.max_bytes.map_or(16 << 20, |bytes| count(bytes.get())),
+        names: names(table.names)?,
+        public: table.public.unwrap_or(false),
+    })
+}
+
+fn filter(table: FilterTable) -> Result<FilterSettings, ConfigProblem> {
+    let FilterTable { kinds, allow, deny, read_only, destructive, idempotent, open_world } = table;
+    let hints = [read_only, destructive, idempotent, open_world];
+    let by_hints = hints.iter().any(Option::is_some);
+    if allow.is_none() && deny.is_none() && !by_hints {
+        return Err(empty_layer("set `allow`, `deny` or one of the hints of tools"));
+    }
+    if allow.as_ref().is_some_and(Vec::is_empty) {
+        return Err(ConfigProblem::new("`allow` is empty: everything would be hidden")
+            .help("name what is allowed, or leave `allow` out"));
+    }
+    let places = kinds.clone();
+    let kinds = self::kinds(kinds);
+    if by_hints && !kinds.contains(&ListKind::Tools) {
+        let problem =
+            ConfigProblem::new("only tools have hints, and this layer does not look at them");
+        let problem = problem.help("add \"tools\" to `kinds`");
+        let first = places.into_iter().flatten().next();
+        return Err(first.map_or(problem.clone(), |kind| problem.at(kind.span)));
+    }
+    let (allow, deny) = (names(allow)?, names(deny)?);
+    Ok(FilterSettings { kinds, allow, deny, read_only, destructive, idempotent, open_world })
+}
+
+fn kinds(written: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
+    match written {
+        Some(kinds) => kinds.into_iter().map(|kind| kind.value.into()).collect(),
+        None => vec![ListKind::Tools],
+    }
+}
+
+fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
+    for Spanned { value, span } in table.kinds.iter().flatten() {
+        if !matches!(value, ListKindChoice::Tools | ListKindChoice::Prompts) {
+            let what = "only tools and prompts have names to be changed";
+            return Err(ConfigProblem::new(what).help("leave it out").at(span.clone()));
+        }
+    }
+    let mut names = BTreeMap::new();
+    for (old, new) in table.names.map(|names| names.0).unwrap_or_default() {
+        if names.values().any(|other| *other == new.value) {
+            let what = format!("two items would be called `{}`", new.value);
+            return Err(ConfigProblem::new(what).help("give each its own name").at(new.span));
+        }
+        names.insert(old.value, item_name("names", new)?);
+    }
+    let part = |key: &str, written: Option<Spanned<String>>| match written {
+        Some(written) if written.value.is_empty() => Ok(String::new()),
+        Some(written) => item_name(key, written),
+        None => Ok(String::new()),
+    };
+    let (strip, add) = (part("strip", table.strip)?, part("add", table.add)?);
+    if names.is_empty() && strip == add {
+        return Err(empty_layer("set `names`, `strip` or `add`"));
+    }
+    Ok(RenameSettings { kinds: kinds(table.kinds), names, strip, add })
+}
+
+/// A name of a tool or a prompt, or a part of one.
+fn item_name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if value.is_empty() || value.len() > MAX_NAME || !value.bytes().all(letter) {
+        let what = format!("`{value}` in `{key}` is no name");
+        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        return Err(ConfigProblem::new(what).help(help).at(span));
+    }
+    Ok(value)
+}
+
+fn rewrite(table: RewriteTable) -> Result<Rewrite, ConfigProblem> {
+    let mut tools = BTreeMap::new();
+    for (name, table) in table.tools.0 {
+        tools.insert(name.value, tool_rewrite(table).map_err(|problem| problem.or_at(name.span))?);
+    }
+    Ok(Rewrite { tools })
+}
+
+fn tool_rewrite(table: ToolRewriteTable) -> Result<ToolRewrite, ConfigProblem> {
+    let ToolRewriteTable { title, description, defaults, fixed } = table;
+    let changed = ToolRewrite {
+        title: label("title", title)?,
+        description,
+        defaults: values(defaults)?,
+        fixed: values(fixed)?,
+    };
+    if let Some(name) = changed.fixed.keys().find(|name| changed.defaults.contains_key(*name)) {
+        let what = format!("the argument `{name}` is fixed, so it needs no default");
+        return Err(ConfigProblem::new(what).help("take it out of `defaults` or of `fixed`"));
+    }
+    if changed == ToolRewrite::default() {
+        return Err(empty_layer("set `title`, `description`, `defaults` or `fixed`"));
+    }
+    Ok(changed)
+}
+
+fn values(
+    written: Option<Entries<Spanned<Value>>>,
+) -> Result<BTreeMap<String, Raw>, ConfigProblem> {
+    let mut values = BTreeMap::new();
+    for (name, Spanned { value, span }) in written.map(|it| it.0).unwrap_or_default() {
+        if has_date(&value) {
+            let what = format!("`{}` is a date, which JSON has not", name.value);
+            return Err(ConfigProblem::new(what).help("write it as a string").at(span));
+        }
+        values.insert(name.value, Raw::from_value(&value));
+    }
+    Ok(values)
+}
+
+/// Whether a value is or holds a date, which the reader of TOML hands on as a table with a key of its own.
+fn has_date(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, member)| key.starts_with("$__toml_private") || has_date(member)),
+        Value::Array(items) => items.iter().any(has_date),
+        _ => false,
+    }
+}
+
+fn redact(table: RedactTable) -> Result<LayerPlan, ConfigProblem> {
+    let plan = RedactPlan {
+        patterns: patterns(table.patterns)?,
+        pointers: pointers(table.pointers)?,
+        replacement: table.replacement.unwrap_or_else(|| REPLACEMENT.to_owned()),
+    };
+    if plan.patterns.is_empty() && plan.pointers.is_empty() {
+        return Err(empty_layer("set `patterns` or `pointers`"));
+    }
+    let from = match table.from.unwrap_or(RedactScopeChoice::Results) {
+        RedactScopeChoice::Results => RedactScope::Results,
+        RedactScopeChoice::Arguments => RedactScope::Arguments,
+        RedactScopeChoice::Both => RedactScope::Both,
+    };
+    Ok(LayerPlan::Redact(plan, from))
+}
+
+fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
+    let arguments = table.arguments.unwrap_or(AuditArgumentsChoice::Digest);
+    let useless = table.patterns.as_ref().or(table.pointers.as_ref());
+    if let Some(written) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
+        return Err(ConfigProblem::new(
+            "arguments are not written, so nothing is taken out of them",
+        )
+        .help("set `arguments = \"redacted\"`, or leave this out")
+        .at(written.span.clone()));
+    }
+    let lists = (table.patterns.map(|it| it.value), table.pointers.map(|it| it.value));
+    let (patterns, pointers) = (patterns(lists.0)?, pointers(lists.1)?);
+    Ok(AuditPlan {
+        file: file("file", table.file)?,
+        max_bytes: table.max_bytes.map_or(100 << 20, |bytes| bytes.get().unsigned_abs()),
+        keep: table.keep.map_or(5, |keep| to_u32(keep.get())),
+        arguments: match arguments {
+            AuditArgumentsChoice::None => AuditArgumentsPlan::None,
+            AuditArgumentsChoice::Digest => AuditArgumentsPlan::Digest,
+            AuditArgumentsChoice::Redacted => {
+                let replacement = REPLACEMENT.to_owned();
+                AuditArgumentsPlan::Redacted(RedactPlan { patterns, pointers, replacement })
+            }
+        },
+        sync: table.sync.unwrap_or(false),
+    })
+}
+
+fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+    let pattern = |Spanned { value, span }: Spanned<String>| match Regex::new(&value) {
+        Ok(pattern) if pattern.is_match("") => Err(ConfigProblem::new(format!(
+            "`{value}` matches nothing at all, so it would be everywhere"
+        ))
+        .help("write a pattern that matches at least one character")
+        .at(span)),
+        Ok(_) => Ok(value),
+        Err(error) => {
+            let why = error.to_string();
+            let why =
+                why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(ConfigProblem::new(format!("`{value}` is no regular expression: {why}")).at(span))
+        }
+    };
+    written.unwrap_or_default().into_iter().map(pattern).collect()
+}
+
+fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+    let pointer = |Spanned { value, span }: Spanned<String>| match value.starts_with('/') {
+        true => Ok(value),
+        false => Err(ConfigProblem::new(format!("`{value}` is no JSON pointer"))
+            .help("write a slash before each key, such as `/user/email`")
+            .at(span)),
+    };
+    written.unwrap_or_default().into_iter().map(pointer).collect()
+}
+
+/// Names by patterns.
+fn names(written: PatternList) -> Result<NamePatterns, ConfigProblem> {
+    let mut patterns = Vec::new();
+    for Spanned { value, span } in written.unwrap_or_default() {
+        let wrong = if value.is_empty() {
+            "a name is empty".to_owned()
+        } else if value.chars().count() > MAX_PATTERN {
+            format!("a name is longer than {MAX_PATTERN} characters")
+        } else {
+            patterns.push(value);
+            continue;
+        };
+        return Err(ConfigProblem::new(wrong).at(span));
+    }
+    Ok(NamePatterns::new(patterns))
+}
+
+fn to_u32(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,249 @@
+//! A dialect of one's own, laid over the one that it extends.
+
+use std::borrow::Cow;
+
+use creole_proto::dialect::{
+    BUILTIN_NAMES, CapabilityShape, Dialect, DialectText, VersionPolicy, builtin,
+};
+use creole_proto::method::{Method, MethodSet};
+use creole_proto::revision::{Era, Revision};
+
+use crate::plan::{count, errors, label};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::protocol_names;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::{Entries, Spanned};
+use crate::tables::dialect::{DialectChoice, DialectTable};
+use crate::tables::enums::CapabilitiesChoice;
+
+/// The dialect that holds where none is named.
+const DEFAULT_DIALECT: &str = "spec";
+/// The word that lets `initialize` answer what was proposed.
+const NEGOTIATE: &str = "negotiate";
+/// The word for a handshake that ends without a notification.
+const NO_CONFIRMATION: &str = "none";
+
+/// The dialect that was chosen for the server of this name.
+pub(crate) fn resolve(
+    choice: Option<&DialectChoice>,
+    server: &str,
+) -> Result<Dialect, ConfigProblem> {
+    match choice {
+        None => builtin_dialect(DEFAULT_DIALECT).ok_or_else(|| unknown_dialect(DEFAULT_DIALECT)),
+        Some(DialectChoice::Named(name)) => existing_dialect(name),
+        Some(DialectChoice::Own(table)) => custom_dialect(table, server),
+    }
+}
+
+fn builtin_dialect(name: &str) -> Option<Dialect> {
+    builtin(name)
+}
+
+fn existing_dialect(name: &Spanned<String>) -> Result<Dialect, ConfigProblem> {
+    builtin_dialect(&name.value).ok_or_else(|| unknown_dialect(&name.value).at(name.span.clone()))
+}
+
+fn unknown_dialect(name: &str) -> ConfigProblem {
+    ConfigProblem::new(format!("unknown dialect `{name}`")).help(suggestion(
+        name,
+        "the dialects",
+        BUILTIN_NAMES,
+    ))
+}
+
+fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialect, ConfigProblem> {
+    let table = &placed.value;
+    let mut dialect = match &table.extends {
+        Some(name) => existing_dialect(name)?,
+        None => builtin_dialect(DEFAULT_DIALECT).ok_or_else(|| unknown_dialect(DEFAULT_DIALECT))?,
+    };
+    let extended = dialect.name.clone();
+    let name = label("name", table.name.clone())?.unwrap_or_else(|| server.to_owned());
+    dialect.name = name.into();
+    dialect.about = match &table.about {
+        Some(about) => about.clone().into(),
+        None => format!("Like `{extended}`, with changes of its own.").into(),
+    };
+    apply_handshake(table, &mut dialect)?;
+    apply_definitions(table, &mut dialect)?;
+    apply_envelope(table, &mut dialect);
+    errors::apply_errors(table.errors.as_ref(), &mut dialect)?;
+    dialect.validate().map_err(|error| contradiction(error.problem, placed))?;
+    Ok(dialect)
+}
+
+/// How a conversation begins.
+fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
+    if let Some(written) = &table.revision {
+        dialect.base = base_revision(written)?;
+    }
+    set(&mut dialect.stateless, table.stateless);
+    set(&mut dialect.handshake, table.handshake);
+    if let Some(version) = label("version", table.version.clone())? {
+        dialect.version = match version.as_str() {
+            NEGOTIATE => VersionPolicy::Negotiate,
+            _ => VersionPolicy::Fixed(version.into()),
+        };
+    }
+    if let Some(written) = &table.initialize_requires {
+        dialect.initialize_requires = checked_names(written, required_member)?;
+    }
+    set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|placed| placed.value));
+    if let Some(written) = &table.initialized_aliases {
+        dialect.initialized_aliases = checked_names(written, alias)?;
+    }
+    if let Some(confirmation) = label("confirmation", table.confirmation.clone())? {
+        dialect.confirmation = (confirmation != NO_CONFIRMATION).then(|| confirmation.into());
+    }
+    set(&mut dialect.repeated_initialize, table.repeated_initialize);
+    Ok(())
+}
+
+/// What is offered, and how it is announced.
+fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
+    if let Some(written) = &table.methods {
+        let methods: Result<Vec<Method>, ConfigProblem> =
+            written.value.iter().map(method).collect();
+        dialect.methods = Some(MethodSet::of(&methods?));
+    }
+    capabilities(table, dialect)?;
+    if let Some(written) = &table.advertise {
+        dialect.advertise = Some(checked_names(written, capability)?);
+    }
+    if let Some(written) = &table.conceal {
+        if dialect.advertise.is_some() {
+            let problem =
+                ConfigProblem::new("`conceal` has no meaning where `advertise` says what is shown");
+            return Err(problem.help("take it out").at(written.span.clone()));
+        }
+        dialect.conceal = checked_names(&written.value, capability)?;
+    }
+    set(&mut dialect.definitions, table.definitions);
+    set(&mut dialect.arguments_required, table.arguments_required);
+    set(&mut dialect.is_error, table.is_error);
+    set(&mut dialect.paging, table.paging);
+    set(&mut dialect.schemas, table.schemas);
+    Ok(())
+}
+
+/// What a message is.
+fn apply_envelope(table: &DialectTable, dialect: &mut Dialect) {
+    set(&mut dialect.ids, table.ids);
+    set(&mut dialect.missing_id, table.missing_id.as_ref().map(|placed| placed.value));
+    set(&mut dialect.null_id, table.null_id);
+    set(&mut dialect.refused_id, table.refused_id);
+    set(&mut dialect.unreadable_id, table.unreadable_id);
+    set(&mut dialect.batch, table.batch);
+    let longest = table.max_message.as_ref().map(|placed| count(placed.value.get()));
+    set(&mut dialect.max_message, longest);
+    set(&mut dialect.event_streams, table.event_streams);
+    set(&mut dialect.error_statuses, table.error_statuses);
+    set(&mut dialect.telemetry, table.telemetry);
+}
+
+fn set<T>(slot: &mut T, written: Option<impl Into<T>>) {
+    if let Some(value) = written {
+        *slot = value.into();
+    }
+}
+
+fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
+    let name = written.value.as_str();
+    let at = |problem: ConfigProblem| problem.at(written.span.clone());
+    let Some(revision) = Revision::from_name(name) else {
+        let help = suggestion(name, "the revisions to build on", &protocol_names::base_revisions());
+        return Err(at(ConfigProblem::new(format!("unknown revision `{name}`")).help(help)));
+    };
+    if revision.rules().era == Era::Stateless {
+        let problem =
+            ConfigProblem::new(format!("`{name}` has no handshake, so nothing can build on it"));
+        let help =
+            format!("build on an older revision; `stateless = true` serves {name} besides it");
+        return Err(at(problem.help(help)));
+    }
+    Ok(revision)
+}
+
+fn method(written: &Spanned<String>) -> Result<Method, ConfigProblem> {
+    Method::from_name(&written.value).ok_or_else(|| {
+        let help = suggestion(&written.value, "the methods", &protocol_names::methods());
+        let problem = ConfigProblem::new(format!("unknown method `{}`", written.value));
+        problem.help(help).at(written.span.clone())
+    })
+}
+
+/// A list of words, each checked.
+fn checked_names(
+    written: &[Spanned<String>],
+    check: impl Fn(&str) -> Result<(), ConfigProblem>,
+) -> Result<Cow<'static, [DialectText]>, ConfigProblem> {
+    for word in written {
+        check(&word.value).map_err(|problem| problem.at(word.span.clone()))?;
+    }
+    Ok(written.iter().map(|word| Cow::Owned(word.value.clone())).collect())
+}
+
+fn required_member(path: &str) -> Result<(), ConfigProblem> {
+    if path.split('.').any(str::is_empty) {
+        let problem = ConfigProblem::new(format!("`{path}` is not the path of a member"));
+        return Err(problem.help("write names with dots between them, such as `clientInfo.name`"));
+    }
+    Ok(())
+}
+
+fn alias(name: &str) -> Result<(), ConfigProblem> {
+    if name.is_empty() {
+        return Err(ConfigProblem::new("an alias is empty"));
+    }
+    match Method::from_name(name) {
+        Some(_) => {
+            Err(ConfigProblem::new(format!("`{name}` is a method of its own, not an alias")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn capability(name: &str) -> Result<(), ConfigProblem> {
+    if protocol_names::CAPABILITIES.contains(&name) {
+        return Ok(());
+    }
+    let help = suggestion(name, "the capabilities", &protocol_names::CAPABILITIES);
+    Err(ConfigProblem::new(format!("unknown capability `{name}`")).help(help))
+}
+
+fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
+    let inherited = matches!(dialect.capabilities, CapabilityShape::Flags(_));
+    match table.capabilities {
+        Some(CapabilitiesChoice::Detailed) => dialect.capabilities = CapabilityShape::Detailed,
+        Some(CapabilitiesChoice::Plain) => dialect.capabilities = CapabilityShape::Plain,
+        Some(CapabilitiesChoice::Flags) if !inherited => {
+            dialect.capabilities = CapabilityShape::Flags(Cow::Borrowed(&[]));
+        }
+        Some(CapabilitiesChoice::Flags) | None => {}
+    }
+    match (&table.capability_flags, &mut dialect.capabilities) {
+        (Some(written), CapabilityShape::Flags(flags)) => {
+            *flags = flag_list(&written.value);
+            Ok(())
+        }
+        (Some(written), _) => Err(ConfigProblem::new(
+            "`capability_flags` has no meaning where capabilities are objects",
+        )
+        .help("add `capabilities = \"flags\"`, or take it out")
+        .at(written.span.clone())),
+        (None, _) => Ok(()),
+    }
+}
+
+fn flag_list(written: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
+    written.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
+}
+
+/// A contradiction, shown at the first of the keys that it names.
+fn contradiction(problem: &str, placed: &Spanned<DialectTable>) -> ConfigProblem {
+    let mut named = problem.split('`').skip(1).step_by(2);
+    let written = named.find_map(|key| placed.value.span_of(key));
+    ConfigProblem::new(problem)
+        .help("what this table does not say comes from the dialect that it extends")
+        .at(written.unwrap_or_else(|| placed.span.clone()))
+}

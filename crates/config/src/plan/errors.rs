@@ -1,0 +1,107 @@
+//! How faults are written, where a configuration says so.
+
+use std::borrow::Cow;
+
+use creole_proto::dialect::{Dialect, DialectText};
+use creole_proto::fault;
+use creole_proto::fault::{DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
+
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::protocol_names;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::{Entries, Spanned};
+use crate::tables::dialect::{ErrorData, ErrorTable};
+use crate::tables::enums::ChannelChoice;
+
+/// Lays the written rows over those of the dialect.
+pub(crate) fn apply_errors(
+    written: Option<&Entries<ErrorTable>>,
+    dialect: &mut Dialect,
+) -> Result<(), ConfigProblem> {
+    let Some(Entries(written)) = written else { return Ok(()) };
+    let mut rows = dialect.errors.to_vec();
+    for (name, table) in written {
+        let kind = fault_kind(name)?;
+        let row = row(dialect.error_row(kind, dialect.base_rules()), table)?;
+        match rows.iter_mut().find(|row| row.kind == kind) {
+            Some(existing) => *existing = row,
+            None => rows.push(row),
+        }
+    }
+    dialect.errors = Cow::Owned(rows);
+    Ok(())
+}
+
+fn fault_kind(name: &Spanned<String>) -> Result<FaultKind, ConfigProblem> {
+    FaultKind::from_name(&name.value).ok_or_else(|| {
+        let help = suggestion(&name.value, "the kinds", &protocol_names::fault_kinds());
+        let problem = ConfigProblem::new(format!("unknown kind of fault `{}`", name.value));
+        problem.help(help).at(name.span.clone())
+    })
+}
+
+fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, ConfigProblem> {
+    Ok(ErrorRow {
+        kind: usual.kind,
+        channel: channel(usual.channel, table),
+        message: match &table.message {
+            Some(written) => template(written)?,
+            None => usual.message.clone(),
+        },
+        data: match &table.data {
+            Some(written) => data(written)?,
+            None => usual.data.clone(),
+        },
+    })
+}
+
+fn channel(usual: fault::ErrorChannel, table: &ErrorTable) -> fault::ErrorChannel {
+    let usual_code = match usual {
+        fault::ErrorChannel::ProtocolError(code) => code,
+        fault::ErrorChannel::ToolResult { fallback_code: otherwise } => otherwise,
+    };
+    let written = table.code.and_then(|code| i32::try_from(code.get()).ok());
+    let code = written.unwrap_or(usual_code);
+    match (table.channel, written) {
+        (Some(ChannelChoice::ToolResult), _) => {
+            fault::ErrorChannel::ToolResult { fallback_code: code }
+        }
+        (Some(ChannelChoice::Protocol), _) | (None, Some(_)) => {
+            fault::ErrorChannel::ProtocolError(code)
+        }
+        (None, None) => usual,
+    }
+}
+
+fn data(written: &ErrorData) -> Result<DataShape, ConfigProblem> {
+    Ok(match written {
+        ErrorData::Nothing => DataShape::None,
+        ErrorData::Facts => DataShape::FromFault,
+        ErrorData::Text(text) => DataShape::Text(template(text)?),
+        ErrorData::Members(Entries(members)) => {
+            let member = |(name, text): &(Spanned<String>, Spanned<String>)| {
+                Ok((Cow::Owned(name.value.clone()), template(text)?))
+            };
+            DataShape::Members(members.iter().map(member).collect::<Result<_, ConfigProblem>>()?)
+        }
+    })
+}
+
+/// A text whose variables all exist.
+fn template(written: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
+    let mut rest = written.value.as_str();
+    while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))
+    {
+        if !TEMPLATE_VARIABLES.contains(&name) {
+            return Err(unknown_variable(&format!("{{{name}}}")).at(written.span.clone()));
+        }
+        rest = tail;
+    }
+    Ok(Cow::Owned(written.value.clone()))
+}
+
+fn unknown_variable(variable: &str) -> ConfigProblem {
+    let known = TEMPLATE_VARIABLES.map(|name| format!("{{{name}}}"));
+    let help = suggestion(variable, "the variables", &known.each_ref().map(String::as_str));
+    ConfigProblem::new(format!("unknown variable `{variable}`")).help(help).about_part(variable)
+}

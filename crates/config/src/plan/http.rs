@@ -1,0 +1,254 @@
+//! What the table `[http]` means.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use creole_proto::http::forwarded::{Network, TrustedProxies};
+use creole_proto::http::origin_guard::OriginGuard;
+
+use crate::plan::{count, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Ranged, Spanned};
+use crate::tables::http::{HttpLimitsTable, HttpTable, TlsTable};
+
+/// Where a server listens that was told nothing else.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// The path of an endpoint that was given none.
+const DEFAULT_PATH: &str = "/mcp";
+/// The path of the oldest transport, where nothing is configured.
+const DEFAULT_LEGACY_SSE: &str = "/sse";
+/// Paths that tell how the process is.
+const RESERVED_PATHS: [&str; 2] = ["/health", "/ready"];
+/// The longest path, in bytes.
+const MAX_PATH: usize = 200;
+
+/// How the server is reached over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpPlan {
+    /// The address and port to listen on.
+    pub listen: SocketAddr,
+    /// The path of the MCP endpoint.
+    pub path: String,
+    /// The path on which clients of the oldest transport open their stream.
+    pub legacy_sse: Option<String>,
+    /// The proxies that are believed when they tell the address of a client.
+    pub proxies: TrustedProxies,
+    /// The certificate, if the server speaks HTTPS.
+    pub tls: Option<TlsPlan>,
+    /// How much, how long and how many.
+    pub limits: HttpLimitsPlan,
+    guard: OriginGuard,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPlan {
+    /// The file with the certificate.
+    pub certificate: PathBuf,
+    /// The file with the key.
+    pub key: PathBuf,
+}
+
+/// How much, how long and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpLimitsPlan {
+    /// The largest body of a request, in bytes.
+    pub max_body: usize,
+    /// How much memory bodies may take together, in bytes, if that is not to be a share of the memory there is.
+    pub max_buffered: Option<usize>,
+    /// How many connections are open at once.
+    pub max_connections: usize,
+    /// How many of them one address may have.
+    pub max_connections_per_address: usize,
+    /// How many sessions are open at once.
+    pub max_sessions: usize,
+    /// How long a session may be unused.
+    pub session_timeout: Duration,
+    /// How long the head of a request or a TLS handshake may take.
+    pub header_timeout: Duration,
+    /// How long the body of a request may take.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
+    /// How long calls may go on when the server is asked to end.
+    pub drain_timeout: Duration,
+}
+
+impl HttpPlan {
+    /// The usual plan, for messages of at most this many bytes.
+    pub fn with_defaults(max_message: usize) -> Self {
+        Self {
+            listen: DEFAULT_LISTEN,
+            path: DEFAULT_PATH.to_owned(),
+            legacy_sse: Some(DEFAULT_LEGACY_SSE.to_owned()),
+            proxies: TrustedProxies::default(),
+            tls: None,
+            limits: limits(&HttpLimitsTable::default(), max_message),
+            guard: OriginGuard::loopback(),
+        }
+    }
+
+    /// Who may call: the machine itself, the address that is listened on, and what was configured.
+    pub fn guard(&self) -> OriginGuard {
+        let mut guard = self.guard.clone();
+        let address = self.listen.ip();
+        if !address.is_unspecified() {
+            guard.allow_address(address);
+        }
+        guard
+    }
+
+    /// Whether only programs of the same machine can connect.
+    pub fn is_loopback(&self) -> bool {
+        self.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// The same plan, with relative paths that begin at this folder.
+    pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
+        if let Some(tls) = &mut self.tls {
+            // Joining an absolute path gives that path.
+            tls.certificate = folder.join(&tls.certificate);
+            tls.key = folder.join(&tls.key);
+        }
+        self
+    }
+}
+
+/// An address with a port, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or only the port,
+/// which is one of this machine alone.
+pub fn address(text: &str) -> Option<SocketAddr> {
+    if let Ok(port) = text.parse() {
+        return Some(SocketAddr::new(DEFAULT_LISTEN.ip(), port));
+    }
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::new(DEFAULT_LISTEN.ip(), port.parse().ok()?)),
+        None => text.parse().ok(),
+    }
+}
+
+/// What the table means for messages of at most this many bytes.
+pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, ConfigProblem> {
+    let legacy = match &table.legacy_sse {
+        None => Some(DEFAULT_LEGACY_SSE.to_owned()),
+        Some(written) if written.value.is_empty() => None,
+        Some(written) => Some(path("legacy_sse", written)?),
+    };
+    let main =
+        table.path.as_ref().map_or(Ok(DEFAULT_PATH.to_owned()), |written| path("path", written))?;
+    if let Some(written) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
+        let what = format!("`legacy_sse` is `{main}`, and so is `path`");
+        return Err(ConfigProblem::new(what)
+            .help("give them different paths")
+            .at(written.span.clone()));
+    }
+    Ok(HttpPlan {
+        listen: table.listen.as_ref().map_or(Ok(DEFAULT_LISTEN), listen)?,
+        legacy_sse: legacy.filter(|legacy| *legacy != main),
+        path: main,
+        guard: guard(&table)?,
+        proxies: proxies(&table)?,
+        tls: table.tls.as_ref().map(tls).transpose()?,
+        limits: limits(&table.limits.unwrap_or_default(), max_message),
+    })
+}
+
+fn listen(written: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
+    address(&written.value).ok_or_else(|| {
+        ConfigProblem::new(format!("`{}` is not an address with a port", written.value))
+            .help("write an address of this machine and a port, such as `127.0.0.1:8080`")
+            .at(written.span.clone())
+    })
+}
+
+/// A path that can be written in one way only, so that it can be compared byte by byte.
+pub(crate) fn path(key: &str, written: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let path = &written.value;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
+    let wrong = if RESERVED_PATHS.contains(&path.as_str()) {
+        format!("`{key}` is `{path}`, which tells how the process is")
+    } else if path.len() > MAX_PATH {
+        format!("`{key}` is longer than {MAX_PATH} characters")
+    } else if !plain || !path.bytes().all(letter) {
+        format!("`{key}` is `{path}`, which is not a plain path")
+    } else {
+        return Ok(path.clone());
+    };
+    let help = "write a slash and letters, digits, `-`, `.`, `_` or `~` behind it, such as `/mcp`";
+    Err(ConfigProblem::new(wrong).help(help).at(written.span.clone()))
+}
+
+fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
+    let mut guard = OriginGuard::loopback();
+    for Spanned { value, span } in table.hosts.iter().flatten() {
+        guard.allow_host(value).map_err(|_| {
+            ConfigProblem::new(format!("`{value}` is not a host"))
+                .help("write a name or an address, and perhaps a port, such as `mcp.example.com`")
+                .at(span.clone())
+        })?;
+    }
+    for Spanned { value, span } in table.origins.iter().flatten() {
+        guard.allow_origin(value).map_err(|_| {
+            ConfigProblem::new(format!("`{value}` is not an origin"))
+                .help(
+                    "write it as browsers do, in small letters, such as `https://app.example.com`",
+                )
+                .at(span.clone())
+        })?;
+    }
+    Ok(guard)
+}
+
+fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
+    let networks = table.trusted_proxies.iter().flatten().map(|Spanned { value, span }| {
+        value.parse::<Network>().map_err(|_| {
+            ConfigProblem::new(format!("`{value}` is neither an address nor a network"))
+                .help("write an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`")
+                .at(span.clone())
+        })
+    });
+    networks.collect()
+}
+
+fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
+    let file = |key: &str, written: &Spanned<String>| {
+        if written.value.is_empty() {
+            let what = format!("`{key}` is empty");
+            return Err(ConfigProblem::new(what)
+                .help("write the name of a file")
+                .at(written.span.clone()));
+        }
+        Ok(PathBuf::from(&written.value))
+    };
+    let certificate = file("certificate", &table.certificate)?;
+    Ok(TlsPlan { certificate, key: file("key", &table.key)? })
+}
+
+fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
+    let connections = table
+        .max_connections
+        .map_or_else(creole::budget::max_connections, |most| count(most.get()));
+    HttpLimitsPlan {
+        max_body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
+        max_buffered: table.max_buffered.map(|bytes| count(bytes.get())),
+        max_connections: connections,
+        max_connections_per_address: table
+            .max_connections_per_address
+            .map_or(connections.div_ceil(2), |most| count(most.get())),
+        max_sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
+        session_timeout: duration_or(table.session_timeout_seconds, 1800),
+        header_timeout: duration_or(table.header_timeout_seconds, 10),
+        body_timeout: duration_or(table.body_timeout_seconds, 30),
+        idle_timeout: duration_or(table.idle_timeout_seconds, 60),
+        write_timeout: duration_or(table.write_timeout_seconds, 30),
+        drain_timeout: duration_or(table.drain_timeout_seconds, 30),
+    }
+}
+
+fn duration_or<const MOST: i64>(written: Option<Ranged<1, MOST>>, usual: i64) -> Duration {
+    seconds(written.map_or(usual, Ranged::get))
+}

@@ -1,0 +1,125 @@
+//! What the tables of databases mean.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use creole_tools::database::{Database, DatabaseAddress, DatabaseLimits};
+use creole_tools::recipe::{Recipe, TablesRecipe};
+
+use crate::plan::items::files::checked_name;
+use crate::plan::{count, file, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Entries, Spanned};
+use crate::tables::database::{DatabaseTable, TasksTable};
+
+/// The longest password in a file, in bytes.
+const MAX_PASSWORD: u64 = 4096;
+/// The most tables of one database.
+const MAX_TABLES: usize = 1000;
+
+/// The databases, and those of their tables that are resources; what is not enabled is checked and left out.
+pub(crate) fn resolve(
+    tables: Option<Entries<DatabaseTable>>,
+    folder: &Path,
+) -> Result<(Vec<Database>, Vec<Recipe>), ConfigProblem> {
+    let (mut databases, mut recipes) = (Vec::new(), Vec::new());
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let span = name.span.clone();
+        let enabled = table.enabled.unwrap_or(true);
+        let resolved = database(&name, table, folder).map_err(|it| it.or_at(span))?;
+        let (database, tables) = resolved;
+        if enabled && !tables.is_empty() {
+            let database = database.clone();
+            recipes.push(Recipe::Tables(Box::new(TablesRecipe { database, tables })));
+        }
+        databases.extend(enabled.then_some(database));
+    }
+    Ok((databases, recipes))
+}
+
+fn database(
+    name: &Spanned<String>,
+    table: DatabaseTable,
+    folder: &Path,
+) -> Result<(Database, Vec<String>), ConfigProblem> {
+    let usual = DatabaseLimits::default();
+    let limits = DatabaseLimits {
+        max_connections: table.connections.map_or(usual.max_connections, |it| count(it.get())),
+        max_rows: table.max_rows.map_or(usual.max_rows, |it| count(it.get())),
+        query_timeout: table.timeout_seconds.map_or(usual.query_timeout, |it| seconds(it.get())),
+    };
+    let address = address(table.url, table.password, table.password_file, folder)?;
+    let tables = table.tables.unwrap_or_default();
+    if let Some(beyond) = tables.get(MAX_TABLES) {
+        let what = format!("`tables` has more than {MAX_TABLES} names");
+        return Err(ConfigProblem::new(what).at(beyond.span.clone()));
+    }
+    let tables = tables.into_iter().map(table_name).collect::<Result<_, _>>()?;
+    Ok((Database::new(&checked_name(name)?, address, limits), tables))
+}
+
+/// A table's name, which stands in uris as it is.
+fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
+    if value.is_empty() || value.len() > 128 || !value.chars().all(letter) {
+        return Err(ConfigProblem::new(format!("`{value}` is no name of a table here"))
+            .help("write letters, digits, `_`, `-`, and `.` behind a schema; make a view for other names")
+            .at(span));
+    }
+    Ok(value)
+}
+
+/// Where the pack `tasks` keeps its tasks.
+pub(crate) fn tasks(
+    table: Option<Spanned<TasksTable>>,
+    packs: &[String],
+    folder: &Path,
+) -> Result<Option<DatabaseAddress>, ConfigProblem> {
+    let Some(Spanned { value: table, span }) = table else { return Ok(None) };
+    if !packs.iter().any(|pack| pack == "tasks") {
+        let what = "`[tasks]` says where tasks are kept, but the server does not offer them";
+        return Err(ConfigProblem::new(what).help("add \"tasks\" to `packs`").at(span));
+    }
+    address(table.url, table.password, table.password_file, folder).map(Some)
+}
+
+fn address(
+    url: Spanned<String>,
+    password: Option<Spanned<String>>,
+    password_file: Option<Spanned<String>>,
+    folder: &Path,
+) -> Result<DatabaseAddress, ConfigProblem> {
+    let password = match (password, password_file) {
+        (Some(here), None) => Some(here.value),
+        (None, Some(written)) => Some(read_password(written, folder)?),
+        (None, None) => None,
+        (Some(_), Some(written)) => {
+            return Err(
+                ConfigProblem::new("a password is here or in a file, not both").at(written.span)
+            );
+        }
+    };
+    DatabaseAddress::parse(&url.value, password.as_deref(), folder)
+        .map_err(|what| ConfigProblem::new(what).at(url.span).hide_value())
+}
+
+fn read_password(written: Spanned<String>, folder: &Path) -> Result<String, ConfigProblem> {
+    let span = written.span.clone();
+    let path = folder.join(file("password_file", written)?);
+    let mut text = String::new();
+    let read = match path.is_file() {
+        true => File::open(&path)
+            .and_then(|file| file.take(MAX_PASSWORD).read_to_string(&mut text))
+            .map_err(|error| error.to_string()),
+        false => Err("there is no such file".to_owned()),
+    };
+    match read {
+        Ok(_) => Ok(text.trim_end().to_owned()),
+        Err(error) => {
+            let what = format!("the password cannot be read from `{}`: {error}", path.display());
+            Err(ConfigProblem::new(what).at(span))
+        }
+    }
+}

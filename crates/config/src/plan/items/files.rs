@@ -1,0 +1,207 @@
+//! What the tables of files mean.
+
+use std::path::{Path, PathBuf};
+
+use creole_tools::files::Pattern;
+use creole_tools::recipe::resource::ResourceBody;
+use creole_tools::recipe::{FolderRecipe, PromptsRecipe, Recipe, ResourceRecipe};
+
+use crate::plan::{count, file, label};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Entries, Spanned};
+use crate::tables::Config;
+use crate::tables::files::{FolderTable, PromptsTable, ResourceTable};
+
+/// How many patterns a folder may have of each kind.
+const MAX_PATTERNS: usize = 100;
+/// The longest name, in bytes.
+const MAX_NAME: usize = 64;
+
+/// What is made of files, in the order in which it was written; what is not enabled is checked and left out.
+pub(crate) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, ConfigProblem> {
+    let mut recipes = Vec::new();
+    for (name, table) in entries(config.folders.take()) {
+        let enabled = table.enabled.unwrap_or(true);
+        let recipe = folder(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        recipes.extend(enabled.then(|| Recipe::Folder(Box::new(recipe))));
+    }
+    for (name, table) in entries(config.prompts.take()) {
+        let enabled = table.enabled.unwrap_or(true);
+        let recipe = prompts(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        recipes.extend(enabled.then(|| Recipe::Prompts(Box::new(recipe))));
+    }
+    let mut uris = Vec::new();
+    for (name, table) in entries(config.resources.take()) {
+        let (enabled, uri) = (table.enabled.unwrap_or(true), table.uri.clone());
+        let recipe = resource(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        if enabled && uris.contains(&uri.value) {
+            let what = format!("two resources are at `{}`", uri.value);
+            return Err(ConfigProblem::new(what).help("give each a `uri` of its own").at(uri.span));
+        }
+        uris.extend(enabled.then_some(uri.value));
+        recipes.extend(enabled.then(|| Recipe::Resource(Box::new(recipe))));
+    }
+    Ok(recipes)
+}
+
+fn entries<T>(tables: Option<Entries<T>>) -> Vec<(Spanned<String>, T)> {
+    tables.map(|tables| tables.0).unwrap_or_default()
+}
+
+fn folder(
+    name: &Spanned<String>,
+    table: FolderTable,
+    seen_from: &Path,
+) -> Result<FolderRecipe, ConfigProblem> {
+    let usual = FolderRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    Ok(FolderRecipe {
+        title: label("title", table.title)?,
+        about: table.description,
+        include: patterns("include", table.include)?,
+        exclude: patterns("exclude", table.exclude)?,
+        hidden: table.hidden.unwrap_or(usual.hidden),
+        hard_links: table.hard_links.unwrap_or(usual.hard_links),
+        max_depth: table.max_depth.map_or(usual.max_depth, |depth| count(depth.get())),
+        max_files: table.max_files.map_or(usual.max_files, |files| count(files.get())),
+        max_file_bytes: table
+            .max_file_bytes
+            .map_or(usual.max_file_bytes, |bytes| bytes.get().unsigned_abs()),
+        watch: table.watch.unwrap_or(usual.watch),
+        ..usual
+    })
+}
+
+fn prompts(
+    name: &Spanned<String>,
+    table: PromptsTable,
+    seen_from: &Path,
+) -> Result<PromptsRecipe, ConfigProblem> {
+    let usual = PromptsRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    let prefix = match table.prefix {
+        Some(prefix) if prefix.value.is_empty() => None,
+        prefix => label("prefix", prefix)?,
+    };
+    Ok(PromptsRecipe {
+        prefix: prefix.unwrap_or_default(),
+        watch: table.watch.unwrap_or(usual.watch),
+        ..usual
+    })
+}
+
+fn resource(
+    name: &Spanned<String>,
+    table: ResourceTable,
+    seen_from: &Path,
+) -> Result<ResourceRecipe, ConfigProblem> {
+    let one = "write `text`, or `file` with the name of a file";
+    let body = match (table.text, table.file) {
+        (Some(text), None) => ResourceBody::Text(text),
+        (None, Some(written)) => ResourceBody::File(existing_file(written, seen_from)?),
+        (None, None) => return Err(ConfigProblem::new("the resource holds nothing").help(one)),
+        (Some(_), Some(written)) => {
+            return Err(ConfigProblem::new("there are `text` and `file`")
+                .help(one)
+                .at(written.span));
+        }
+    };
+    check_uri(&table.uri)?;
+    let recipe = ResourceRecipe {
+        name: checked_name(name)?,
+        uri: table.uri.value,
+        title: label("title", table.title)?,
+        about: table.description,
+        mime_type: label("mime_type", table.mime_type)?,
+        body,
+        values: table.values.unwrap_or_default(),
+    };
+    let variables = recipe.variables();
+    if let Some(unknown) = recipe.values.keys().find(|name| !variables.contains(&name.as_str())) {
+        let what = format!("`values` has `{unknown}`, but `uri` has no `{{{unknown}}}`");
+        return Err(ConfigProblem::new(what).help("name what stands in braces in `uri`"));
+    }
+    Ok(recipe)
+}
+
+/// A name that can stand in a uri as it is.
+pub(crate) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let text = &name.value;
+    if !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_allowed) {
+        return Ok(text.clone());
+    }
+    let help = format!("a name has up to {MAX_NAME} letters, digits, `-` and `_`");
+    Err(ConfigProblem::new(format!("`{text}` cannot be a name here"))
+        .help(help)
+        .at(name.span.clone()))
+}
+
+fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
+    let span = written.span.clone();
+    let path = seen_from.join(file("path", written)?);
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(ConfigProblem::new(format!("there is no folder `{}`", path.display()))
+            .help("`path` names a folder, as seen from the folder of this file")
+            .at(span)),
+    }
+}
+
+fn existing_file(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
+    let span = written.span.clone();
+    let path = seen_from.join(file("file", written)?);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(ConfigProblem::new(format!("there is no file `{}`", path.display()))
+            .help("`file` names a file, as seen from the folder of this file")
+            .at(span)),
+    }
+}
+
+fn patterns(
+    key: &str,
+    written: Option<Vec<Spanned<String>>>,
+) -> Result<Vec<Pattern>, ConfigProblem> {
+    let written = written.unwrap_or_default();
+    if let Some(beyond) = written.get(MAX_PATTERNS) {
+        let what = format!("`{key}` has more than {MAX_PATTERNS} patterns");
+        return Err(ConfigProblem::new(what).help("join some by `*`").at(beyond.span.clone()));
+    }
+    let pattern = |Spanned { value, span }: Spanned<String>| {
+        Pattern::new(&value).map_err(|bad| {
+            ConfigProblem::new(format!("`{value}` is no pattern")).help(bad.to_string()).at(span)
+        })
+    };
+    written.into_iter().map(pattern).collect()
+}
+
+/// A uri has a scheme, no white space, and gaps of the two kinds that can be matched.
+fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
+    let wrong =
+        |what: String, help: &str| Err(ConfigProblem::new(what).help(help).at(uri.span.clone()));
+    let text = &uri.value;
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
+    if !is_scheme || text.len() > 2048 {
+        return wrong(
+            format!("`{text}` is no uri"),
+            "write a scheme and a path, as in `acme://rules`",
+        );
+    }
+    if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        return wrong("a uri has no white space".to_owned(), "write `%20` for a space");
+    }
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(['{', '}']) {
+        let gap = rest[at..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let name = gap.map(|(name, _)| name.strip_prefix('+').unwrap_or(name)).unwrap_or_default();
+        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let Some((_, tail)) = gap.filter(|_| is_name) else {
+            let help = "write `{name}` for one part or `{+name}` for any rest";
+            return wrong("the braces in `uri` hold no name".to_owned(), help);
+        };
+        rest = tail;
+    }
+    Ok(())
+}

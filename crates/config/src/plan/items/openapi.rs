@@ -1,0 +1,332 @@
+//! What the tables of described services mean: their documents are read here, so that what is wrong is told at the
+//! start.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use creole_tools::openapi;
+use creole_tools::openapi::client_credentials::ClientCredentials;
+use creole_tools::openapi::{
+    ApiError, ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector, SettingsPart,
+};
+use creole_tools::recipe::Recipe;
+use creole_tools::recipe::http::{Auth, RequestMethod};
+use creole_tools::recipe::secret::Secret;
+use creole_tools::recipe::tool::ToolHints;
+
+use crate::plan::items::tools::http::{OWN_HEADERS, auth, request_method};
+use crate::plan::items::tools::{
+    DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, description, own_name, resolve_file,
+};
+use crate::plan::upstream::{endpoint_url, header};
+use crate::plan::{Plan, count, label, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::openapi::{OpenApiTable, OperationTable, SecurityTable};
+use crate::tables::tools::HttpAuthTable;
+
+/// The longest prefix, in bytes.
+const MAX_PREFIX: usize = 32;
+
+/// Where services were written, by their names; and where their times were.
+#[derive(Default)]
+pub(crate) struct ServiceSpans(Vec<(String, Range<usize>, Option<Range<usize>>)>);
+
+/// The services, in the order in which they were written; those that are not enabled are left out, and their documents
+/// are not read.
+pub(crate) fn resolve(
+    tables: Option<Entries<OpenApiTable>>,
+    folder: &Path,
+) -> Result<(Vec<Recipe>, ServiceSpans), ConfigProblem> {
+    let (mut recipes, mut described) = (Vec::new(), ServiceSpans::default());
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let span = name.span.clone();
+        let enabled = table.enabled.unwrap_or(true);
+        let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
+        described.0.push((name.value.clone(), span.clone(), time));
+        let recipe = service(name, table, enabled, folder).map_err(|it| it.or_at(span))?;
+        recipes.extend(recipe);
+    }
+    Ok((recipes, described))
+}
+
+impl ServiceSpans {
+    /// That no service was promised more time than its server has, and that no two tools of a server are called the
+    /// same.
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
+        for each in plan.split() {
+            let mut owners: HashMap<&str, &str> = HashMap::new();
+            for tool in each.offered_recipes().filter_map(Recipe::tool) {
+                owners.insert(&tool.name, "tools");
+            }
+            for api in each.offered_recipes().filter_map(Recipe::api) {
+                let written = self.0.iter().find(|(name, ..)| *name == api.name);
+                let Some((_, span, time)) = written else { continue };
+                let most = each.server.limits.call_timeout;
+                if let Some(time) = time
+                    && api.options.timeout > most
+                {
+                    let (name, most) = (&each.server.name, most.as_secs());
+                    let help = "raise `call_timeout_seconds` in the server's `limits`, or ask for less time here";
+                    let what = format!("a silent call of `{name}` ends after {most} s");
+                    return Err(ConfigProblem::new(what).help(help).at(time.clone()));
+                }
+                for tool in api.tools.iter() {
+                    if let Some(other) = owners.insert(&tool.name, &api.name) {
+                        let what = format!("there is a tool `{}` in `{other}` as well", tool.name);
+                        let help = "add a `prefix`, or give the operation another `name`";
+                        return Err(ConfigProblem::new(what).help(help).at(span.clone()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The names of the services at whose addresses is no document, and why.
+    pub fn unfetched_documents(&self) -> impl Iterator<Item = (&str, &str)> {
+        let apis = self.recipes.iter().filter_map(Recipe::api);
+        apis.filter_map(|api| Some((api.name.as_str(), api.failure.as_deref()?)))
+    }
+
+    /// Gives services whose documents could not be fetched now the tools that they had before.
+    pub fn reuse_documents(&mut self, before: &Self) {
+        for recipe in &mut self.recipes {
+            let Recipe::Api(api) = recipe else { continue };
+            let Some(failure) = &api.failure else { continue };
+            let known = before.recipes.iter().filter_map(Recipe::api);
+            let same = |known: &&openapi::Api| {
+                known.name == api.name && known.document == api.document && !known.tools.is_empty()
+            };
+            if let Some(known) = known.into_iter().find(same) {
+                **api = openapi::Api { failure: Some(failure.clone()), ..known.clone() };
+            }
+        }
+    }
+}
+
+/// Where the parts of a table were written.
+struct TableSpans {
+    document: Option<Range<usize>>,
+    include: Vec<Range<usize>>,
+    exclude: Vec<Range<usize>>,
+    overrides: Vec<Range<usize>>,
+    security: Vec<Range<usize>>,
+}
+
+impl TableSpans {
+    fn new(table: &OpenApiTable) -> Self {
+        let all = |list: &Option<Vec<Spanned<String>>>| {
+            list.iter().flatten().map(|it| it.span.clone()).collect()
+        };
+        Self {
+            document: table.file.as_ref().or(table.url.as_ref()).map(|it| it.span.clone()),
+            include: all(&table.include),
+            exclude: all(&table.exclude),
+            overrides: keys(table.operations.as_ref()),
+            security: keys(table.security.as_ref()),
+        }
+    }
+
+    /// A problem of a document at the place of the table that it is about.
+    fn locate(&self, error: ApiError) -> ConfigProblem {
+        let span = match error.part {
+            SettingsPart::Document => self.document.as_ref(),
+            SettingsPart::Include(index) => self.include.get(index),
+            SettingsPart::Exclude(index) => self.exclude.get(index),
+            SettingsPart::Override(index) => self.overrides.get(index),
+            SettingsPart::Security(index) => self.security.get(index),
+        };
+        let problem = match span {
+            Some(span) => ConfigProblem::new(error.message).at(span.clone()),
+            None => ConfigProblem::new(error.message),
+        };
+        match error.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    }
+}
+
+fn keys<V>(entries: Option<&Entries<V>>) -> Vec<Range<usize>> {
+    entries.iter().flat_map(|entries| &entries.0).map(|(key, _)| key.span.clone()).collect()
+}
+
+fn service(
+    name: Spanned<String>,
+    table: OpenApiTable,
+    enabled: bool,
+    folder: &Path,
+) -> Result<Option<Recipe>, ConfigProblem> {
+    let spans = TableSpans::new(&table);
+    let document = document(table.file, table.url, folder)?;
+    let usual = ApiSettings::new(&own_name(name)?, document);
+    if let (Some(_), Some(trust)) = (&table.base_url, &table.trust_servers)
+        && trust.value
+    {
+        return Err(ConfigProblem::new("there are `base_url` and `trust_servers`")
+            .help("`base_url` has the last word; leave `trust_servers` out")
+            .at(trust.span.clone()));
+    }
+    let settings = ApiSettings {
+        base: table.base_url.map(base).transpose()?,
+        trust_servers: table.trust_servers.is_some_and(|trust| trust.value),
+        prefix: table.prefix.map(prefix).transpose()?.unwrap_or_default(),
+        methods: table.methods.map_or(usual.methods, |words| {
+            words.into_iter().map(request_method).collect::<Vec<RequestMethod>>()
+        }),
+        include: selectors(table.include)?,
+        exclude: selectors(table.exclude)?,
+        deprecated: table.deprecated.unwrap_or(false),
+        overrides: map_entries(table.operations, operation)?,
+        security: map_entries(table.security, |table| security(table, folder))?,
+        auth: table.auth.map(|table| auth(table, folder)).transpose()?,
+        headers: headers(table.headers)?,
+        retries: table
+            .retries
+            .map_or(usual.retries, |times| u32::try_from(times.get()).unwrap_or_default()),
+        allow_private: table.allow_private.unwrap_or(false),
+        timeout: seconds(table.timeout_seconds.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
+        max_result_bytes: count(table.output_limit_bytes.map_or(DEFAULT_OUTPUT_LIMIT, Ranged::get)),
+        ..usual
+    };
+    if !enabled {
+        return Ok(None);
+    }
+    let api = openapi::read(&settings).map_err(|error| spans.locate(error))?;
+    Ok(Some(Recipe::Api(Box::new(api))))
+}
+
+/// Where the document is.
+fn document(
+    file: Option<Spanned<String>>,
+    url: Option<Spanned<String>>,
+    folder: &Path,
+) -> Result<DocumentSource, ConfigProblem> {
+    let one = "write `file` with the name of a file, or `url` with an address";
+    match (file, url) {
+        (Some(file), None) => resolve_file(folder, "file", file).map(DocumentSource::File),
+        (None, Some(url)) => endpoint_url(url).map(DocumentSource::Url),
+        (None, None) => Err(ConfigProblem::new("the service has no document").help(one)),
+        (Some(_), Some(url)) => {
+            Err(ConfigProblem::new("there are `file` and `url`").help(one).at(url.span))
+        }
+    }
+}
+
+/// An address that paths can follow.
+fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let span = written.span.clone();
+    let base = endpoint_url(written)?;
+    match base.contains(['?', '{', '}', '\\']) {
+        true => Err(ConfigProblem::new(format!("`{base}` is no address that paths can follow"))
+            .help("write it as `https://host` or `https://host/path`")
+            .at(span)),
+        false => Ok(base),
+    }
+}
+
+fn prefix(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    match value.len() <= MAX_PREFIX && value.bytes().all(letter) {
+        true => Ok(value),
+        false => {
+            Err(ConfigProblem::new(format!("`{value}` cannot stand before the name of a tool"))
+                .help(format!("write at most {MAX_PREFIX} letters, digits, `_`, `-` or `.`"))
+                .at(span))
+        }
+    }
+}
+
+fn selectors(written: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, ConfigProblem> {
+    let selector = |Spanned { value, span }: Spanned<String>| match value.trim().is_empty() {
+        true => Err(ConfigProblem::new("this chooses nothing").at(span)),
+        false => Ok(Selector::new(&value)),
+    };
+    written.unwrap_or_default().into_iter().map(selector).collect()
+}
+
+/// The entries of a table, with what each means.
+fn map_entries<V, M>(
+    entries: Option<Entries<V>>,
+    meaning: impl Fn(V) -> Result<M, ConfigProblem>,
+) -> Result<Vec<(String, M)>, ConfigProblem> {
+    let entries = entries.map(|entries| entries.0).unwrap_or_default();
+    let entry = |(name, value): (Spanned<String>, V)| {
+        let meaning = meaning(value).map_err(|problem| problem.or_at(name.span))?;
+        Ok((name.value, meaning))
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+fn operation(table: OperationTable) -> Result<OperationOverride, ConfigProblem> {
+    Ok(OperationOverride {
+        name: table.name.map(own_name).transpose()?,
+        title: label("title", table.title)?,
+        about: table.description.as_ref().map(description).transpose()?,
+        hints: ToolHints {
+            read_only: table.read_only,
+            destructive: table.destructive,
+            idempotent: table.idempotent,
+            open_world: table.open_world,
+        },
+    })
+}
+
+/// The secret of a scheme, which is written as that of any service.
+fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecret, ConfigProblem> {
+    let Spanned { value: table, span } = written;
+    let is_value = table.value.is_some() || table.value_file.is_some();
+    let is_token = table.bearer.is_some() || table.bearer_file.is_some();
+    let is_client =
+        [&table.client_id, &table.client_secret, &table.client_secret_file, &table.token_url];
+    let is_client = is_client.iter().any(|key| key.is_some()) || table.scopes.is_some();
+    let kinds = [is_token, table.user.is_some(), is_value, is_client];
+    if kinds.iter().filter(|kind| **kind).count() != 1 {
+        return Err(ConfigProblem::new("a secret is a token, a name and a password, the value of a key, or a program's own")
+            .help("write `bearer`, or `user` and `password`, or `value`, or `client_id`, `client_secret` and \
+                   `token_url`; for each secret there is a key that ends in `_file`")
+            .at(span));
+    }
+    // What is the same in all kinds: a secret that is here or in a file. The document knows the header.
+    let name = Spanned { value: "x".to_owned(), span: span.clone() };
+    let both = HttpAuthTable {
+        bearer: table.bearer,
+        bearer_file: table.bearer_file,
+        user: table.user.or_else(|| is_client.then(|| name.clone())),
+        password: table.password.or(table.client_secret),
+        password_file: table.password_file.or(table.client_secret_file),
+        header: is_value.then_some(name),
+        value: table.value,
+        value_file: table.value_file,
+    };
+    let missing = |key: &str| ConfigProblem::new(format!("`{key}` is missing")).at(span.clone());
+    if is_client && both.password.is_none() && both.password_file.is_none() {
+        return Err(missing("client_secret"));
+    }
+    match auth(Spanned { value: both, span: span.clone() }, folder)? {
+        Auth::Bearer(token) => Ok(SchemeSecret::Bearer(token)),
+        Auth::Basic { password: secret, .. } if is_client => {
+            Ok(SchemeSecret::Client(ClientCredentials {
+                id: table.client_id.ok_or_else(|| missing("client_id"))?.value,
+                secret,
+                url: endpoint_url(table.token_url.ok_or_else(|| missing("token_url"))?)?,
+                scopes: table.scopes.unwrap_or_default(),
+            }))
+        }
+        Auth::Basic { user, password } => Ok(SchemeSecret::Basic { user, password }),
+        Auth::Header { value, .. } => Ok(SchemeSecret::Value(value)),
+    }
+}
+
+fn headers(
+    written: Option<Entries<Spanned<String>>>,
+) -> Result<Vec<(String, Secret)>, ConfigProblem> {
+    let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
+    let entry = |entry| header(entry, &OWN_HEADERS).map(|(name, value)| (name, Secret(value.0)));
+    entries.map(entry).collect()
+}

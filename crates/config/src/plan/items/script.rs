@@ -1,0 +1,38 @@
+//! What a table of a script means: the script itself, read and tried.
+
+use std::path::Path;
+use std::time::Duration;
+
+use creole_tools::script::{Function, Script, ScriptLimits};
+
+use crate::plan::{count, file};
+use crate::syntax::error::ConfigProblem;
+use crate::tables::script::ScriptTable;
+
+/// The script of a table, which has one of these functions.
+pub(crate) fn resolve(
+    table: ScriptTable,
+    wanted: &[Function],
+    folder: &Path,
+) -> Result<Script, ConfigProblem> {
+    let span = table.file.span.clone();
+    let usual = ScriptLimits::default();
+    let limits = ScriptLimits {
+        cpu_time: table
+            .compute_ms
+            .map_or(usual.cpu_time, |time| Duration::from_millis(time.get().unsigned_abs())),
+        memory: table.memory_mb.map_or(usual.memory, |memory| count(memory.get()) << 20),
+        max_concurrent: table.concurrency.map_or(usual.max_concurrent, |calls| count(calls.get())),
+    };
+    let path = folder.join(file("file", table.file)?);
+    let script = Script::load(&path, limits)
+        .map_err(|problem| ConfigProblem::new(problem.to_string()).at(span.clone()))?;
+    if !wanted.iter().any(|function| script.has(*function)) {
+        let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
+        let what = format!("`{}` has no function {}", path.display(), names.join(" or "));
+        return Err(ConfigProblem::new(what)
+            .help("write one at the top level of the file")
+            .at(span));
+    }
+    Ok(script)
+}

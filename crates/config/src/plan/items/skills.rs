@@ -1,0 +1,49 @@
+//! The folder of skills.
+
+use std::path::{Path, PathBuf};
+
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::Spanned;
+use crate::tables::SkillsTable;
+
+/// The pack that the table is for.
+const PACK: &str = "skills";
+/// The folder where none is named.
+const FOLDER: &str = "skills";
+
+/// The folder of skills as seen from the configuration's folder, if skills are offered.
+pub(crate) fn folder(
+    table: Option<Spanned<SkillsTable>>,
+    packs: &[String],
+    seen_from: &Path,
+) -> Result<Option<PathBuf>, ConfigProblem> {
+    let is_offered = packs.iter().any(|pack| pack == PACK);
+    if let (Some(table), false) = (&table, is_offered) {
+        let what = "`[skills]` says where skills are, but the server does not offer them";
+        let help = format!("add \"{PACK}\" to `packs`");
+        return Err(ConfigProblem::new(what).help(help).at(table.span.clone()));
+    }
+    if !is_offered {
+        return Ok(None);
+    }
+    let written = table.and_then(|table| table.value.folder);
+    let (name, span) = match written {
+        Some(Spanned { value, span }) => (value, Some(span)),
+        None => (FOLDER.to_owned(), None),
+    };
+    let folder = seen_from.join(&name);
+    let wrong = if name.is_empty() {
+        "`folder` is empty".to_owned()
+    } else if !folder.is_dir() {
+        format!("there is no folder `{}`", folder.display())
+    } else {
+        return Ok(Some(folder));
+    };
+    let help = "`folder` in `[skills]` names a folder, as seen from the folder of this file, that holds a folder for \
+                each skill";
+    let problem = ConfigProblem::new(wrong).help(help);
+    Err(match span {
+        Some(span) => problem.at(span),
+        None => problem,
+    })
+}

@@ -1,0 +1,231 @@
+//! What the tables of tools without code mean.
+
+mod argument;
+mod argument_uses;
+mod command;
+pub(crate) mod http;
+mod interpreter;
+mod query;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use creole::schema::{Schema, Violation};
+use creole_tools::database::Database;
+use creole_tools::recipe::Recipe;
+use creole_tools::recipe::http::ResponseFormat;
+use creole_tools::recipe::tool::{ToolAction, ToolHints, ToolRecipe};
+use creole_tools::recipe::tool_result::ResultFormat;
+use creole_tools::script::Function;
+use serde_json::Value;
+
+use crate::plan::items::script;
+use crate::plan::{Plan, count, file, label, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::tools::ToolTable;
+use argument_uses::ArgumentUses;
+
+/// The longest name of a tool, in characters.
+const MAX_NAME: usize = 128;
+/// The longest result that is not told otherwise, in bytes.
+pub(crate) const DEFAULT_OUTPUT_LIMIT: i64 = 1_048_576;
+
+/// How long a call takes at most that is not told otherwise: less than the server's own limit, so that the tool is
+/// ended first and can say so.
+pub(crate) const DEFAULT_TIMEOUT: i64 = 50;
+
+/// The tools, in the order in which they were written, and where their times were; those that are not enabled are
+/// checked and left out.
+pub(crate) fn resolve(
+    tables: Option<Entries<ToolTable>>,
+    databases: &[Database],
+    folder: &Path,
+) -> Result<(Vec<Recipe>, TimeoutSpans), ConfigProblem> {
+    let (mut tools, mut times) = (Vec::new(), TimeoutSpans::default());
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let enabled = table.enabled.unwrap_or(true);
+        let span = name.span.clone();
+        let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
+        times.0.extend(time.map(|span| (name.value.clone(), span)));
+        let tool = tool(name, table, databases, folder).map_err(|problem| problem.or_at(span))?;
+        tools.extend(enabled.then(|| Recipe::Tool(Box::new(tool))));
+    }
+    Ok((tools, times))
+}
+
+/// Where the times of tools were written, by their names.
+#[derive(Default)]
+pub(crate) struct TimeoutSpans(Vec<(String, Range<usize>)>);
+
+impl TimeoutSpans {
+    /// That no tool was promised more time than its server has.
+    pub(crate) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
+        for server in plan.split() {
+            let most = server.server.limits.call_timeout;
+            for tool in server.offered_recipes().filter_map(Recipe::tool) {
+                let written = self.0.iter().find(|(name, _)| *name == tool.name);
+                if let (true, Some((_, span))) = (tool.timeout > most, written) {
+                    let what = format!(
+                        "a silent call of `{}` ends after {} s",
+                        server.server.name,
+                        most.as_secs()
+                    );
+                    return Err(ConfigProblem::new(what)
+                        .help("raise `call_timeout_seconds` in the server's `limits`, or ask for less time here")
+                        .at(span.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool(
+    name: Spanned<String>,
+    mut table: ToolTable,
+    databases: &[Database],
+    folder: &Path,
+) -> Result<ToolRecipe, ConfigProblem> {
+    let name = own_name(name)?;
+    let arguments = argument::resolve(table.arguments.take())?;
+    let hints = ToolHints {
+        read_only: table.read_only.or(table.query.is_some().then_some(true)),
+        destructive: table.destructive,
+        idempotent: table.idempotent,
+        open_world: table.open_world,
+    };
+    let output = table.output_schema.take();
+    let (timeout, longest) = (table.timeout_seconds.take(), table.output_limit_bytes);
+    let (title, about) = (label("title", table.title.take())?, description(&table.description)?);
+    let mut terms = ArgumentUses::new(&arguments);
+    let action = action(table, &mut terms, databases, folder)?;
+    terms.check_used()?;
+    Ok(ToolRecipe {
+        name,
+        title,
+        about,
+        hints,
+        output_schema: match output {
+            Some(written) => Some(output_schema(written, &action)?),
+            None => action.output_schema(),
+        },
+        timeout: seconds(timeout.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
+        max_result_bytes: count(longest.map_or(DEFAULT_OUTPUT_LIMIT, Ranged::get)),
+        action,
+        arguments: arguments.into_iter().map(|(_, argument)| argument).collect(),
+    })
+}
+
+fn action(
+    mut table: ToolTable,
+    terms: &mut ArgumentUses<'_>,
+    databases: &[Database],
+    folder: &Path,
+) -> Result<ToolAction, ConfigProblem> {
+    check_one(&table)?;
+    if let Some(command) = table.command.take() {
+        query::check_absent(&table)?;
+        return command::resolve(command, table, terms, folder).map(ToolAction::Command);
+    }
+    command::check_absent(&table)?;
+    if let Some(text) = table.query.take() {
+        return query::resolve(text, table.database, terms, databases).map(ToolAction::Query);
+    }
+    query::check_absent(&table)?;
+    if let Some(http) = table.http.take() {
+        let is_idempotent = table.idempotent == Some(true);
+        return http::resolve(http.value, is_idempotent, terms, folder).map(ToolAction::Http);
+    }
+    let Some(written) = table.script.take() else {
+        let what = "a tool needs a `command`, a `query`, or a table `http` or `script`";
+        return Err(ConfigProblem::new(what).help(
+            "add `command = [\"program\", \"argument\"]`, `query = \"SELECT …\"`, `http = { url = \"https://…\" }` or \
+             `script = { file = \"….js\" }`",
+        ));
+    };
+    terms.mark_all_used();
+    script::resolve(written.value, &[Function::Tool], folder).map(ToolAction::Script)
+}
+
+/// That a tool does one thing.
+fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
+    let ways = [
+        table.command.as_ref().map(|it| &it.span),
+        table.http.as_ref().map(|it| &it.span),
+        table.query.as_ref().map(|it| &it.span),
+        table.script.as_ref().map(|it| &it.span),
+    ];
+    match ways.into_iter().flatten().nth(1) {
+        None => Ok(()),
+        Some(second) => {
+            let what = "a tool has a `command`, `http`, a `query` or a `script`, not two of them";
+            Err(ConfigProblem::new(what).help("leave one of them out").at(second.clone()))
+        }
+    }
+}
+
+/// The name of a tool, as every revision takes it.
+pub(crate) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(letter) {
+        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-` or `.`");
+        return Err(ConfigProblem::new(format!("`{name}` is no name for a tool"))
+            .help(help)
+            .at(span));
+    }
+    Ok(name)
+}
+
+pub(crate) fn description(written: &Spanned<String>) -> Result<String, ConfigProblem> {
+    if written.value.trim().is_empty() {
+        return Err(ConfigProblem::new("`description` is empty")
+            .help("say in a sentence what the tool does: a model chooses by it")
+            .at(written.span.clone()));
+    }
+    Ok(written.value.clone())
+}
+
+/// The schema of a result, which there is only where the result is data.
+fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let is_data = match action {
+        ToolAction::Command(command) => command.result == ResultFormat::Json,
+        ToolAction::Http(http) => {
+            http.response.template.is_none() && http.response.format != ResponseFormat::Text
+        }
+        ToolAction::Script(_) | ToolAction::Query(_) => true,
+    };
+    if !is_data {
+        return Err(ConfigProblem::new("`output_schema` is for tools whose result is data")
+            .help("add `result = \"json\"`, or leave it out")
+            .at(span));
+    }
+    check_schema(&value).map_err(|problem| problem.at(span))?;
+    Ok(value)
+}
+
+/// That a schema is one.
+fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
+    let wrong = match value.is_object() {
+        // Only a schema that is used shows all that is wrong with it.
+        true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
+            found.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
+        }),
+        false => Some("it is no table".to_owned()),
+    };
+    match wrong {
+        Some(wrong) => Err(ConfigProblem::new(format!("this is no JSON Schema: {wrong}"))),
+        None => Ok(()),
+    }
+}
+
+/// A file, as seen from the folder of the configuration.
+pub(crate) fn resolve_file(
+    folder: &Path,
+    key: &str,
+    written: Spanned<String>,
+) -> Result<PathBuf, ConfigProblem> {
+    Ok(folder.join(file(key, written)?))
+}

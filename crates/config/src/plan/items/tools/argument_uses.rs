@@ -1,0 +1,116 @@
+//! The arguments of a tool, as its templates use them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use creole_tools::recipe::argument::{ArgumentType, RecipeArgument};
+use creole_tools::recipe::template::Template;
+
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::Spanned;
+
+/// The arguments that there are, and which of them somebody uses.
+pub(crate) struct ArgumentUses<'a> {
+    arguments: &'a [(Range<usize>, RecipeArgument)],
+    used: HashSet<String>,
+}
+
+/// How a value stands in a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueContext {
+    /// Any value may stand there.
+    Any,
+    /// A list may only stand there alone.
+    ListAlone,
+    /// No list and nothing with members may stand there.
+    Scalar,
+}
+
+impl<'a> ArgumentUses<'a> {
+    pub(crate) fn new(arguments: &'a [(Range<usize>, RecipeArgument)]) -> Self {
+        Self { arguments, used: HashSet::new() }
+    }
+
+    /// The argument of this name, which somebody uses.
+    pub(crate) fn argument(&mut self, name: &str) -> Result<&'a RecipeArgument, ConfigProblem> {
+        let found = self.arguments.iter().find(|(_, argument)| argument.name == name);
+        let Some((_, argument)) = found else {
+            let known: Vec<&str> = self.arguments.iter().map(|(_, it)| it.name.as_str()).collect();
+            let help = match known.is_empty() {
+                true => format!("describe it in a table `arguments.{name}` of this tool"),
+                false => suggestion(name, "the arguments of this tool", &known),
+            };
+            return Err(ConfigProblem::new(format!("there is no argument `{name}`"))
+                .help(help)
+                .about_part(&format!("{{{name}}}")));
+        };
+        self.used.insert(name.to_owned());
+        Ok(argument)
+    }
+
+    /// A template, each of whose placeholders is an argument that may stand in such a place.
+    pub(crate) fn template(
+        &mut self,
+        text: &str,
+        place: ValueContext,
+    ) -> Result<Template, ConfigProblem> {
+        let template = Template::parse(text).map_err(ConfigProblem::new)?;
+        for name in template.names() {
+            let argument = self.argument(name)?;
+            let is_alone = template.single_argument().is_some();
+            let fits = match (place, argument.kind) {
+                (ValueContext::Any, _) => true,
+                (ValueContext::ListAlone, ArgumentType::Array) => is_alone,
+                (ValueContext::Scalar, ArgumentType::Array | ArgumentType::Object) => false,
+                (ValueContext::ListAlone | ValueContext::Scalar, _) => true,
+            };
+            if !fits {
+                let what = match place {
+                    ValueContext::ListAlone => {
+                        format!("`{{{name}}}` is a list, and more stands beside it")
+                    }
+                    _ => format!("`{{{name}}}` is neither a text nor a number nor yes or no"),
+                };
+                let help = "a list may only stand alone, where it becomes several";
+                return Err(ConfigProblem::new(what).help(help).about_part(&format!("{{{name}}}")));
+            }
+        }
+        Ok(template)
+    }
+
+    /// The same, of a text that has a place.
+    pub(crate) fn template_at(
+        &mut self,
+        written: &Spanned<String>,
+        place: ValueContext,
+    ) -> Result<Template, ConfigProblem> {
+        self.template(&written.value, place).map_err(|problem| problem.at(written.span.clone()))
+    }
+
+    /// Whether every call has all that a template names.
+    pub(crate) fn is_always_filled(&self, template: &Template) -> bool {
+        let is_certain = |name: &str| {
+            self.arguments.iter().any(|(_, it)| it.name == name && it.always_has_value())
+        };
+        template.names().all(is_certain)
+    }
+
+    /// Counts every argument as used.
+    pub(crate) fn mark_all_used(&mut self) {
+        self.used.extend(self.arguments.iter().map(|(_, it)| it.name.clone()));
+    }
+
+    /// That none was described in vain.
+    pub(crate) fn check_used(&self) -> Result<(), ConfigProblem> {
+        let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
+        match idle {
+            None => Ok(()),
+            Some((span, RecipeArgument { name, .. })) => {
+                Err(ConfigProblem::new(format!("the argument `{name}` is used nowhere"))
+                    .help(format!("write `{{{name}}}` where its value belongs, or leave it out"))
+                    .at(span.clone()))
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A tool that asks a database.
+
+use creole_tools::database::Database;
+use creole_tools::database::query::Query;
+use creole_tools::recipe::query::QueryRecipe;
+
+use crate::plan::items::tools::argument_uses::{ArgumentUses, ValueContext};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::Spanned;
+use crate::tables::tools::ToolTable;
+
+/// The query of a tool.
+pub(crate) fn resolve(
+    text: Spanned<String>,
+    database: Option<Spanned<String>>,
+    terms: &mut ArgumentUses<'_>,
+    databases: &[Database],
+) -> Result<QueryRecipe, ConfigProblem> {
+    let names: Vec<&str> = databases.iter().map(Database::name).collect();
+    let Some(Spanned { value: name, span }) = database else {
+        let help = "add `database = \"NAME\"`, and a table `[databases.NAME]` with its `url`";
+        return Err(ConfigProblem::new("a query needs a `database`").help(help).at(text.span));
+    };
+    let Some(database) = databases.iter().find(|it| it.name() == name) else {
+        let help = match names.is_empty() {
+            true => format!("describe it in a table `[databases.{name}]`"),
+            false => suggestion(&name, "the databases that are enabled", &names),
+        };
+        return Err(ConfigProblem::new(format!("unknown database `{name}`")).help(help).at(span));
+    };
+    if text.value.trim().is_empty() {
+        return Err(ConfigProblem::new("`query` is empty").at(text.span));
+    }
+    let template = terms.template_at(&text, ValueContext::Any)?;
+    let query = Query::new(template).map_err(|what| ConfigProblem::new(what).at(text.span))?;
+    Ok(QueryRecipe { database: database.clone(), query })
+}
+
+/// That nothing is said of a database where there is no query.
+pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
+    match &table.database {
+        None => Ok(()),
+        Some(written) => Err(ConfigProblem::new("`database` is for tools that have a `query`")
+            .help("add a `query`, or leave it out")
+            .at(written.span.clone())),
+    }
+}

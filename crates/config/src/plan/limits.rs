@@ -1,0 +1,80 @@
+//! What `[server.limits]` means: how long and how many.
+
+use std::time::Duration;
+
+use creole::TaskLimits;
+
+use crate::plan::{LimitsPlan, count, seconds};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::{Ranged, Spanned};
+use crate::tables::LimitsTable;
+
+/// Resolves the table; what it does not say is as usual.
+pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> {
+    let usual = LimitsPlan::default();
+    let (call_timeout, call_timeout_max) = ordered_timeouts(
+        ("call_timeout_seconds", table.call_timeout_seconds.as_ref(), usual.call_timeout),
+        (
+            "call_timeout_max_seconds",
+            table.call_timeout_max_seconds.as_ref(),
+            usual.call_timeout_max,
+        ),
+        "a call cannot be silent for longer than it may take in all",
+    )?;
+    Ok(LimitsPlan {
+        call_timeout,
+        call_timeout_max,
+        calls_in_flight: table
+            .calls_in_flight
+            .map_or(usual.calls_in_flight, |calls| count(calls.get())),
+        input_timeout: table
+            .question_timeout_seconds
+            .map_or(usual.input_timeout, |time| seconds(time.get())),
+        list_wait: table.list_wait_seconds.map_or(usual.list_wait, |time| seconds(time.get())),
+        tasks: tasks(table, usual.tasks)?,
+    })
+}
+
+fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigProblem> {
+    let (ttl, longest_ttl) = ordered_timeouts(
+        ("task_lifetime_seconds", table.task_lifetime_seconds.as_ref(), usual.ttl),
+        ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.max_ttl),
+        "a task is not kept for longer than a client may have it kept",
+    )?;
+    Ok(TaskLimits {
+        per_principal: table
+            .tasks_per_caller
+            .map_or(usual.per_principal, |tasks| count(tasks.get())),
+        total: table.tasks.map_or(usual.total, |tasks| count(tasks.get())),
+        ttl,
+        max_ttl: longest_ttl,
+        ..usual
+    })
+}
+
+/// A time as it is written: the name of its key, what stands there, and what holds otherwise.
+type TimeoutKey<'a, const MOST: i64> =
+    (&'static str, Option<&'a Spanned<Ranged<1, MOST>>>, Duration);
+
+/// Two times, of which the first may not be longer than the second.
+fn ordered_timeouts<const MOST: i64>(
+    shorter: TimeoutKey<'_, MOST>,
+    longer: TimeoutKey<'_, MOST>,
+    why: &str,
+) -> Result<(Duration, Duration), ConfigProblem> {
+    let time = |(_, written, usual): &TimeoutKey<'_, MOST>| {
+        written.map_or(*usual, |time| seconds(time.value.get()))
+    };
+    let (short, long) = (time(&shorter), time(&longer));
+    if short <= long {
+        return Ok((short, long));
+    }
+    let (short, long) = (short.as_secs(), long.as_secs());
+    let problem =
+        ConfigProblem::new(format!("`{}` is {short}, but `{}` is {long}", shorter.0, longer.0))
+            .help(why);
+    Err(match shorter.1.or(longer.1) {
+        Some(written) => problem.at(written.span.clone()),
+        None => problem,
+    })
+}

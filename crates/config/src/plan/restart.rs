@@ -1,0 +1,65 @@
+//! What a running process cannot change without being started again.
+
+use crate::plan::{Plan, ServerPlan};
+
+/// What clients are told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientScope {
+    /// Clients come and go: whoever comes is told what holds by then.
+    Many,
+    /// There is one client, which was told already.
+    Single,
+}
+
+impl Plan {
+    /// The first thing, as the configuration calls it, in which this plan differs from one that runs and which
+    /// clients or the system were told already.
+    pub fn needs_restart(&self, running: &Self, told: ClientScope) -> Option<&'static str> {
+        let servers = |plan: &Self| plan.split().into_iter().map(|plan| plan.server);
+        if servers(self).count() != servers(running).count() {
+            return Some("the number of `[[servers]]`");
+        }
+        let pairs = || servers(self).zip(servers(running));
+        let changed = pairs().find_map(|(new, old)| changed_setting(&new, &old));
+        let greeted = || pairs().find_map(|(new, old)| changed_greeting(&new, &old));
+        let site = |plan: &Self| plan.wordpress.as_ref().map(|site| site.address.clone());
+        let moves = site(running).is_some() && site(self).is_some() && site(self) != site(running);
+        let parts = [
+            ("`[http]`", self.http != running.http),
+            ("`[state]`", self.state != running.state || self.seal_keys != running.seal_keys),
+            ("`format` in `[log]`", self.log.format != running.log.format),
+            // Who somebody is at one site says nothing about another.
+            ("`url` in `[wordpress]`", moves),
+            (
+                "whether callers sign in at the site of `[wordpress]`",
+                self.signs_in_at_a_site() != running.signs_in_at_a_site(),
+            ),
+            ("whether there is `[auth]`", self.auth.is_some() != running.auth.is_some()),
+        ];
+        changed
+            .or_else(|| (told == ClientScope::Single).then(greeted).flatten())
+            .or_else(|| parts.into_iter().find_map(|(name, differs)| differs.then_some(name)))
+    }
+
+    /// Whether callers over HTTP have to sign in at a site.
+    pub fn signs_in_at_a_site(&self) -> bool {
+        self.wordpress.as_ref().is_some_and(|site| site.account.is_none())
+    }
+}
+
+/// What all connections of a server depend on.
+fn changed_setting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
+    let parts = [("`dialect`", new.dialect != old.dialect), ("`path`", new.path != old.path)];
+    parts.into_iter().find_map(|(name, differs)| differs.then_some(name))
+}
+
+/// What a connection is told, or given, when it begins.
+fn changed_greeting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
+    let parts = [
+        ("`name`", new.name != old.name),
+        ("`title`", new.title != old.title),
+        ("`version`", new.version != old.version),
+        ("`limits`", new.limits != old.limits),
+    ];
+    parts.into_iter().find_map(|(name, differs)| differs.then_some(name))
+}

@@ -1,0 +1,215 @@
+//! Several servers in one process: each is a plan of its own.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use creole_tools::recipe::Recipe;
+
+use crate::plan::upstream::UpstreamPlan;
+use crate::plan::{Plan, ServerPlan, http, server};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::Spanned;
+use crate::tables::{Config, ServerTable};
+
+/// What servers can have.
+pub(crate) struct AvailableItems<'a> {
+    pub(crate) packs: &'a [&'a str],
+    pub(crate) upstreams: &'a [UpstreamPlan],
+    pub(crate) recipes: &'a [Recipe],
+    /// Where relative paths begin.
+    pub(crate) folder: &'a Path,
+}
+
+/// The servers of a configuration, in the order in which they were written; there is one at least.
+pub(crate) fn resolve(
+    config: &mut Config,
+    known: &AvailableItems<'_>,
+) -> Result<(ServerPlan, Vec<ServerPlan>), ConfigProblem> {
+    let mut written = match (config.server.take(), config.servers.take()) {
+        (Some(only), None) => vec![only],
+        (None, Some(several)) if !several.value.is_empty() => several.value,
+        (Some(_), Some(several)) => {
+            return Err(ConfigProblem::new("there is a table `server`, and `servers` besides")
+                .help("write `[server]` for one, or `[[servers]]` for each of several")
+                .at(several.span));
+        }
+        _ => {
+            return Err(ConfigProblem::new("the configuration describes nothing to serve").help(
+                "add an upstream with a table `[upstreams.NAME]`, or `[server]` with `packs`",
+            ));
+        }
+    }
+    .into_iter();
+    let mut taken = HashSet::new();
+    let mut next = |table: Spanned<ServerTable>, is_first: bool| {
+        let span = table.span.clone();
+        let server = resolve_one(table, known, is_first)?;
+        check_distinct(&server, &mut taken).map_err(|problem| problem.or_at(span))?;
+        Ok(server)
+    };
+    let first = written.next().ok_or_else(|| ConfigProblem::new("there is no server"))?;
+    let first = next(first, true)?;
+    let further = written.map(|table| next(table, false)).collect::<Result<_, _>>()?;
+    Ok((first, further))
+}
+
+fn resolve_one(
+    table: Spanned<ServerTable>,
+    known: &AvailableItems<'_>,
+    is_first: bool,
+) -> Result<ServerPlan, ConfigProblem> {
+    let (table, span) = (table.value, table.span);
+    let upstreams = chosen_names(table.upstreams.as_deref(), &UPSTREAMS, || {
+        known.upstreams.iter().map(|upstream| upstream.name.as_str()).collect()
+    })?;
+    let of_kind = |names: Option<&[Spanned<String>]>, kind: &'static ItemNoun| {
+        chosen_names(names, kind, || {
+            let fitting =
+                known.recipes.iter().filter(|recipe| noun_of(recipe).singular == kind.singular);
+            fitting.map(Recipe::name).collect()
+        })
+    };
+    let tools = of_kind(table.tools.as_deref(), &TOOLS)?;
+    let folders = of_kind(table.folders.as_deref(), &FOLDERS)?;
+    let prompts = of_kind(table.prompts.as_deref(), &PROMPTS)?;
+    let resources = of_kind(table.resources.as_deref(), &RESOURCES)?;
+    let databases = of_kind(table.databases.as_deref(), &DATABASES)?;
+    let openapi = of_kind(table.openapi.as_deref(), &OPENAPI)?;
+    let path = table.path.as_ref().map(|path| http::path("path", path)).transpose()?;
+    let mut server = server(table, known)?;
+    (server.upstreams, server.tools) = (upstreams, tools);
+    (server.folders, server.prompts, server.resources) = (folders, prompts, resources);
+    server.databases = databases;
+    server.openapi = openapi;
+    server.path = match path {
+        None if !is_first => {
+            let path = Spanned { value: format!("/{}/mcp", server.name), span };
+            Some(http::path("path", &path).map_err(|problem| {
+                problem.help("the name makes no path; give the server a `path` of its own")
+            })?)
+        }
+        path => path,
+    };
+    Ok(server)
+}
+
+/// How that is called of which a server may choose some: one of it, and all of it.
+struct ItemNoun {
+    singular: &'static str,
+    plural: &'static str,
+}
+
+const UPSTREAMS: ItemNoun =
+    ItemNoun { singular: "upstream", plural: "the servers behind that are enabled" };
+const TOOLS: ItemNoun =
+    ItemNoun { singular: "tool", plural: "the tools in `[tools]` that are enabled" };
+const FOLDERS: ItemNoun =
+    ItemNoun { singular: "folder", plural: "the folders in `[folders]` that are enabled" };
+const PROMPTS: ItemNoun = ItemNoun {
+    singular: "folder of prompts",
+    plural: "the folders in `[prompts]` that are enabled",
+};
+const RESOURCES: ItemNoun =
+    ItemNoun { singular: "resource", plural: "the resources in `[resources]` that are enabled" };
+const OPENAPI: ItemNoun =
+    ItemNoun { singular: "service", plural: "the services in `[openapi]` that are enabled" };
+
+const DATABASES: ItemNoun = ItemNoun {
+    singular: "database with tables",
+    plural: "the databases in `[databases]` that have `tables`",
+};
+
+fn noun_of(recipe: &Recipe) -> &'static ItemNoun {
+    match recipe {
+        Recipe::Tool(_) => &TOOLS,
+        Recipe::Folder(_) => &FOLDERS,
+        Recipe::Prompts(_) => &PROMPTS,
+        Recipe::Resource(_) => &RESOURCES,
+        Recipe::Tables(_) => &DATABASES,
+        Recipe::Api(_) => &OPENAPI,
+    }
+}
+
+/// The names that a server chooses, each of which there is; nothing if it does not choose.
+fn chosen_names<'a>(
+    names: Option<&[Spanned<String>]>,
+    kind: &ItemNoun,
+    known: impl FnOnce() -> Vec<&'a str>,
+) -> Result<Option<Vec<String>>, ConfigProblem> {
+    let Some(names) = names else { return Ok(None) };
+    let known = known();
+    let named = |Spanned { value, span }: &Spanned<String>| match known.contains(&value.as_str()) {
+        true => Ok(value.clone()),
+        false => {
+            let help = suggestion(value, kind.plural, &known);
+            let what = format!("unknown {} `{value}`", kind.singular);
+            Err(ConfigProblem::new(what).help(help).at(span.clone()))
+        }
+    };
+    names.iter().map(named).collect::<Result<_, _>>().map(Some)
+}
+
+fn check_distinct(server: &ServerPlan, taken: &mut HashSet<String>) -> Result<(), ConfigProblem> {
+    let of_path = server.path.as_ref().map(|path| (format!("path {path}"), "path"));
+    for (key, what) in [(format!("name {}", server.name), "name")].into_iter().chain(of_path) {
+        if !taken.insert(key) {
+            return Err(ConfigProblem::new(format!("two servers have the same {what}"))
+                .help("give each of several servers a `name` and a `path` of its own"));
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// A plan for each of the servers, as if it were the only one.
+    pub fn split(&self) -> Vec<Self> {
+        let all = std::iter::once(&self.server).chain(&self.other_servers);
+        all.map(|server| self.with_server(server.clone())).collect()
+    }
+
+    /// The plan of the server of this name alone.
+    pub fn only_named(&self, name: &str) -> Option<Self> {
+        self.split().into_iter().find(|plan| plan.server.name == name)
+    }
+
+    /// What the server, or the first of several, has of what was described.
+    pub fn offered_recipes(&self) -> impl Iterator<Item = &Recipe> {
+        let server = &self.server;
+        self.recipes.iter().filter(move |recipe| {
+            let chosen = match recipe {
+                Recipe::Tool(_) => &server.tools,
+                Recipe::Folder(_) => &server.folders,
+                Recipe::Prompts(_) => &server.prompts,
+                Recipe::Resource(_) => &server.resources,
+                Recipe::Tables(_) => &server.databases,
+                Recipe::Api(_) => &server.openapi,
+            };
+            chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|name| name == recipe.name()))
+        })
+    }
+
+    /// Whether the server has something besides what the servers behind it have.
+    pub fn has_own_items(&self) -> bool {
+        !self.server.packs.is_empty() || self.offered_recipes().next().is_some()
+    }
+
+    /// The same, and it can be used now: a document that could not be fetched has no tools yet.
+    pub fn has_usable_items(&self) -> bool {
+        let is_usable = |recipe: &Recipe| recipe.api().is_none_or(|api| api.failure.is_none());
+        !self.server.packs.is_empty() || self.offered_recipes().any(is_usable)
+    }
+
+    fn with_server(&self, server: ServerPlan) -> Self {
+        let has = |name: &String| server.upstreams.as_ref().is_none_or(|all| all.contains(name));
+        let upstreams = self.upstreams.iter().filter(|upstream| has(&upstream.name)).cloned();
+        // What one server keeps is nothing to the others.
+        let state = self.state.as_ref().map(|file| match server.name == self.server.name {
+            true => file.clone(),
+            false => file.with_extension(format!("{}.sqlite", server.name)),
+        });
+        let skills = self.skills.clone().filter(|_| server.packs.iter().any(|it| it == "skills"));
+        let upstreams = upstreams.collect();
+        Self { server, other_servers: Vec::new(), upstreams, state, skills, ..self.clone() }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the tables of a chain mean, and what is said about those that mean nothing.
+
+use std::collections::BTreeMap;
+
+use creole_proto::model::ListKind;
+use creole_proto::wire::Raw;
+
+use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
+use crate::plan::tests::*;
+use creole_gateway::layers::{
+    FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout,
+};
+
+fn chain(tables: &str) -> Vec<LayerPlan> {
+    plan(&format!("[server]\n{tables}")).server.chain
+}
+
+fn layer(table: &str) -> LayerPlan {
+    chain(&format!("[[server.chain]]\n{table}")).remove(0)
+}
+
+#[test]
+fn layers_stand_in_the_order_in_which_they_were_written() {
+    let layers = chain(
+        "[[server.chain]]\nkind = \"timeout\"\nseconds = 5\n\
+         [[server.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n\
+         [[server.chain]]\nkind = \"retry\"\n",
+    );
+    let timeout = Timeout { after: Duration::from_secs(5), names: NamePatterns::default() };
+    let retry = RetrySettings {
+        attempts: 3,
+        delay: Duration::from_millis(100),
+        max_delay: Duration::from_secs(5),
+        names: NamePatterns::default(),
+    };
+    let pin = LayerPlan::Pin("pins.json".into());
+    assert_eq!(layers, [LayerPlan::Timeout(timeout), pin, LayerPlan::Retry(retry)]);
+    let inline = plan("[server]\nchain = [{ kind = \"timeout\", seconds = 5 }]").server.chain;
+    assert_eq!(inline, layers[..1]);
+}
+
+#[test]
+fn what_is_written_is_what_a_layer_does() {
+    let filter =
+        layer("kind = \"filter\"\nkinds = [\"prompts\"]\nallow = [\"a*\"]\ndeny = [\"ab\"]");
+    let expected = FilterSettings {
+        kinds: vec![ListKind::Prompts],
+        allow: NamePatterns::new(["a*"]),
+        deny: NamePatterns::new(["ab"]),
+        ..FilterSettings::default()
+    };
+    assert_eq!(filter, LayerPlan::Filter(expected));
+    let rename = layer("kind = \"rename\"\nnames = { a = \"b\" }\nstrip = \"x_\"");
+    let expected = RenameSettings {
+        kinds: vec![ListKind::Tools],
+        names: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        strip: "x_".to_owned(),
+        add: String::new(),
+    };
+    assert_eq!(rename, LayerPlan::Rename(expected));
+    let rewrite = layer(
+        "kind = \"rewrite\"\n[server.chain.tools.\"a b\"]\nfixed = { k = [1, \"x\"] }\ndescription = \"\"",
+    );
+    let LayerPlan::Rewrite(Rewrite { tools }) = rewrite else { panic!("{rewrite:?}") };
+    assert_eq!(tools["a b"].fixed["k"], Raw::parse(r#"[1,"x"]"#).unwrap());
+    assert_eq!(tools["a b"].description.as_deref(), Some(""));
+    let audit =
+        layer("kind = \"audit\"\nfile = \"a.log\"\narguments = \"redacted\"\npointers = [\"/p\"]");
+    let redacted = RedactPlan {
+        patterns: Vec::new(),
+        pointers: vec!["/p".to_owned()],
+        replacement: "[redacted]".to_owned(),
+    };
+    let expected = AuditPlan {
+        file: "a.log".into(),
+        max_bytes: 104_857_600,
+        keep: 5,
+        arguments: AuditArgumentsPlan::Redacted(redacted),
+        sync: false,
+    };
+    assert_eq!(audit, LayerPlan::Audit(expected));
+}
+
+#[test]
+fn each_refusal_of_a_layer_names_the_place_and_what_is_wrong_there() {
+    let cases = [
+        ("seconds = 1", "2:1 `kind` is missing"),
+        ("kind = 1", "3:8 expected a word in quotes"),
+        ("kind = \"timout\"", "3:8 unknown kind of layer `timout`"),
+        ("kind = \"timeout\"", "2:1 `seconds` is missing"),
+        ("kind = \"timeout\"\nsecond = 1\nseconds = 1", "4:1 unknown key `second`"),
+        (
+            "kind = \"timeout\"\nseconds = \"1\"",
+            "4:11 expected a whole number from 1 to 86400, found the string \"1\"",
+        ),
+        ("kind = \"timeout\"\nseconds = 0", "4:11 0 is not a whole number from 1 to 86400"),
+        ("kind = \"timeout\"\nseconds = 1\nnames = [\"\"]", "5:10 a name is empty"),
+        (
+            "kind = \"retry\"\ndelay_ms = 50\nmax_delay_ms = 20",
+            "4:12 `delay_ms` is 50, but `max_delay_ms` is 20",
+        ),
+        ("kind = \"rate-limit\"\nseconds = 5", "2:1 this layer does nothing"),
+        ("kind = \"filter\"", "2:1 this layer does nothing"),
+        ("kind = \"filter\"\nallow = []", "2:1 `allow` is empty: everything would be hidden"),
+        (
+            "kind = \"filter\"\nkinds = [\"prompts\"]\nread_only = true",
+            "4:10 only tools have hints, and this layer does not look at them",
+        ),
+        ("kind = \"filter\"\nkinds = [\"toys\"]\ndeny = [\"x\"]", "4:10 unknown word `toys`"),
+        (
+            "kind = \"rename\"\nkinds = [\"resources\"]\nadd = \"x\"",
+            "4:10 only tools and prompts have names to be changed",
+        ),
+        (
+            "kind = \"rename\"\nnames = { a = \"c\", b = \"c\" }",
+            "4:24 two items would be called `c`",
+        ),
+        ("kind = \"rename\"\nnames = { a = \"b c\" }", "4:15 `b c` in `names` is no name"),
+        ("kind = \"rename\"\nstrip = \"x\"\nadd = \"x\"", "2:1 this layer does nothing"),
+        ("kind = \"rewrite\"\ntools.x = {}", "4:7 this layer does nothing"),
+        (
+            "kind = \"rewrite\"\ntools.x = { fixed = { a = 1979-05-27 } }",
+            "4:27 `a` is a date, which JSON has not",
+        ),
+        (
+            "kind = \"rewrite\"\ntools.x = { fixed = { a = 1 }, defaults = { a = 2 } }",
+            "4:7 the argument `a` is fixed, so it needs no default",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"(\"]",
+            "4:13 `(` is no regular expression: unclosed group",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"x*\"]",
+            "4:13 `x*` matches nothing at all, so it would be everywhere",
+        ),
+        ("kind = \"redact\"\npointers = [\"user\"]", "4:13 `user` is no JSON pointer"),
+        ("kind = \"size-limit\"", "2:1 this layer does nothing"),
+        ("kind = \"audit\"\nfile = \" \"", "4:8 `file` is empty"),
+        (
+            "kind = \"audit\"\nfile = \"a\"\npatterns = [\"x\"]",
+            "5:12 arguments are not written, so nothing is taken out of them",
+        ),
+        ("kind = \"pin\"", "2:1 `file` is missing"),
+    ];
+    for (table, expected) in cases {
+        let text = format!("[server]\n[[server.chain]]\n{table}");
+        assert_eq!(said(&refusal(&text)), expected, "{table}");
+    }
+}
+
+#[test]
+fn a_mistyped_kind_is_helped_with() {
+    let help = refusal("[server]\n[[server.chain]]\nkind = \"rate_limits\"").help.unwrap();
+    assert_eq!(help, "did you mean `rate-limit`?");
+}

@@ -1,0 +1,161 @@
+//! What the table `[http]` means, and what is said where it means nothing.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::plan::http::{HttpPlan, TlsPlan, address};
+use crate::plan::tests::*;
+
+fn http(table: &str) -> HttpPlan {
+    plan(&format!("[server]\n[http]\n{table}")).http.unwrap()
+}
+
+fn admits(plan: &HttpPlan, host: &str) -> bool {
+    plan.guard().check_host(None, [host.as_bytes()].into_iter(), true).is_ok()
+}
+
+#[test]
+fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
+    assert_eq!(plan("[server]").http, None);
+    let usual = http("");
+    assert_eq!(usual, HttpPlan::with_defaults(1_048_576));
+    assert_eq!(
+        (usual.listen.to_string().as_str(), usual.path.as_str()),
+        ("127.0.0.1:8080", "/mcp")
+    );
+    assert!(usual.is_loopback() && usual.tls.is_none());
+    assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
+    let connections = creole::budget::max_connections();
+    assert_eq!((usual.limits.max_connections, usual.limits.max_sessions), (connections, 10_000));
+    let half = connections.div_ceil(2);
+    assert_eq!((usual.limits.max_connections_per_address, usual.limits.max_buffered), (half, None));
+    assert!(!usual.proxies.contains("127.0.0.1".parse().unwrap()));
+    let waits = [
+        usual.limits.header_timeout,
+        usual.limits.body_timeout,
+        usual.limits.idle_timeout,
+        usual.limits.write_timeout,
+        usual.limits.drain_timeout,
+    ];
+    assert_eq!(waits.map(|wait| wait.as_secs()), [10, 30, 60, 30, 30]);
+    assert!(admits(&usual, "localhost:8080") && !admits(&usual, "example.com"));
+}
+
+#[test]
+fn everything_that_is_written_about_http_is_in_the_plan() {
+    let plan = http(
+        r#"
+        listen = "192.0.2.7:443"
+        path = "/a/b.c"
+        legacy_sse = "/sse"
+        hosts = ["mcp.example.com", "${WHO}.example:8443"]
+        origins = ["https://app.example.com"]
+        trusted_proxies = ["10.0.0.0/8", "::1"]
+        tls = { certificate = "/etc/a.pem", key = "b.pem" }
+        limits = { max_body = 2048, max_buffered = 2097152, max_connections = 3, max_connections_per_address = 1, max_sessions = 4, header_timeout_seconds = 5, body_timeout_seconds = 6, idle_timeout_seconds = 7, write_timeout_seconds = 8, drain_timeout_seconds = 9 }
+        "#,
+    );
+    assert_eq!(plan.listen, "192.0.2.7:443".parse().unwrap());
+    assert!(!plan.is_loopback());
+    assert_eq!((plan.path.as_str(), plan.legacy_sse.as_deref()), ("/a/b.c", Some("/sse")));
+    for host in ["localhost", "mcp.example.com:1", "ann.example:8443", "192.0.2.7"] {
+        assert!(admits(&plan, host), "{host}");
+    }
+    assert!(!admits(&plan, "ann.example") && !admits(&plan, "192.0.2.8"));
+    assert!(plan.guard().check_origin([&b"https://app.example.com"[..]].into_iter(), None).is_ok());
+    for (address, expected) in [("10.1.2.3", true), ("::1", true), ("192.0.2.7", false)] {
+        assert_eq!(plan.proxies.contains(address.parse().unwrap()), expected, "{address}");
+    }
+    let limits = plan.limits;
+    assert_eq!((limits.max_connections_per_address, limits.max_buffered), (1, Some(2_097_152)));
+    assert_eq!((limits.max_body, limits.max_connections, limits.max_sessions), (2048, 3, 4));
+    assert_eq!(limits.header_timeout, Duration::from_secs(5));
+    assert_eq!(limits.body_timeout, Duration::from_secs(6));
+    assert_eq!(limits.idle_timeout, Duration::from_secs(7));
+    assert_eq!(limits.write_timeout, Duration::from_secs(8));
+    assert_eq!(limits.drain_timeout, Duration::from_secs(9));
+}
+
+#[test]
+fn the_largest_body_is_the_dialects_largest_message_unless_written() {
+    let plan = plan("[server.dialect]\nmax_message = 4096\n[http]");
+    assert_eq!(plan.http.unwrap().limits.max_body, 4096);
+}
+
+#[test]
+fn certificates_are_found_beside_the_file_that_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("creole.toml");
+    let text = "[server]\n[http.tls]\ncertificate = \"a.pem\"\nkey = \"/etc/b.pem\"\n";
+    fs::write(&path, text).unwrap();
+    let tls = Plan::load(ConfigSource::File(&path), PACKS).unwrap().http.unwrap().tls.unwrap();
+    let certificate = folder.path().join("a.pem");
+    assert_eq!(tls, TlsPlan { certificate, key: PathBuf::from("/etc/b.pem") });
+}
+
+#[test]
+fn an_address_is_written_as_people_write_it() {
+    for (text, expected) in [
+        ("127.0.0.1:8080", Some("127.0.0.1:8080")),
+        ("localhost:0", Some("127.0.0.1:0")),
+        ("[::1]:80", Some("[::1]:80")),
+        ("0.0.0.0:80", Some("0.0.0.0:80")),
+        ("8080", Some("127.0.0.1:8080")),
+        ("99999", None),
+        (":8080", None),
+        ("localhost", None),
+        ("localhost:99999", None),
+        ("example.com:80", None),
+        ("", None),
+    ] {
+        assert_eq!(address(text), expected.map(|it| it.parse().unwrap()), "{text}");
+    }
+    let mapped = http("listen = \"[::ffff:127.0.0.1]:1\"");
+    assert!(mapped.is_loopback());
+    let open = http("listen = \"0.0.0.0:1\"");
+    assert!(!open.is_loopback() && !admits(&open, "0.0.0.0"));
+}
+
+#[test]
+fn each_refusal_of_http_names_the_place_and_what_is_wrong_there() {
+    let cases = [
+        ("listen = \":8080\"", "3:10 `:8080` is not an address with a port"),
+        ("listen = 8080", "3:10 expected a string, found the number `8080`"),
+        ("port = 8080", "3:1 unknown key `port`"),
+        ("path = \"mcp\"", "3:8 `path` is `mcp`, which is not a plain path"),
+        ("path = \"/\"", "3:8 `path` is `/`, which is not a plain path"),
+        ("path = \"/mcp/\"", "3:8 `path` is `/mcp/`, which is not a plain path"),
+        ("path = \"/a//b\"", "3:8 `path` is `/a//b`, which is not a plain path"),
+        ("path = \"/a/../b\"", "3:8 `path` is `/a/../b`, which is not a plain path"),
+        ("path = \"/a%20b\"", "3:8 `path` is `/a%20b`, which is not a plain path"),
+        ("path = \"/a?b\"", "3:8 `path` is `/a?b`, which is not a plain path"),
+        ("path = \"/health\"", "3:8 `path` is `/health`, which tells how the process is"),
+        ("legacy_sse = \"/mcp\"", "3:14 `legacy_sse` is `/mcp`, and so is `path`"),
+        ("legacy_sse = \"sse\"", "3:14 `legacy_sse` is `sse`, which is not a plain path"),
+        ("hosts = [\"a\", \"*\"]", "3:15 `*` is not a host"),
+        ("hosts = [\"http://a\"]", "3:10 `http://a` is not a host"),
+        ("hosts = \"a\"", "3:9 expected a list, found the string \"a\""),
+        ("origins = [\"*\"]", "3:12 `*` is not an origin"),
+        ("origins = [\"null\"]", "3:12 `null` is not an origin"),
+        ("origins = [\"https://a.example/\"]", "3:12 `https://a.example/` is not an origin"),
+        (
+            "trusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\"]",
+            "3:34 `10.0.0.1/8` is neither an address nor a network",
+        ),
+        ("trusted_proxies = [\"proxy\"]", "3:20 `proxy` is neither an address nor a network"),
+        (
+            "limits.max_buffered = 1024",
+            "3:23 1024 is not a whole number from 1048576 to 1099511627776",
+        ),
+        ("tls = true", "3:7 expected a table, found `true`"),
+        ("tls = { certificate = \"a\" }", "3:7 `key` is missing"),
+        ("tls = { certificate = \"\", key = \"b\" }", "3:23 `certificate` is empty"),
+        ("limits.max_body = 1", "3:19 1 is not a whole number from 1024 to 268435456"),
+        ("limits.max_bodies = 1", "3:8 unknown key `max_bodies`"),
+    ];
+    for (table, expected) in cases {
+        assert_eq!(said(&refusal(&format!("[server]\n[http]\n{table}"))), expected, "{table}");
+    }
+    let help = refusal("[server]\n[http.tls]\nkey = \"a\"").help.unwrap();
+    assert_eq!(help, "add `certificate = …` to this table");
+}

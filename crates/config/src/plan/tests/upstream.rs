@@ -1,0 +1,189 @@
+//! What the tables of the servers behind mean, and what is said about those that mean nothing.
+
+use std::path::PathBuf;
+
+use crate::plan::tests::*;
+use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress};
+use crate::tables::enums::{AffinityChoice, UpstreamEra};
+
+fn upstream(table: &str) -> UpstreamPlan {
+    plan(&format!("[server]\n[upstreams.files]\n{table}")).upstreams.remove(0)
+}
+
+#[test]
+fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
+    let files = upstream(
+        "command = [\"npx\", \"-y\", \"server\"]\nenv = { A = \"${WHO}\" }\nenv_pass = [\"PATH\"]\ncwd = \"data\"",
+    );
+    let reached = UpstreamAddress::Command {
+        command: ["npx", "-y", "server"].map(str::to_owned).to_vec(),
+        env: vec![("A".to_owned(), Secret("ann".to_owned()))],
+        env_pass: vec!["PATH".to_owned()],
+        cwd: Some(PathBuf::from("data")),
+    };
+    assert_eq!(files.address, reached);
+    assert_eq!((files.name.as_str(), files.prefix.as_str()), ("files", "files__"));
+    assert_eq!((files.revision, files.era), (None, UpstreamEra::Auto));
+    assert_eq!((files.affinity, files.interactive), (AffinityChoice::Principal, true));
+    assert_eq!((files.timeout.as_secs(), files.startup_timeout.as_secs()), (60, 30));
+    assert_eq!((files.max_parked_calls, files.max_sessions), (1024, 64));
+    assert_eq!(upstream("command = [\"a\"]\nmost_sessions = 3").max_sessions, 3);
+    assert_eq!(files.dialect, builtin("spec").unwrap());
+}
+
+#[test]
+fn an_address_is_called_with_its_headers_which_are_not_shown() {
+    let remote = upstream(
+        "url = \"https://example.com/mcp\"\nheaders = { Authorization = \"Bearer s3cret\" }\nprefix = \"gh_\"\nrevision = \"2026-07-28\"",
+    );
+    assert!(!format!("{remote:?}").contains("s3cret"));
+    let headers = vec![("Authorization".to_owned(), Secret("Bearer s3cret".to_owned()))];
+    let url = "https://example.com/mcp".to_owned();
+    assert_eq!(
+        remote.address,
+        UpstreamAddress::Url { url, headers, token: None, authorities: None }
+    );
+    assert_eq!((remote.prefix.as_str(), remote.era), ("gh_", UpstreamEra::Stateless));
+}
+
+#[test]
+fn a_token_comes_from_a_file_beside_the_configuration_or_from_a_program() {
+    let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).address {
+        UpstreamAddress::Url { token, .. } => token,
+        other => panic!("{other:?}"),
+    };
+    let file = upstream("url = \"http://a\"\ntoken_file = \"t\"").resolve_paths("/etc/x".as_ref());
+    let path = PathBuf::from("/etc/x/t");
+    assert!(
+        matches!(file.address, UpstreamAddress::Url { token: Some(TokenSource::File(it)), .. } if it == path)
+    );
+    let command = ["gh", "auth", "token"].map(str::to_owned).to_vec();
+    let written = "token_command = [\"gh\", \"auth\", \"token\"]";
+    assert_eq!(token(written), Some(TokenSource::Command(command)));
+    assert_eq!(token(""), None);
+}
+
+#[test]
+fn upstreams_stand_in_the_order_in_which_they_were_written_and_some_are_off() {
+    let text = "[server]\n[upstreams.b]\nurl = \"http://b\"\nprefix = \"\"\n[upstreams.off]\nurl = \
+                \"http://c\"\nenabled = false\n[upstreams.a]\ncommand = [\"a\"]\n[[upstreams.a.chain]]\nkind \
+                = \"retry\"";
+    let upstreams = plan(text).upstreams;
+    let names: Vec<(&str, &str)> =
+        upstreams.iter().map(|it| (it.name.as_str(), it.prefix.as_str())).collect();
+    assert_eq!(names, [("b", ""), ("a", "a__")]);
+    assert!(matches!(upstreams[1].chain[..], [LayerPlan::Retry(_)]));
+}
+
+#[test]
+fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
+    let cases = [
+        ("", "2:12 an upstream needs a `command` or a `url`"),
+        (
+            "command = [\"a\"]\nurl = \"http://b\"",
+            "4:7 an upstream has a `command` or a `url`, not both",
+        ),
+        ("command = \"npx server\"", "3:11 expected a list, found the string \"npx server\""),
+        ("command = []", "3:11 `command` names no program"),
+        ("command = [\"\"]", "3:11 `command` names no program"),
+        ("command = [\"a\", \"\\u0000\"]", "3:17 an argument has a NUL character"),
+        (
+            "command = [\"a\"]\nheaders = { A = \"b\" }",
+            "4:11 `headers` is for upstreams that have a `url`",
+        ),
+        (
+            "command = [\"a\"]\ntoken_file = \"t\"",
+            "4:14 `token_file` is for upstreams that have a `url`",
+        ),
+        (
+            "url = \"http://a\"\ntoken_file = \"t\"\ntoken_command = [\"a\"]",
+            "5:17 an upstream has a `token_file` or a `token_command`, not both",
+        ),
+        (
+            "url = \"http://a\"\ntoken_file = \"t\"\nheaders = { authorization = \"b\" }",
+            "4:14 `token_file` and the header `Authorization` would both be sent",
+        ),
+        ("url = \"http://a\"\ntoken_file = \"\"", "4:14 `token_file` is empty"),
+        ("url = \"http://a\"\ntoken_command = []", "4:17 `token_command` names no program"),
+        (
+            "url = \"http://a\"\nenv = { A = \"b\" }",
+            "4:7 `env` is for upstreams that have a `command`",
+        ),
+        ("url = \"http://a\"\ncwd = \"b\"", "4:7 `cwd` is for upstreams that have a `command`"),
+        (
+            "command = [\"a\"]\nenv = { \"A-B\" = \"b\" }",
+            "4:9 `A-B` is not the name of an environment variable",
+        ),
+        (
+            "command = [\"a\"]\nenv_pass = [\"A=B\"]",
+            "4:13 `A=B` is not the name of an environment variable",
+        ),
+        ("url = \"ftp://a\"", "3:7 `ftp://a` is not an address"),
+        ("url = \"https://:80\"", "3:7 `https://:80` is not an address"),
+        ("url = \"http://a/#b\"", "3:7 `http://a/#b` names a part of a page"),
+        ("url = \"http://u:p@a\"", "3:7 `url` holds a name or a password"),
+        (
+            "url = \"http://a\"\nheaders = { \"a b\" = \"c\" }",
+            "4:13 `a b` is not the name of a header",
+        ),
+        (
+            "url = \"http://a\"\nheaders = { Mcp-Session-Id = \"c\" }",
+            "4:13 the header `Mcp-Session-Id` is written by the transport itself",
+        ),
+        (
+            "url = \"http://a\"\nheaders = { A = \"b\\n\" }",
+            "4:17 the value of `A` has a character that headers cannot carry",
+        ),
+        ("url = \"http://a\"\nprefix = \"a b\"", "4:10 `a b` is no prefix"),
+        ("url = \"http://a\"\nrevision = \"2025\"", "4:12 unknown revision `2025`"),
+        (
+            "url = \"http://a\"\nrevision = \"2025-03-26\"\nera = \"stateless\"",
+            "5:7 the revision 2025-03-26 is of the other generation",
+        ),
+        ("url = \"http://a\"\nera = \"new\"", "4:7 unknown word `new`"),
+        ("url = \"http://a\"\nseparator = \"-\"", "4:1 unknown key `separator`"),
+        (
+            "url = \"http://a\"\n[[upstreams.files.chain]]\nkind = \"x\"",
+            "5:8 unknown kind of layer `x`",
+        ),
+    ];
+    for (table, expected) in cases {
+        let text = format!("[server]\n[upstreams.files]\n{table}");
+        assert_eq!(said(&refusal(&text)), expected, "{table}");
+    }
+    let named =
+        |name: &str| said(&refusal(&format!("[server]\n[upstreams.{name}]\nurl = \"http://a\"")));
+    let expected = "2:12 the name `a__b` cannot be told from those of tools: `__` ends it";
+    assert_eq!(named("a__b"), expected);
+    assert_eq!(named("\"a b\""), "2:12 `a b` is not a plain name");
+}
+
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    let shown = refusal("[server]\n[upstreams.a]\nurl = \"http://u:s3cret@a\"").to_string();
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
+fn a_disabled_entry_does_not_need_its_variables() {
+    let text = "[server]\n[upstreams.off]\nurl = \"${UNSET}/mcp\"\nheaders = { A = \"${ALSO}\" }\nenabled = false\n\
+                [tools.off]\nenabled = false\nurl = \"https://${UNSET}/\"\n\
+                [upstreams.on]\ncommand = [\"x\"]\n";
+    let names: Vec<String> = plan(text).upstreams.into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["on"]);
+    let enabled = text.replace("enabled = false\n[tools", "enabled = true\n[tools");
+    assert!(refusal(&enabled).to_string().contains("` is not set"), "{enabled}");
+    // What is wrong besides is still said.
+    let wrong = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
+    assert!(
+        refusal(wrong).to_string().contains("is not an address"),
+        "{}",
+        refusal(wrong).to_string()
+    );
+    let unclosed = "[upstreams.off]\nurl = \"${UNSET\"\nenabled = false\n";
+    assert!(
+        refusal(unclosed).to_string().contains("without a `}`"),
+        "{}",
+        refusal(unclosed).to_string()
+    );
+}

@@ -1,0 +1,394 @@
+//! What the tables of the servers behind mean.
+
+mod ca_certificates;
+mod program;
+mod token;
+
+pub use ca_certificates::CaCertificates;
+pub use token::TokenSource;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use creole_proto::dialect::Dialect;
+use creole_proto::revision::{Era, Revision};
+pub use creole_tools::recipe::Secret;
+
+use crate::plan::layer::LayerPlan;
+use crate::plan::{chain, dialect, file, seconds};
+use crate::presets;
+use crate::syntax::environment::is_variable_name;
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::protocol_names;
+use crate::syntax::suggestions::suggestion;
+use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::enums::{AffinityChoice, UpstreamEra};
+use crate::tables::upstream::UpstreamTable;
+
+/// What stands between the name of an upstream and that of its tool.
+const SEPARATOR: &str = "__";
+/// The longest name and the longest prefix, in characters.
+const MAX_NAME: usize = 64;
+/// How many calls of a server may wait for answers, unless said otherwise.
+const DEFAULT_MAX_PARKED_CALLS: usize = 1024;
+/// How many conversations callers have with a server at once, unless said otherwise.
+const DEFAULT_MAX_SESSIONS: usize = 64;
+
+/// Headers that the transport writes itself.
+const OWN_HEADERS: [&str; 12] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "origin",
+    "transfer-encoding",
+];
+
+/// A server behind this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamPlan {
+    /// The name that it was given.
+    pub name: String,
+    /// How it is reached.
+    pub address: UpstreamAddress,
+    /// What stands before the names of its tools and prompts.
+    pub prefix: String,
+    /// How it speaks.
+    pub dialect: Dialect,
+    /// The revision that it is spoken to in; the newest of the caller's generation if there is none.
+    pub revision: Option<Revision>,
+    /// Which generation of the protocol it is spoken to in.
+    pub era: UpstreamEra,
+    /// Who shares a connection to it.
+    pub affinity: AffinityChoice,
+    /// Whether it may ask callers something.
+    pub interactive: bool,
+    /// How long one of its calls may be silent.
+    pub timeout: Duration,
+    /// How long it may take to be ready.
+    pub startup_timeout: Duration,
+    /// How many of its calls may wait for answers.
+    pub max_parked_calls: usize,
+    /// How many conversations callers have with it at once.
+    pub max_sessions: usize,
+    /// Layers around its calls, outermost first.
+    pub chain: Vec<LayerPlan>,
+}
+
+/// How a server behind is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamAddress {
+    /// A program that is started.
+    Command {
+        /// The program and its arguments; there is at least the program.
+        command: Vec<String>,
+        /// Variables that it is given.
+        env: Vec<(String, Secret)>,
+        /// Variables of this process that it is given too.
+        env_pass: Vec<String>,
+        /// The folder that it runs in.
+        cwd: Option<PathBuf>,
+    },
+    /// A preset, in a process of its own, until the command line names a program.
+    Preset(String),
+    /// An address that is called.
+    Url {
+        /// The address of the endpoint.
+        url: String,
+        /// Headers that each request carries.
+        headers: Vec<(String, Secret)>,
+        /// Where the token comes from that each request carries.
+        token: Option<TokenSource>,
+        /// The certificates of the authorities that vouch for it, in the PEM form; those of the system if there are
+        /// none.
+        authorities: Option<CaCertificates>,
+    },
+}
+
+impl UpstreamPlan {
+    /// The authorities that vouch for it, if those of the system do not.
+    pub(crate) fn ca_certificates(&self) -> Option<&CaCertificates> {
+        match &self.address {
+            UpstreamAddress::Url { authorities, .. } => authorities.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same plan, with relative paths that begin at this folder.
+    pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
+        match &mut self.address {
+            UpstreamAddress::Command { cwd: Some(path), .. }
+            | UpstreamAddress::Url { token: Some(TokenSource::File(path)), .. } => {
+                *path = folder.join(&*path)
+            }
+            _ => {}
+        }
+        self.chain = self.chain.into_iter().map(|layer| layer.resolve_paths(folder)).collect();
+        self
+    }
+}
+
+/// The servers behind, in the order in which they were written; those that are not enabled are checked and left out.
+pub(crate) fn resolve(
+    tables: Option<Entries<UpstreamTable>>,
+    folder: &Path,
+) -> Result<Vec<UpstreamPlan>, ConfigProblem> {
+    let mut upstreams = Vec::new();
+    for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
+        let enabled = table.enabled.unwrap_or(true);
+        let span = name.span.clone();
+        let upstream = upstream(name, table, folder).map_err(|problem| problem.or_at(span))?;
+        upstreams.extend(enabled.then_some(upstream));
+    }
+    Ok(upstreams)
+}
+
+fn upstream(
+    name: Spanned<String>,
+    table: UpstreamTable,
+    folder: &Path,
+) -> Result<UpstreamPlan, ConfigProblem> {
+    let name = own_name(name)?;
+    let prefix = match &table.prefix {
+        Some(written) => prefix(written)?,
+        None => format!("{name}{SEPARATOR}"),
+    };
+    let (revision, era) = revision_and_era(table.revision.as_ref(), table.era.as_ref())?;
+    let time = |written: Option<i64>, usual| seconds(written.unwrap_or(usual));
+    Ok(UpstreamPlan {
+        prefix,
+        revision,
+        era,
+        dialect: dialect::resolve(table.dialect.as_ref(), &name)?,
+        affinity: table.affinity.unwrap_or(AffinityChoice::Principal),
+        interactive: table.interactive.unwrap_or(true),
+        timeout: time(table.timeout_seconds.map(Ranged::get), 60),
+        startup_timeout: time(table.startup_seconds.map(Ranged::get), 30),
+        max_parked_calls: count_or(table.most_waiting, DEFAULT_MAX_PARKED_CALLS),
+        max_sessions: count_or(table.most_sessions, DEFAULT_MAX_SESSIONS),
+        chain: chain::resolve(table.chain.clone(), folder)?,
+        address: upstream_address(table, folder)?,
+        name,
+    })
+}
+
+fn count_or(written: Option<Ranged<1, 100_000>>, usual: usize) -> usize {
+    written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(usual)
+}
+
+/// The name of an upstream: a word in which the separator cannot be found.
+fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_plain = !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(letter);
+    let wrong = if name.contains(SEPARATOR) || name.ends_with('_') {
+        format!("the name `{name}` cannot be told from those of tools: `{SEPARATOR}` ends it")
+    } else if !is_plain {
+        format!("`{name}` is not a plain name")
+    } else {
+        return Ok(name);
+    };
+    let help = format!("write at most {MAX_NAME} letters, digits, `-` or single `_`");
+    Err(ConfigProblem::new(wrong).help(help).at(span))
+}
+
+fn prefix(written: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = written;
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if value.len() > MAX_NAME || !value.bytes().all(letter) {
+        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        return Err(ConfigProblem::new(format!("`{value}` is no prefix"))
+            .help(help)
+            .at(span.clone()));
+    }
+    Ok(value.clone())
+}
+
+/// The revision and the generation, which must not contradict each other.
+fn revision_and_era(
+    revision: Option<&Spanned<String>>,
+    era: Option<&Spanned<UpstreamEra>>,
+) -> Result<(Option<Revision>, UpstreamEra), ConfigProblem> {
+    let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
+    let Some(written) = revision else { return Ok((None, chosen)) };
+    let Some(revision) = Revision::from_name(&written.value) else {
+        let help = suggestion(&written.value, "the revisions", &protocol_names::revisions());
+        let what = format!("unknown revision `{}`", written.value);
+        return Err(ConfigProblem::new(what).help(help).at(written.span.clone()));
+    };
+    let of_revision = match revision.rules().era {
+        Era::Handshake => UpstreamEra::Handshake,
+        Era::Stateless => UpstreamEra::Stateless,
+    };
+    if let Some(era) = era.filter(|era| ![UpstreamEra::Auto, of_revision].contains(&era.value)) {
+        let what = format!("the revision {} is of the other generation", written.value);
+        return Err(ConfigProblem::new(what)
+            .help("leave `era` or `revision` out")
+            .at(era.span.clone()));
+    }
+    Ok((Some(revision), of_revision))
+}
+
+fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddress, ConfigProblem> {
+    let UpstreamTable { command, url, preset, env, env_pass, cwd, headers, .. } = table;
+    let UpstreamTable { token_file, token_command, ca_file, .. } = table;
+    if let Some(preset) = preset {
+        let is_alone = command.is_none() && url.is_none();
+        return match presets::find(&preset.value) {
+            Ok(found) if is_alone => Ok(UpstreamAddress::Preset(found.name.to_owned())),
+            Ok(_) => Err(ConfigProblem::new("an upstream has a `preset`, a `command` or a `url`")
+                .help("leave the others out")
+                .at(preset.span)),
+            Err(_) => {
+                let names: Vec<&str> = presets::ALL.iter().map(|preset| preset.name).collect();
+                let help = suggestion(&preset.value, "the presets", &names);
+                let what = format!("unknown preset `{}`", preset.value);
+                Err(ConfigProblem::new(what).help(help).at(preset.span))
+            }
+        };
+    }
+    let only = |key: &str, with: &str, span: &std::ops::Range<usize>| {
+        let what = format!("`{key}` is for upstreams that have a `{with}`");
+        ConfigProblem::new(what).help("leave it out").at(span.clone())
+    };
+    match (command, url) {
+        (Some(command), None) => {
+            let spans = [
+                ("headers", headers.map(|it| it.span)),
+                ("token_file", token_file.map(|it| it.span)),
+                ("token_command", token_command.map(|it| it.span)),
+                ("ca_file", ca_file.map(|it| it.span)),
+            ];
+            if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
+                return Err(only(key, "url", span));
+            }
+            let env = env.map(|env| env.value.0).unwrap_or_default();
+            Ok(UpstreamAddress::Command {
+                command: program("command", command)?,
+                env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
+                env_pass: inherited_variables(env_pass.map(|it| it.value).unwrap_or_default())?,
+                cwd: cwd.map(|cwd| file("cwd", cwd)).transpose()?,
+            })
+        }
+        (None, Some(url)) => {
+            let spans = [
+                ("env", env.map(|it| it.span)),
+                ("env_pass", env_pass.map(|it| it.span)),
+                ("cwd", cwd.map(|it| it.span)),
+            ];
+            if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
+                return Err(only(key, "command", span));
+            }
+            let headers = headers.map(|headers| headers.value.0).unwrap_or_default();
+            let token = token::resolve(token_file, token_command, &headers)?;
+            let headers = headers
+                .into_iter()
+                .map(|entry| header(entry, &OWN_HEADERS))
+                .collect::<Result<_, _>>()?;
+            let url = endpoint_url(url)?;
+            let authorities = ca_file.map(|file| ca_certificates::resolve(file, &url, folder));
+            Ok(UpstreamAddress::Url { url, headers, token, authorities: authorities.transpose()? })
+        }
+        (Some(_), Some(url)) => {
+            Err(ConfigProblem::new("an upstream has a `command` or a `url`, not both")
+                .help("leave one of them out")
+                .at(url.span))
+        }
+        (None, None) => Err(ConfigProblem::new("an upstream needs a `command` or a `url`")
+            .help("add `command = [\"program\", \"argument\"]` or `url = \"https://…\"`")),
+    }
+}
+
+fn program(
+    key: &str,
+    written: Spanned<Vec<Spanned<String>>>,
+) -> Result<Vec<String>, ConfigProblem> {
+    let help = "write the program and its arguments, such as `[\"npx\", \"-y\", \"server\"]`";
+    let is_named = written.value.first().is_some_and(|program| !program.value.trim().is_empty());
+    if !is_named {
+        let what = format!("`{key}` names no program");
+        return Err(ConfigProblem::new(what).help(help).at(written.span));
+    }
+    let argument = |Spanned { value, span }: Spanned<String>| match value.contains('\0') {
+        true => Err(ConfigProblem::new("an argument has a NUL character").at(span)),
+        false => Ok(value),
+    };
+    written.value.into_iter().map(argument).collect()
+}
+
+pub(crate) fn variable(
+    entry: (Spanned<String>, Spanned<String>),
+) -> Result<(String, Secret), ConfigProblem> {
+    let (name, value) = entry;
+    let name = variable_name(name)?;
+    if value.value.contains('\0') {
+        return Err(ConfigProblem::new(format!("`{name}` has a NUL character"))
+            .at(value.span)
+            .hide_value());
+    }
+    Ok((name, Secret(value.value)))
+}
+
+pub(crate) fn inherited_variables(
+    written: Vec<Spanned<String>>,
+) -> Result<Vec<String>, ConfigProblem> {
+    written.into_iter().map(variable_name).collect()
+}
+
+pub(crate) fn variable_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = written;
+    if is_variable_name(&name) {
+        return Ok(name);
+    }
+    let what = format!("`{name}` is not the name of an environment variable");
+    Err(ConfigProblem::new(what).help("write letters, digits and `_`").at(span))
+}
+
+pub(crate) fn header(
+    entry: (Spanned<String>, Spanned<String>),
+    own: &[&str],
+) -> Result<(String, Secret), ConfigProblem> {
+    let (Spanned { value: name, span }, value) = entry;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(ConfigProblem::new(format!("`{name}` is not the name of a header")).at(span));
+    }
+    if own.contains(&name.to_ascii_lowercase().as_str()) {
+        let what = format!("the header `{name}` is written by the transport itself");
+        return Err(ConfigProblem::new(what).help("leave it out").at(span));
+    }
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+    if !is_plain(&value.value) {
+        let what = format!("the value of `{name}` has a character that headers cannot carry");
+        return Err(ConfigProblem::new(what).at(value.span).hide_value());
+    }
+    Ok((name, Secret(value.value)))
+}
+
+/// The address of an endpoint: http or https, a host, and nothing secret in it.
+pub(crate) fn endpoint_url(written: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: url, span } = written;
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+    let (wrong, help) = if host.contains('@') {
+        return Err(ConfigProblem::new("`url` holds a name or a password")
+            .help("send them in a header: `headers = { Authorization = \"…\" }`")
+            .at(span)
+            .hide_value());
+    } else if host.is_empty() || host.starts_with(':') || !is_plain {
+        (format!("`{url}` is not an address"), "write it as `https://host/path`")
+    } else if url.contains('#') {
+        (format!("`{url}` names a part of a page"), "leave out what is behind `#`")
+    } else {
+        return Ok(url);
+    };
+    Err(ConfigProblem::new(wrong).help(help).at(span))
+}

@@ -1,0 +1,81 @@
+//! The authorities that vouch for a server: certificates in a file, as they were when the plan was made, so that a
+//! changed file is a changed plan.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use creole::client::tls::TlsClient;
+
+use crate::plan::file;
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::Spanned;
+
+/// The largest file of certificates; those of a whole system are a quarter of it.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Certificates of authorities, and the file that they are from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CaCertificates {
+    file: PathBuf,
+    pem: Arc<[u8]>,
+}
+
+impl CaCertificates {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// With what is wrong with it, as the rest of a sentence that begins with its name.
+    pub fn read(file: PathBuf) -> Result<Self, String> {
+        let pem = bytes(&file).map_err(|error| format!("cannot be read: {error}"))?;
+        if pem.len() as u64 > MAX_FILE {
+            return Err("is larger than 1 MB, so it is no file of certificates".to_owned());
+        }
+        TlsClient::with_roots(&pem)
+            .map_err(|_| "holds no certificate in the PEM form, or a broken one".to_owned())?;
+        Ok(Self { file, pem: pem.into() })
+    }
+
+    /// The certificates in the PEM form.
+    pub fn pem(&self) -> &[u8] {
+        &self.pem
+    }
+
+    /// The file that they are from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+fn bytes(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl fmt::Debug for CaCertificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Authorities").field(&self.file).finish()
+    }
+}
+
+/// The file of `ca_file`, for a server at this address.
+pub(crate) fn resolve(
+    written: Spanned<String>,
+    url: &str,
+    folder: &Path,
+) -> Result<CaCertificates, ConfigProblem> {
+    let span = written.span.clone();
+    if !url.starts_with("https://") {
+        let what = "`ca_file` is for addresses that begin with `https://`";
+        return Err(ConfigProblem::new(what).help("leave it out, or write `https://`").at(span));
+    }
+    let path = folder.join(file("ca_file", written)?);
+    let shown = path.display().to_string();
+    CaCertificates::read(path).map_err(|why| {
+        let help = "name a file that has `-----BEGIN CERTIFICATE-----` in it";
+        ConfigProblem::new(format!("`{shown}` {why}")).help(help).at(span)
+    })
+}

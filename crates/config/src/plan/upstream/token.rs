@@ -1,0 +1,47 @@
+//! Where the token comes from that a server over HTTP is shown.
+
+use std::path::PathBuf;
+
+use crate::plan::upstream::{file, program};
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::value::Spanned;
+
+/// Where a token comes from that may change while this process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// The first line of this file.
+    File(PathBuf),
+    /// The first line that this program writes; there is at least the program.
+    Command(Vec<String>),
+}
+
+/// The token of a table, which must not name two, nor another one among its headers.
+pub(crate) fn resolve(
+    path: Option<Spanned<String>>,
+    command: Option<Spanned<Vec<Spanned<String>>>>,
+    headers: &[(Spanned<String>, Spanned<String>)],
+) -> Result<Option<TokenSource>, ConfigProblem> {
+    let (key, span, token) = match (path, command) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(command)) => {
+            return Err(ConfigProblem::new(
+                "an upstream has a `token_file` or a `token_command`, not both",
+            )
+            .help("leave one of them out")
+            .at(command.span));
+        }
+        (Some(path), None) => {
+            let span = path.span.clone();
+            ("token_file", span, TokenSource::File(file("token_file", path)?))
+        }
+        (None, Some(command)) => {
+            let span = command.span.clone();
+            ("token_command", span, TokenSource::Command(program("token_command", command)?))
+        }
+    };
+    if headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization")) {
+        let what = format!("`{key}` and the header `Authorization` would both be sent");
+        return Err(ConfigProblem::new(what).help("leave one of them out").at(span));
+    }
+    Ok(Some(token))
+}

@@ -1,0 +1,65 @@
+//! Configuration files that ship inside.
+//!
+//! The files stand in this crate, because a published crate holds only what is below its own folder;
+//! `presets` at the root of the repository leads here.
+
+use crate::syntax::error::ConfigError;
+use crate::syntax::suggestions::suggestion;
+
+/// The preset that holds when nothing is named.
+pub const DEFAULT: &str = "default";
+
+/// A configuration file that ships inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// Every preset.
+pub const ALL: &[Preset] = &[
+    Preset { name: DEFAULT, text: include_str!("../../gateway/presets/default.toml") },
+    Preset {
+        name: "bb-mcp-server",
+        text: include_str!("../../gateway/presets/bb-mcp-server.toml"),
+    },
+    Preset { name: "mcp-chain", text: include_str!("../../gateway/presets/mcp-chain.toml") },
+    Preset { name: "bossman", text: include_str!("../../gateway/presets/bossman.toml") },
+    Preset {
+        name: "fpf-governance",
+        text: include_str!("../../gateway/presets/fpf-governance.toml"),
+    },
+    Preset { name: "buddyboss", text: include_str!("../../gateway/presets/buddyboss.toml") },
+    Preset { name: "everything", text: include_str!("../../gateway/presets/everything.toml") },
+];
+
+/// The preset of that name.
+pub fn find(name: &str) -> Result<&'static Preset, ConfigError> {
+    ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|preset| preset.name).collect();
+        let help = suggestion(name, "the presets", &names);
+        ConfigError::without_location(format!("unknown preset `{name}`"), Some(help))
+    })
+}
+
+impl Preset {
+    /// What it is, in one sentence: the first line of the file.
+    pub fn about(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_begins_with_a_sentence_about_itself() {
+        for preset in ALL {
+            assert!(preset.text.starts_with("# "), "{}", preset.name);
+            assert!(preset.about().ends_with('.'), "{}", preset.name);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The script layer: runs the functions of a script, `request` around calls and `metadata` on listed definitions.
+
+mod json_conversion;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use creole::{BoxFuture, Call, Middleware, Next};
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::{Definition, ListKind};
+use creole_proto::operation::{Operation, Outcome};
+use creole_proto::wire::Object;
+use creole_tools::script::{Function, Script, ScriptError, ScriptStep};
+
+use creole_gateway::layers::{item_of, newest_json, unknown_item_fault};
+use json_conversion::{ForwardedCall, call_from_json, call_to_json, outcome_from_json};
+
+/// A layer that runs the functions of a script.
+#[derive(Debug)]
+pub struct ScriptLayer {
+    script: Script,
+    /// The items that it hid, by the list member that names them.
+    hidden: RwLock<HashSet<(&'static str, String)>>,
+    /// Whether `metadata` timed out once. It is not called again, since lists wait for it.
+    is_stuck: AtomicBool,
+    /// The messages that were logged already.
+    logged: RwLock<BTreeSet<String>>,
+}
+
+impl ScriptLayer {
+    /// A layer that runs this script.
+    pub fn new(script: Script) -> Self {
+        let (hidden, told) = (RwLock::default(), RwLock::default());
+        Self { script, hidden, is_stuck: AtomicBool::new(false), logged: told }
+    }
+
+    async fn request(&self, call: Call, next: Next<'_>) -> Outcome {
+        let begun = self.script.begin(Function::Request, vec![call_to_json(&call)]).await;
+        let mut session = match begun {
+            Ok(session) => session,
+            Err(thrown) => return self.error_outcome(&thrown, &call.operation),
+        };
+        let mut last: Option<ForwardedCall> = None;
+        loop {
+            match session.next_step().await {
+                ScriptStep::Next(number, text) => {
+                    let wanted = match call_from_json(&call, &text) {
+                        Ok(wanted) => wanted,
+                        Err(refusal) => {
+                            session.resume(number, Err(refusal));
+                            continue;
+                        }
+                    };
+                    let passed = ForwardedCall::new(next.call(wanted).await);
+                    // A call that needs input or becomes a task runs again from the beginning.
+                    let Some(answer) = passed.script_result() else { return passed.outcome };
+                    session.resume(number, answer);
+                    last = Some(passed);
+                }
+                ScriptStep::Done(Ok(value)) => {
+                    let wrong = |what| ScriptError {
+                        message: what,
+                        name: "Result".into(),
+                        ..ScriptError::default()
+                    };
+                    return outcome_from_json(value.as_deref(), &call.operation, last)
+                        .unwrap_or_else(|what| self.error_outcome(&wrong(what), &call.operation));
+                }
+                ScriptStep::Done(Err(thrown)) => {
+                    // An uncaught fault of an inner layer or the upstream is returned unchanged.
+                    return match last.and_then(|last| last.rethrown_outcome(&thrown)) {
+                        Some(outcome) => outcome,
+                        None => self.error_outcome(&thrown, &call.operation),
+                    };
+                }
+            }
+        }
+    }
+
+    /// The outcome of a call whose script threw an error.
+    fn error_outcome(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
+        let usual = match operation {
+            Operation::CallTool { .. } => FaultKind::ToolFailed,
+            _ => FaultKind::Internal,
+        };
+        let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
+        // A fault of another server has its own code, which scripts do not see.
+        let named = named.filter(|kind| thrown.is_deliberate() && *kind != FaultKind::Foreign);
+        let kind = named.unwrap_or(usual);
+        let mut fault =
+            Fault::new(kind, self.script.explain_error(thrown)).with_subject(operation.target());
+        fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::from_value);
+        fault.into()
+    }
+
+    fn is_hidden(&self, kind: ListKind, name: &str) -> bool {
+        let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
+        !hidden.is_empty() && hidden.contains(&(kind.member(), name.to_owned()))
+    }
+
+    /// Records whether an item is hidden, under all names that calls may use.
+    fn record_visibility(&self, kind: ListKind, item: &Definition, is_shown: bool) {
+        let uri = || {
+            Object::new(newest_json(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned())
+        };
+        let names = std::iter::once(item.name().to_owned())
+            .chain(Some(kind).filter(|it| *it == ListKind::Templates).and_then(|_| uri()));
+        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            match is_shown {
+                true => _ = hidden.remove(&(kind.member(), name)),
+                false => _ = hidden.insert((kind.member(), name)),
+            }
+        }
+    }
+
+    /// One form of a definition after `metadata`. `None` if the script hides it.
+    fn metadata(&self, kind: ListKind, item: &Definition, text: &str) -> Option<String> {
+        if self.is_stuck.load(Ordering::Relaxed) {
+            return None;
+        }
+        let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
+        let what = match self.script.call_blocking(Function::Metadata, &arguments) {
+            // Without a return value the definition is unchanged.
+            Ok(None) => return Some(text.to_owned()),
+            Ok(Some(text)) if text == "null" => return None,
+            Ok(Some(changed)) if is_same_item(&changed, text) => return Some(changed),
+            Ok(Some(_)) => {
+                "it returned something else than the definition of the same item; `rename` gives other names".to_owned()
+            }
+            Err(thrown) => {
+                self.is_stuck.store(thrown.name == "Limit", Ordering::Relaxed);
+                let line = thrown.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                format!("{line}{thrown}")
+            }
+        };
+        self.log_once(format!(
+            "{}: metadata of {}: {what}; it is not listed",
+            self.script.file().display(),
+            item.name()
+        ));
+        None
+    }
+
+    /// Logs once.
+    fn log_once(&self, what: String) {
+        let mut told = self.logged.write().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < 1000 && told.insert(what.clone()) {
+            tracing::error!("{what}");
+        }
+    }
+}
+
+/// Whether a text is an object with the same name and uri.
+fn is_same_item(changed: &str, text: &str) -> bool {
+    let (Some(changed), Some(text)) = (Object::new(changed), Object::new(text)) else {
+        return false;
+    };
+    let same = |key: &str| changed.string(key).ok().flatten() == text.string(key).ok().flatten();
+    ["name", "uri", "uriTemplate"].into_iter().all(same)
+}
+
+impl Middleware for ScriptLayer {
+    fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
+        // Whether `metadata` would hide an item is only known for definitions.
+        !self.script.has(Function::Metadata) || self.is_hidden(kind, name)
+    }
+
+    fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Operation::Listen(wanted) = &mut call.operation {
+            wanted.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));
+        }
+        match item_of(&call.operation) {
+            Some((kind, name)) if self.is_hidden(kind, name) => {
+                let fault = unknown_item_fault(&call.operation);
+                Box::pin(async move { fault.into() })
+            }
+            _ if self.script.has(Function::Request) && call.operation.may_require_input() => {
+                Box::pin(self.request(call, next))
+            }
+            _ => next.call(call),
+        }
+    }
+
+    fn rewrite_definition(&self, kind: ListKind, item: Arc<Definition>) -> Option<Arc<Definition>> {
+        if !self.script.has(Function::Metadata) {
+            return Some(item);
+        }
+        let shaped = item.map_texts(item.name(), |text| self.metadata(kind, &item, text));
+        self.record_visibility(kind, &item, shaped.is_some());
+        shaped.map(Arc::new)
+    }
+}

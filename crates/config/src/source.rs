@@ -1,0 +1,112 @@
+//! Where a configuration comes from, and its text.
+
+use std::fs::File;
+use std::io;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use crate::presets;
+use crate::syntax::error::ConfigError;
+use crate::tables::enums::LogFormat;
+
+/// The largest configuration file that is read, in bytes.
+const MAX_BYTES: u64 = 1_048_576;
+
+/// Where a configuration comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigSource<'a> {
+    /// A file.
+    File(&'a Path),
+    /// A configuration that ships inside, by its name.
+    Preset(&'a str),
+    /// The preset that holds when nothing is named.
+    Default,
+}
+
+impl ConfigSource<'_> {
+    /// What errors call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Preset(name) => format!("preset {name}"),
+            Self::Default => format!("preset {}", presets::DEFAULT),
+        }
+    }
+
+    /// The folder from which its paths are seen: that of the file, or the one that the process runs in.
+    pub fn folder(&self) -> &Path {
+        match self {
+            Self::File(path) => path.parent().unwrap_or(Path::new("")),
+            Self::Preset(_) | Self::Default => Path::new(""),
+        }
+    }
+
+    /// How the file says that the log is written, as far as it can be read; presets leave that to others.
+    pub fn log_format(&self) -> Option<LogFormat> {
+        let Self::File(_) = self else { return None };
+        let document: toml::Table = self.text().ok()?.parse().ok()?;
+        match document.get("log")?.get("format")?.as_str()? {
+            "json" => Some(LogFormat::Json),
+            "text" => Some(LogFormat::Text),
+            _ => None,
+        }
+    }
+
+    /// The text of the configuration.
+    pub fn text(&self) -> Result<String, ConfigError> {
+        match self {
+            Self::File(path) => read(path),
+            Self::Preset(name) => presets::find(name).map(|preset| preset.text.to_owned()),
+            Self::Default => presets::find(presets::DEFAULT).map(|preset| preset.text.to_owned()),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    if path.as_os_str().is_empty() {
+        return Err(ConfigError::without_location(
+            "the name of the configuration file is empty",
+            None,
+        ));
+    }
+    let bytes = read_bytes(path).map_err(|error| unreadable(path, &error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let what = format!("`{}` is longer than {MAX_BYTES} bytes", path.display());
+        return Err(ConfigError::without_location(what, None));
+    }
+    String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
+}
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => ConfigError::without_location(
+            format!("there is no file `{shown}`"),
+            Some(format!("`creole config show > {shown}` writes one to start from")),
+        ),
+        ErrorKind::IsADirectory => ConfigError::without_location(
+            format!("`{shown}` is a directory, not a configuration file"),
+            None,
+        ),
+        ErrorKind::PermissionDenied => {
+            ConfigError::without_location(format!("the file `{shown}` may not be read"), None)
+        }
+        _ => ConfigError::without_location(
+            format!("the file `{shown}` cannot be read: {error}"),
+            None,
+        ),
+    }
+}
+
+fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> ConfigError {
+    let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let what = format!("`{}` is not UTF-8 text (line {line})", path.display());
+    ConfigError::without_location(what, Some("save the file as UTF-8".to_owned()))
+}

@@ -1,0 +1,10 @@
+//! What every table of the configuration shares: values with their place, words, variables and errors.
+
+pub(crate) mod disabled;
+pub(crate) mod environment;
+pub mod error;
+pub(crate) mod layer_kinds;
+pub(crate) mod protocol_names;
+pub(crate) mod suggestions;
+pub(crate) mod toml_errors;
+pub mod value;

@@ -1,0 +1,80 @@
+//! `kind = "timeout"` in a table of a chain: the reader of TOML is told which table that makes it.
+//!
+//! A table that is chosen by one of its own keys would have to be read twice, and its values would lose
+//! their places in between. So the document is changed before it is read: `{ kind = "timeout", seconds = 5 }`
+//! becomes `{ timeout = { seconds = 5 } }`, with every place kept.
+
+use std::borrow::Cow;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::suggestions::suggestion;
+use crate::tables::chain::LAYER_KINDS;
+
+/// Changes each table of each chain of the document.
+pub(crate) fn tag_layer_kinds(document: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
+    for (key, value) in document.iter_mut() {
+        match (&**key.get_ref(), value.get_mut()) {
+            ("server", DeValue::Table(server)) => tag_in_table(server)?,
+            ("servers", DeValue::Array(servers)) => {
+                for server in servers.iter_mut() {
+                    tag_in_value(server.get_mut())?;
+                }
+            }
+            ("upstreams", DeValue::Table(upstreams)) => {
+                for (_, upstream) in upstreams.iter_mut() {
+                    tag_in_value(upstream.get_mut())?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn tag_in_value(value: &mut DeValue<'_>) -> Result<(), ConfigProblem> {
+    match value {
+        DeValue::Table(table) => tag_in_table(table),
+        // What is wrong with it is said when it is read.
+        _ => Ok(()),
+    }
+}
+
+/// Changes the tables of the chain of a server or an upstream.
+fn tag_in_table(table: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
+    let chain = table.iter_mut().find(|(key, _)| key.get_ref() == "chain");
+    let Some((_, chain)) = chain else { return Ok(()) };
+    let DeValue::Array(layers) = chain.get_mut() else { return Ok(()) };
+    for layer in layers.iter_mut() {
+        let span = layer.span();
+        let DeValue::Table(options) = layer.get_mut() else { continue };
+        let kind = take_kind(options).map_err(|problem| problem.or_at(span.clone()))?;
+        let options = std::mem::take(options);
+        let mut folded = DeTable::new();
+        folded.insert(kind, Spanned::new(span, DeValue::Table(options)));
+        *layer.get_mut() = DeValue::Table(folded);
+    }
+    Ok(())
+}
+
+/// Takes the kind out of a table.
+fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, ConfigProblem> {
+    let key = options.keys().find(|key| key.get_ref() == "kind").cloned();
+    let found = key.and_then(|key| options.remove(&key));
+    let help = || format!("write `kind = \"…\"`; {}", suggestion("", "the kinds", &LAYER_KINDS));
+    match found.map(|kind| (kind.span(), kind.into_inner())) {
+        None => Err(ConfigProblem::new("`kind` is missing").help(help())),
+        Some((span, DeValue::String(kind))) => {
+            if LAYER_KINDS.contains(&&*kind) {
+                return Ok(Spanned::new(span, kind));
+            }
+            let said = suggestion(&kind, "the kinds", &LAYER_KINDS);
+            Err(ConfigProblem::new(format!("unknown kind of layer `{kind}`")).help(said).at(span))
+        }
+        Some((span, _)) => {
+            Err(ConfigProblem::new("expected a word in quotes").help(help()).at(span))
+        }
+    }
+}

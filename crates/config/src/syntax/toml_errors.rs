@@ -1,0 +1,122 @@
+//! The messages of the TOML reader in our words.
+//!
+//! serde hands on a sentence, not its parts; its sentences are part of its documented interface
+//! (`serde::de::Error`), so the parts can be read back.
+
+use toml::de::Error;
+
+use crate::syntax::error::ConfigProblem;
+use crate::syntax::suggestions::{backquoted_list, nearest, suggestion};
+
+/// The table that each configuration has; what else can be missing is a single key.
+const SERVER_TABLE: &str = "server";
+
+/// What is wrong with a file that is not TOML.
+pub(crate) fn syntax_error(error: &Error) -> ConfigProblem {
+    with_location(ConfigProblem::new(format!("not valid TOML: {}", error.message())), error)
+}
+
+/// What is wrong with a TOML file that is not a configuration.
+pub(crate) fn schema_error(error: &Error, text: &str) -> ConfigProblem {
+    let message = error.message();
+    let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
+    if let Some((key, problem)) = missing_key(message) {
+        // A missing table has no place: its span would be the whole file.
+        return if key == SERVER_TABLE { problem } else { with_location(problem, error) };
+    }
+    let problem = unknown_key(message)
+        .or_else(|| unknown_value(message, written))
+        .or_else(|| wrong_type(message, written))
+        .unwrap_or_else(|| ConfigProblem::new(message));
+    with_location(problem, error)
+}
+
+fn with_location(problem: ConfigProblem, error: &Error) -> ConfigProblem {
+    match error.span() {
+        Some(span) => problem.at(span),
+        None => problem,
+    }
+}
+
+fn unknown_key(message: &str) -> Option<ConfigProblem> {
+    let (key, known) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let known = backquoted(known);
+    let help = match nearest(key, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("known here: {}", backquoted_list(known)),
+    };
+    Some(ConfigProblem::new(format!("unknown key `{key}`")).help(help))
+}
+
+/// Whether variables were put into what was written: what became of it may be a secret, and is not shown.
+fn has_variables(written: &str) -> bool {
+    written.starts_with(['"', '\'']) && written.contains("${")
+}
+
+fn unknown_value(message: &str, written: &str) -> Option<ConfigProblem> {
+    let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
+    if has_variables(written) {
+        let help = format!("the words allowed here are {}", backquoted_list(backquoted(known)));
+        return Some(ConfigProblem::new("this stands for no word that is known here").help(help));
+    }
+    let help = suggestion(word, "the words allowed here", &backquoted(known));
+    Some(ConfigProblem::new(format!("unknown word `{word}`")).help(help))
+}
+
+fn missing_key(message: &str) -> Option<(&str, ConfigProblem)> {
+    let key = message.strip_prefix("missing field `")?.strip_suffix('`')?;
+    let help = match key {
+        SERVER_TABLE => format!("add a table `[{key}]`"),
+        _ => format!("add `{key} = …` to this table"),
+    };
+    Some((key, ConfigProblem::new(format!("`{key}` is missing")).help(help)))
+}
+
+fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
+    if message == "wanted string or table" {
+        return Some(ConfigProblem::new("expected a word in quotes"));
+    }
+    let wrong = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    let (found, expected) = wrong?.rsplit_once(", expected ")?;
+    let problem = ConfigProblem::new(format!(
+        "expected {}, found {}",
+        expected_type(expected),
+        if has_variables(written) { "a string".to_owned() } else { found_type(found) }
+    ));
+    Some(match (expected, found.starts_with("string ")) {
+        ("a sequence", true) => {
+            problem.help("write a list with each text by itself: `[\"…\", \"…\"]`")
+        }
+        _ => problem,
+    })
+}
+
+fn expected_type(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a boolean" => "`true` or `false`",
+        _ if expected.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+fn found_type(found: &str) -> String {
+    match found {
+        "map" => "a table".to_owned(),
+        "sequence" => "a list".to_owned(),
+        other => match other.split_once(' ') {
+            Some(("integer", number)) => {
+                format!("the number {}", number.trim_end_matches(" as i128"))
+            }
+            Some(("boolean", value)) => value.to_owned(),
+            Some(("string", text)) => format!("the string {text}"),
+            _ => other.replacen("floating point", "the number", 1),
+        },
+    }
+}
+
+/// The parts of a sentence that stand in backquotes.
+fn backquoted(sentence: &str) -> Vec<&str> {
+    sentence.split('`').skip(1).step_by(2).collect()
+}

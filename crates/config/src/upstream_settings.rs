@@ -1,0 +1,135 @@
+//! Converts the plan of an upstream to its settings.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::sync::Arc;
+
+use creole::client::Address;
+use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
+use creole::client::transport::http::HttpAddress;
+use creole::process::Program;
+use creole::proto::client::ClientLimits;
+use creole::proto::revision::{Era, Revision};
+
+use crate::plan::layer::{LayerError, LayerPlan, build};
+use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress, UpstreamPlan};
+use crate::tables::enums::{AffinityChoice, UpstreamEra};
+use creole_gateway::layers::{Chain, NamePatterns};
+use creole_gateway::upstream::{
+    Affinity, Naming, RevisionChoice, SettingsOrigin, UpstreamSettings,
+};
+
+/// The settings of a planned upstream.
+///
+/// # Errors
+/// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
+pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
+    let newest = |era| RevisionChoice::Revision(Revision::newest(era).rules());
+    let usual = UpstreamSettings::new(planned_address(plan)?);
+    Ok(UpstreamSettings {
+        revisions: match (plan.revision, plan.era) {
+            (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
+            (None, UpstreamEra::Auto) => RevisionChoice::Detect,
+            (None, UpstreamEra::Handshake) => newest(Era::Handshake),
+            (None, UpstreamEra::Stateless) => newest(Era::Stateless),
+        },
+        dialect: plan.dialect.clone(),
+        naming: Naming { prefix: plan.prefix.clone() },
+        affinity: match plan.affinity {
+            AffinityChoice::Principal => Affinity::Principal,
+            AffinityChoice::Shared => Affinity::Shared,
+            AffinityChoice::Session => Affinity::Session,
+            AffinityChoice::Request => Affinity::Request,
+        },
+        interactive: plan.interactive,
+        startup_timeout: plan.startup_timeout,
+        max_parked_calls: plan.max_parked_calls,
+        max_sessions: plan.max_sessions,
+        limits: ClientLimits {
+            call_idle_timeout: plan.timeout,
+            call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
+            ..usual.limits
+        },
+        chain: Chain::new(build(&plan.chain, &plan.name)?),
+        retried_tools: retried_tools(&plan.chain),
+        configuration: Some(SettingsOrigin::new(plan.clone())),
+        ..usual
+    })
+}
+
+/// The tools that each retry layer covers; none where names are changed, because the names of a retry layer may be
+/// those of other tools behind it.
+fn retried_tools(chain: &[LayerPlan]) -> Vec<NamePatterns> {
+    if chain.iter().any(|layer| matches!(layer, LayerPlan::Rename(_))) {
+        return Vec::new();
+    }
+    let names = |layer: &LayerPlan| match layer {
+        LayerPlan::Retry(retry) => Some(retry.names.clone()),
+        _ => None,
+    };
+    chain.iter().filter_map(names).collect()
+}
+
+fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
+    match token {
+        TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
+        TokenSource::Command(command) => {
+            let (first, args) =
+                command.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
+            Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
+        }
+    }
+}
+
+/// The environment variables that presets read.
+const PRESET_VARIABLES: [&str; 3] = ["CREOLE_DATA_DIR", "CREOLE_TASKS_URL", "CREOLE_WORDPRESS_URL"];
+
+/// The address of this program as the server of a preset, with the environment variables that presets read.
+///
+/// # Errors
+/// When the path of this program cannot be determined.
+pub fn preset_address(name: &str, preset: &str) -> io::Result<Address> {
+    let mut program = Program::new(name, std::env::current_exe()?);
+    program.env = inherited_variables(&PRESET_VARIABLES).collect();
+    Ok(Address::Child(program.args(["serve", "--stdio", "--preset", preset])))
+}
+
+/// The variables of this process's environment that have these names.
+fn inherited_variables<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (OsString, OsString)> {
+    names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
+}
+
+fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
+    match &plan.address {
+        UpstreamAddress::Command { command, env, env_pass, cwd } => {
+            let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let given = env.iter().map(|(name, value)| (name.into(), value.0.clone().into()));
+            let mut program = Program::new(&plan.name, name).args(args);
+            program.env = inherited_variables(env_pass).chain(given).collect();
+            program.folder = cwd.clone();
+            Ok(Address::Child(program))
+        }
+        UpstreamAddress::Preset(preset) => {
+            let unknown =
+                |error| LayerError::new(format!("this program cannot find itself: {error}"));
+            preset_address(&plan.name, preset).map_err(unknown)
+        }
+        UpstreamAddress::Url { url, headers, token, authorities } => {
+            let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
+            let trusted = authorities.as_ref().map(|authorities| authorities.pem());
+            let target =
+                HttpAddress::with_certificates(&plan.name, url, trusted).map_err(refused)?;
+            let target = target.with_streams(plan.dialect.event_streams);
+            let header = |target: HttpAddress, (name, value): &(String, _)| {
+                let Secret(value) = value;
+                target.header(name, value)
+            };
+            let target = headers.iter().try_fold(target, header).map_err(refused)?;
+            Ok(Address::Http(match token {
+                Some(token) => target.credentials(token_credentials(&plan.name, token)),
+                None => target,
+            }))
+        }
+    }
+}
