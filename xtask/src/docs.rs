@@ -71,7 +71,7 @@ fn documents(repository: &Repository) -> Result<Vec<File>, String> {
 }
 
 /// The reference of the configuration, as the binary prints it, since this crate does not depend on it. A test of
-/// `creole-gateway` fails when it is outdated.
+/// `creole-config` fails when it is outdated.
 fn configuration(repository: &Repository) -> Result<File, String> {
     let words = ["run", "--quiet", "--package", "creole-cli", "--", "config", "reference"];
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

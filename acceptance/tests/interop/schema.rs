@@ -61,7 +61,7 @@ fn right() -> Vec<String> {
         let fitting = paths.filter(|path| path.to_str().is_some_and(|name| name.ends_with(ending)));
         fitting.map(|path| fs::read_to_string(path).unwrap()).collect()
     };
-    let mut right = in_folder("crates/gateway/presets", ".toml");
+    let mut right = in_folder("crates/config/presets", ".toml");
     right.extend(in_folder("examples", ".toml"));
     for document in ["docs", "docs/guides"].iter().flat_map(|folder| in_folder(folder, ".md")) {
         let blocks =
@@ -73,7 +73,7 @@ fn right() -> Vec<String> {
 
 /// Files that the reader refuses for what an editor can see.
 fn wrong() -> Vec<String> {
-    let all = fs::read_to_string(repository().join("crates/gateway/tests/configuration/wrong.txt"));
+    let all = fs::read_to_string(repository().join("crates/config/tests/configuration/wrong.txt"));
     all.unwrap().split("=====\n").map(str::to_owned).collect()
 }
 

@@ -11,11 +11,21 @@
 //! assert_eq!(plan.server.name, "bossman");
 //! assert_eq!(plan.server.packs, ["tasks"]);
 //! ```
+
 pub mod describe;
 pub mod plan;
 pub mod presets;
-pub(crate) mod script_layer;
-pub(crate) mod source;
-pub(crate) mod syntax;
+pub mod syntax;
 pub mod tables;
-pub(crate) mod upstream_settings;
+
+mod script_layer;
+mod source;
+mod upstream_settings;
+
+pub use plan::Plan;
+pub use script_layer::ScriptLayer;
+pub use source::ConfigSource;
+pub use syntax::environment::Lookup;
+pub use syntax::error::ConfigError;
+pub use syntax::suggestions::nearest;
+pub use upstream_settings::{preset_address, upstream_settings};

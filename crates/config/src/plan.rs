@@ -22,6 +22,7 @@ use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::SiteSettings as Site;
 
 use auth::AuthPlan;
+use items::{database, files, openapi, skills, tools, wordpress};
 use layer::LayerPlan;
 use upstream::UpstreamPlan;
 
@@ -214,14 +215,11 @@ impl Plan {
     ) -> Result<Self, ConfigProblem> {
         let mut config = Config::parse(text, lookup)?;
         let upstreams = upstream::resolve(config.upstreams.take(), folder)?;
-        let (databases, tables) =
-            crate::plan::items::database::resolve(config.databases.take(), folder)?;
-        let (mut recipes, times) =
-            crate::plan::items::tools::resolve(config.tools.take(), &databases, folder)?;
-        recipes.extend(crate::plan::items::files::resolve(&mut config, folder)?);
+        let (databases, tables) = database::resolve(config.databases.take(), folder)?;
+        let (mut recipes, times) = tools::resolve(config.tools.take(), &databases, folder)?;
+        recipes.extend(files::resolve(&mut config, folder)?);
         recipes.extend(tables);
-        let (apis, described) =
-            crate::plan::items::openapi::resolve(config.openapi.take(), folder)?;
+        let (apis, described) = openapi::resolve(config.openapi.take(), folder)?;
         recipes.extend(apis);
         let known = servers::AvailableItems {
             packs: known_packs,
@@ -239,14 +237,9 @@ impl Plan {
         let state = state.map(|written| file("file", written)).transpose()?;
         let seal_keys = seal_keys.map(|written| file("keys_file", written)).transpose()?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
-        let skills = crate::plan::items::skills::folder(config.skills, &packs, folder)?;
-        let tasks = crate::plan::items::database::tasks(config.tasks, &packs, folder)?;
-        let wordpress = crate::plan::items::wordpress::resolve(
-            config.wordpress,
-            &packs,
-            auth.is_some(),
-            folder,
-        )?;
+        let skills = skills::folder(config.skills, &packs, folder)?;
+        let tasks = database::tasks(config.tasks, &packs, folder)?;
+        let wordpress = wordpress::resolve(config.wordpress, &packs, auth.is_some(), folder)?;
         let plan = Self {
             server,
             other_servers: further,

@@ -20,19 +20,13 @@ pub struct Preset {
 
 /// Every preset.
 pub const ALL: &[Preset] = &[
-    Preset { name: DEFAULT, text: include_str!("../../gateway/presets/default.toml") },
-    Preset {
-        name: "bb-mcp-server",
-        text: include_str!("../../gateway/presets/bb-mcp-server.toml"),
-    },
-    Preset { name: "mcp-chain", text: include_str!("../../gateway/presets/mcp-chain.toml") },
-    Preset { name: "bossman", text: include_str!("../../gateway/presets/bossman.toml") },
-    Preset {
-        name: "fpf-governance",
-        text: include_str!("../../gateway/presets/fpf-governance.toml"),
-    },
-    Preset { name: "buddyboss", text: include_str!("../../gateway/presets/buddyboss.toml") },
-    Preset { name: "everything", text: include_str!("../../gateway/presets/everything.toml") },
+    Preset { name: DEFAULT, text: include_str!("../presets/default.toml") },
+    Preset { name: "bb-mcp-server", text: include_str!("../presets/bb-mcp-server.toml") },
+    Preset { name: "mcp-chain", text: include_str!("../presets/mcp-chain.toml") },
+    Preset { name: "bossman", text: include_str!("../presets/bossman.toml") },
+    Preset { name: "fpf-governance", text: include_str!("../presets/fpf-governance.toml") },
+    Preset { name: "buddyboss", text: include_str!("../presets/buddyboss.toml") },
+    Preset { name: "everything", text: include_str!("../presets/everything.toml") },
 ];
 
 /// The preset of that name.

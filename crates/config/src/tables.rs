@@ -23,6 +23,7 @@ use toml::de::{DeTable, Deserializer};
 use crate::syntax::environment::Lookup;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::syntax::{disabled, environment, layer_kinds, toml_errors};
 use auth::AuthTable;
 use chain::LayerTable;
 use database::{DatabaseTable, TasksTable};
@@ -180,13 +181,13 @@ pub struct SkillsTable {
 impl Config {
     /// Reads the text of a configuration file.
     pub(crate) fn parse(text: &str, lookup: Lookup<'_>) -> Result<Self, ConfigProblem> {
-        let mut document = DeTable::parse(text)
-            .map_err(|error| crate::syntax::toml_errors::syntax_error(&error))?;
-        crate::syntax::disabled::remove_disabled(document.get_mut(), lookup);
-        crate::syntax::environment::expand(document.get_mut(), lookup)?;
-        crate::syntax::layer_kinds::tag_layer_kinds(document.get_mut())?;
+        let mut document =
+            DeTable::parse(text).map_err(|error| toml_errors::syntax_error(&error))?;
+        disabled::remove_disabled(document.get_mut(), lookup);
+        environment::expand(document.get_mut(), lookup)?;
+        layer_kinds::tag_layer_kinds(document.get_mut())?;
         let mut config = Self::deserialize(Deserializer::from(document))
-            .map_err(|error| crate::syntax::toml_errors::schema_error(&error, text))?;
+            .map_err(|error| toml_errors::schema_error(&error, text))?;
         if config.server.is_none() && config.servers.is_none() && config.has_items() {
             config.server = Some(Spanned { value: ServerTable::default(), span: 0..0 });
         }

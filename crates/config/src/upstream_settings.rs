@@ -133,3 +133,26 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use creole_gateway::layers::{RenameSettings, RetrySettings};
+
+    use super::*;
+
+    #[test]
+    fn the_tools_of_a_retry_layer_are_known_unless_a_layer_renames_tools() {
+        let retry = LayerPlan::Retry(RetrySettings {
+            attempts: 2,
+            delay: Duration::ZERO,
+            max_delay: Duration::ZERO,
+            names: NamePatterns::default(),
+        });
+        let rename = LayerPlan::Rename(RenameSettings::default());
+        assert_eq!(retried_tools(std::slice::from_ref(&retry)), [NamePatterns::default()]);
+        assert_eq!(retried_tools(std::slice::from_ref(&rename)), []);
+        assert_eq!(retried_tools(&[retry, rename]), []);
+    }
+}

@@ -38,7 +38,6 @@ pub use crate::layers::limits::timeout::Timeout;
 pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
 pub use crate::layers::results::cache::{Cache, CacheSettings};
 pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
-pub use creole_config::script_layer::ScriptLayer;
 pub use name_patterns::NamePatterns;
 pub use operation_item::{item_of, unknown_item_fault};
 

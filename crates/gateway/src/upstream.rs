@@ -20,7 +20,6 @@ pub use crate::upstream::connections::connector::RevisionChoice;
 pub use crate::upstream::connections::detect_dialect::detect_dialect;
 pub use crate::upstream::lists::naming::{NameError, Naming};
 pub use creole::client::Address;
-pub use creole_config::upstream_settings::{preset_address, upstream_settings};
 pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 

@@ -95,7 +95,7 @@ impl BuildFolder {
         name: &str,
         more: &str,
     ) -> Result<PathBuf, String> {
-        let from = self.root.join(format!("crates/gateway/presets/{preset}.toml"));
+        let from = self.root.join(format!("crates/config/presets/{preset}.toml"));
         let to = self.scratch().join(format!("{name}.toml"));
         let explain =
             |error| format!("cannot make {} of {}: {error}", to.display(), from.display());

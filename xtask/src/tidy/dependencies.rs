@@ -45,8 +45,13 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-gateway",
-        &["creole", "creole-proto", "creole-tools"],
-        &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
+        &["creole", "creole-proto"],
+        &["regex", "serde", "serde_json", "tokio", "tracing"],
+    ),
+    (
+        "creole-config",
+        &["creole", "creole-gateway", "creole-proto", "creole-tools"],
+        &["regex", "schemars", "serde", "serde_json", "toml", "tracing"],
     ),
     (
         "creole-tools",
@@ -73,7 +78,7 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-cli",
-        &["creole", "creole-gateway", "creole-proto", "creole-tools"],
+        &["creole", "creole-config", "creole-gateway", "creole-proto", "creole-tools"],
         &[
             "base64",
             "clap",
@@ -91,7 +96,14 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-acceptance",
-        &["creole", "creole-cli", "creole-gateway", "creole-proto", "creole-tools"],
+        &[
+            "creole",
+            "creole-cli",
+            "creole-config",
+            "creole-gateway",
+            "creole-proto",
+            "creole-tools",
+        ],
         &[
             "jsonschema",
             "rusqlite",
@@ -261,9 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_writes_recipes_and_the_tools_do_not_know_who_did() {
+    fn the_configuration_joins_gateway_and_tools_which_do_not_know_each_other() {
+        let config = "name = \"creole-config\"\n[dependencies]\ncreole-tools.workspace = true\n\
+                      creole-gateway.workspace = true\n";
+        assert_eq!(found(&[("crates/config/Cargo.toml", config)]), Vec::<String>::new());
         let gateway = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
-        assert_eq!(found(&[("crates/gateway/Cargo.toml", gateway)]), Vec::<String>::new());
+        let told = found(&[("crates/gateway/Cargo.toml", gateway)]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("`creole-gateway` must not depend on `creole-tools`"), "{told:?}");
         let tools = "name = \"creole-tools\"\n[dependencies]\ncreole-gateway.workspace = true\n";
         let told = found(&[("crates/tools/Cargo.toml", tools)]);
         assert_eq!(told.len(), 1);

@@ -156,7 +156,7 @@ impl<'a> Source<'a> {
         let path = &self.file.path;
         let is_product = path.starts_with("crates/") && path.contains("/src/");
         let is_table = path.starts_with("crates/proto/src/dialect/")
-            || ["crates/proto/src/revision.rs", "crates/gateway/src/presets.rs"].contains(&&**path);
+            || ["crates/proto/src/revision.rs", "crates/config/src/presets.rs"].contains(&&**path);
         if !is_product || is_table {
             return;
         }

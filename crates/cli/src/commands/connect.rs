@@ -9,7 +9,6 @@ use creole_config::Plan;
 use creole_config::plan::LogPlan;
 use creole_config::tables::enums::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
-use creole_gateway::upstream;
 use creole_gateway::upstream::{Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
 use tokio::runtime::Builder;
 
@@ -61,7 +60,7 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
             let name = &inside.name;
             let unknown =
                 |error| Failure::Serve(format!("this program cannot find itself: {error}"));
-            (upstream::preset_address(name, name).map_err(unknown)?, Some(plan.server.dialect))
+            (creole_config::preset_address(name, name).map_err(unknown)?, Some(plan.server.dialect))
         }
     };
     let (guesses, usual) = (dialect.is_none(), UpstreamSettings::new(way));

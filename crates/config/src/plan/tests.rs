@@ -11,7 +11,7 @@ use creole_proto::fault::{DataShape, ErrorChannel, FaultKind};
 use creole_proto::method::{Method, MethodSet};
 use creole_proto::revision::Revision;
 
-use crate::plan::*;
+use super::*;
 
 mod chain;
 mod data;

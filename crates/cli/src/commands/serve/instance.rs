@@ -10,7 +10,7 @@ use creole::state::{State, StateLimits};
 use creole::{Server, Service, catch_panic};
 use creole_config::Plan;
 use creole_config::plan::upstream::UpstreamAddress;
-use creole_config::upstream_settings::upstream_settings as planned_settings;
+use creole_config::upstream_settings as planned_settings;
 use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
 
+use super::*;
 use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
-use crate::plan::tests::*;
 use creole_gateway::layers::{
     FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout,
 };

@@ -6,7 +6,7 @@ use std::path::Path;
 use creole_tools::recipe::tool::ToolAction;
 use tempfile::TempDir;
 
-use crate::plan::tests::*;
+use super::*;
 
 /// What a text means in a folder with these scripts.
 fn read(folder: &TempDir, text: &str) -> Result<Plan, ConfigProblem> {

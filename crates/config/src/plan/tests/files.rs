@@ -2,7 +2,7 @@
 
 use creole_tools::recipe::resource::ResourceBody;
 
-use crate::plan::tests::*;
+use super::*;
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

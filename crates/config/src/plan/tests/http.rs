@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::*;
 use crate::plan::http::{HttpPlan, TlsPlan, address};
-use crate::plan::tests::*;
 
 fn http(table: &str) -> HttpPlan {
     plan(&format!("[server]\n[http]\n{table}")).http.unwrap()

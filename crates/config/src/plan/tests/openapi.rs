@@ -7,7 +7,7 @@ use creole_tools::recipe::http::Auth;
 use creole_tools::recipe::secret::SecretSource;
 use tempfile::TempDir;
 
-use crate::plan::tests::*;
+use super::*;
 
 const DOCUMENT: &str = "\
 openapi: 3.0.3

@@ -8,7 +8,7 @@ use creole_tools::recipe::tool::{ToolAction, ToolRecipe};
 use creole_tools::recipe::tool_result::ResultFormat;
 use serde_json::json;
 
-use crate::plan::tests::*;
+use super::*;
 
 fn tool(text: &str) -> ToolRecipe {
     match plan(&format!("[server]\n{text}")).recipes.as_slice() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::plan::tests::*;
+use super::*;
 use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
 
