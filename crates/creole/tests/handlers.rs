@@ -1,5 +1,7 @@
 //! Functions as tools, resources and prompts: what they may take and return, and what a client sees of it.
 
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
