@@ -42,7 +42,7 @@ pub use connection::{
     ServerNotification,
 };
 pub use connector::{Address, ClientOffer, Connector, may_be_wrong_era};
-pub use era::{DetectedEra, EraCache, EraSupport};
+pub use era::{DetectedEra, EraSupport};
 pub use mcp_client::{Client, ClientBuilder};
 pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};
 pub use transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};

@@ -92,6 +92,7 @@ pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
 
 /// What a client's model answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
 pub struct SamplingResult {
     /// Who speaks.
     pub role: String,
@@ -116,6 +117,7 @@ impl SamplingResult {
 
 /// A folder or other place that the client offers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
 pub struct Root {
     /// Where it is.
     pub uri: String,

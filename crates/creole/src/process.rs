@@ -19,7 +19,6 @@ mod stderr;
 
 pub(crate) use child::unavailable_fault;
 pub use child::{Child, ChildInput, ChildOutput, Exit};
-pub use environment::is_inherited;
 pub use reaper::{Reaper, run_reaper};
 pub use restart_policy::{RestartDecision, RestartPolicy};
 pub use stderr::StderrTail;
@@ -41,7 +40,7 @@ pub struct Program {
     pub command: OsString,
     /// Its arguments, passed unchanged.
     pub args: Vec<OsString>,
-    /// Environment entries besides the [inherited](is_inherited) ones.
+    /// Environment entries besides the inherited ones.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory; ours if not given.
     pub folder: Option<PathBuf>,

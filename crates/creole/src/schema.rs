@@ -87,10 +87,10 @@ enum SchemaDraft {
 }
 
 /// Maximum length of a schema's text.
-pub const MAX_TEXT: usize = 256 * 1024;
+pub(crate) const MAX_TEXT: usize = 256 * 1024;
 
 /// Maximum number of reported violations.
-pub const MAX_VIOLATIONS: usize = 8;
+pub(crate) const MAX_VIOLATIONS: usize = 8;
 
 impl Schema {
     /// A schema from its JSON text. Nothing is checked yet.

@@ -18,14 +18,16 @@ use crate::state;
 use crate::state::State;
 
 /// Longer texts are rejected before they are decoded.
-pub const MAX_TEXT: usize = 64 * 1024;
+pub(crate) const MAX_TEXT: usize = 64 * 1024;
 
 /// Longer plain bytes seal into more than [`MAX_TEXT`], which does not open.
-pub const MAX_PLAIN: usize = (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NONCE - EXPIRY - TAG;
+#[cfg(test)]
+pub(crate) const MAX_PLAIN: usize =
+    (MAX_TEXT - PREFIX.len() - KEY_ID - 1) / 4 * 3 - NONCE - EXPIRY - TAG;
 
 /// The maximum difference between the clocks of machines that share secrets: a text opens for that much longer, since
 /// its clock may have been behind. Data in one place, such as a parked call, expires by the clock there.
-pub const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+pub(crate) const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Seals and opens texts; clones share their keys.
 #[derive(Clone)]
@@ -35,7 +37,7 @@ pub struct Sealer {
 
 /// The purpose of a sealed text. A text of one purpose does not open as another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The `requestState` of a call that waits for input.
     State,
     /// The position at which a list continues.
@@ -44,7 +46,7 @@ pub enum Purpose {
 
 /// Why a text does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealError {
+pub(crate) enum SealError {
     /// It was not sealed here or for this purpose, or it was changed. Which of them is never reported.
     Invalid,
     /// It is authentic but expired.
@@ -63,7 +65,7 @@ impl Sealer {
 
     /// A sealer that opens the texts of every sealer with the same secret.
     #[must_use]
-    pub fn from_key(secret: &[u8; 32]) -> Self {
+    pub(crate) fn from_key(secret: &[u8; 32]) -> Self {
         let keys =
             SealKeys { current: Arc::new(SealKey::new(secret)), previous: None, leeway_ms: 0 };
         Self { keys: Arc::new(RwLock::new(keys)) }
@@ -94,7 +96,7 @@ impl Sealer {
     /// Seals with a new secret from now on. Texts of the previous secret still open, older ones do not.
     ///
     /// Rotating to the secret in use does nothing, so a configuration may be reloaded.
-    pub fn rotate(&self, secret: &[u8; 32]) {
+    pub(crate) fn rotate(&self, secret: &[u8; 32]) {
         let key = Arc::new(SealKey::new(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.current.id != key.id {
@@ -115,7 +117,7 @@ impl Sealer {
     /// # Panics
     /// When the system has no random bytes.
     #[must_use]
-    pub fn seal(
+    pub(crate) fn seal(
         &self,
         purpose: Purpose,
         binding: &[&[u8]],
@@ -146,7 +148,7 @@ impl Sealer {
     /// # Errors
     /// [`SealError::Expired`] when it is authentic but `now_ms` has reached its expiry, plus [`MAX_CLOCK_SKEW`] if
     /// other machines may share the secrets, and [`SealError::Invalid`] in every other case.
-    pub fn open(
+    pub(crate) fn open(
         &self,
         purpose: Purpose,
         binding: &[&[u8]],

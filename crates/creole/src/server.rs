@@ -335,7 +335,7 @@ impl Service {
     }
 
     /// How the server speaks, who it says it is and how much it takes: for connections that begin now.
-    pub fn current_profile(&self) -> Arc<Profile> {
+    pub(crate) fn current_profile(&self) -> Arc<Profile> {
         Arc::clone(&self.current().load().profile)
     }
 

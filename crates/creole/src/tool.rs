@@ -244,6 +244,7 @@ fn invalid_arguments(error: serde_json::Error) -> ToolError {
 
 /// What ends a tool before it has an answer.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ToolError {
     /// It failed; the model is told.
     Failed(String),

@@ -15,6 +15,7 @@ use crate::wire::{Raw, quote};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// The bytes are not JSON (2026-07-28 schema, `ParseError`).
     Parse,

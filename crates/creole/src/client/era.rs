@@ -66,7 +66,7 @@ pub(super) fn other_era(era: Era) -> Era {
 
 /// Entries that expire. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
-pub struct EraCache {
+pub(crate) struct EraCache {
     handshake: Option<EraFinding>,
     stateless: Option<EraFinding>,
 }
@@ -80,24 +80,25 @@ struct EraFinding {
 
 impl EraCache {
     /// The eras that the server speaks, by the entries that have not expired.
-    pub fn support(&self, now: Duration) -> EraSupport {
+    pub(crate) fn support(&self, now: Duration) -> EraSupport {
         let speaks = |era| self.current(era, now).map(|finding| finding.detected.is_some());
         EraSupport { handshake: speaks(Era::Handshake), stateless: speaks(Era::Stateless) }
     }
 
     /// The detected form of this era, if the server is known to speak it.
-    pub fn detected_in(&self, era: Era, now: Duration) -> Option<DetectedEra> {
+    pub(crate) fn detected_in(&self, era: Era, now: Duration) -> Option<DetectedEra> {
         self.current(era, now).and_then(|finding| finding.detected)
     }
 
     /// The best era for a caller of this era, as far as known.
-    pub fn best_for(&self, caller: Era, now: Duration) -> Option<DetectedEra> {
+    #[cfg(test)]
+    fn best_for(&self, caller: Era, now: Duration) -> Option<DetectedEra> {
         let era = self.support(now).era_for(caller)?;
         self.detected_in(era, now)
     }
 
     /// Records that the server speaks an era; `fresh` is how long the server says that this stays true.
-    pub fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
+    pub(crate) fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
         let lasts = match found {
             DetectedEra::Stateless(_) => fresh.clamp(MIN_AGE, MAX_AGE),
             DetectedEra::Handshake | DetectedEra::LegacySse => MAX_AGE,
@@ -110,12 +111,12 @@ impl EraCache {
     }
 
     /// Records that the server lacks an era.
-    pub fn mark_missing(&mut self, era: Era, lasts: Duration, now: Duration) {
+    pub(crate) fn mark_missing(&mut self, era: Era, lasts: Duration, now: Duration) {
         *self.finding_mut(era) = Some(EraFinding { detected: None, until: now + lasts });
     }
 
     /// Removes an entry that the server contradicted.
-    pub fn forget(&mut self, era: Era) {
+    pub(crate) fn forget(&mut self, era: Era) {
         *self.finding_mut(era) = None;
     }
 

@@ -17,6 +17,7 @@ use crate::tool::ToolError;
 
 /// What a person did with a form or a page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
 pub struct ElicitResult {
     /// What was done.
     pub action: ElicitAction,

@@ -37,7 +37,7 @@ const INHERITED_VARIABLES: [&str; 27] = [
 ];
 
 /// Whether children inherit this variable.
-pub fn is_inherited(key: &OsStr) -> bool {
+pub(crate) fn is_inherited(key: &OsStr) -> bool {
     key.to_str().is_some_and(|key| INHERITED_VARIABLES.contains(&key) || key.starts_with("LC_"))
 }
 
