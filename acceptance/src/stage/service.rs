@@ -33,9 +33,9 @@ pub fn service(words: &[String], data: &Path) -> Result<Service, String> {
         _ => None,
     };
     let source = in_repository.as_deref().map_or(source, ConfigSource::File);
-    let plan = Plan::load(source, &creole_cli::packs()).map_err(|error| error.to_string())?;
+    let plan = Plan::load(source, &creole_config::packs()).map_err(|error| error.to_string())?;
     let options = PackOptions { data_dir: Some(data.to_owned()), ..PackOptions::default() };
-    let server = creole_cli::assemble(&plan, &options, &Federation::default())
+    let server = creole_config::assemble(&plan, &options, &Federation::default())
         .map_err(|error| error.to_string())?;
     Ok(server.debug(debug).start())
 }

@@ -18,10 +18,12 @@ pub mod presets;
 pub mod syntax;
 pub mod tables;
 
+mod assemble;
 mod script_layer;
 mod source;
 mod upstream_settings;
 
+pub use assemble::{AssemblyError, assemble, auth_settings, authenticator, packs, site};
 pub use plan::Plan;
 pub use script_layer::ScriptLayer;
 pub use source::ConfigSource;

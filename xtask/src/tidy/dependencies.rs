@@ -96,14 +96,7 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-acceptance",
-        &[
-            "creole",
-            "creole-cli",
-            "creole-config",
-            "creole-gateway",
-            "creole-proto",
-            "creole-tools",
-        ],
+        &["creole", "creole-config", "creole-gateway", "creole-proto", "creole-tools"],
         &[
             "jsonschema",
             "rusqlite",

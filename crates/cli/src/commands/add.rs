@@ -99,7 +99,7 @@ fn check(name: &str, table: &Table, folder: &Path) -> Result<(), Failure> {
     document[UPSTREAMS][name] = Item::Table(table.clone());
     let text = format!("[server]\nname = \"creole\"\n\n{document}");
     let any = |_: &str| Ok("x".to_owned());
-    let packs = creole_cli::packs();
+    let packs = creole_config::packs();
     Plan::load_text("the new table", &text, folder, &packs, &any)?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::output;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
-    let plan = Plan::load(ConfigSource::File(&args.file), &creole_cli::packs())?;
+    let plan = Plan::load(ConfigSource::File(&args.file), &creole_config::packs())?;
     let files = files(&plan);
     if files.is_empty() {
         return Err(Failure::Refused("no chain of this configuration pins tools".to_owned()));

@@ -31,16 +31,16 @@ pub(crate) fn run(command: &ConfigCommand) -> Result<(), Failure> {
     match command {
         ConfigCommand::Show(chosen) => output::write_data(&chosen.source().text()?),
         ConfigCommand::Check(args) => check(args),
-        ConfigCommand::Reference => output::write_data(&reference(&creole_cli::packs())),
+        ConfigCommand::Reference => output::write_data(&reference(&creole_config::packs())),
         ConfigCommand::Schema => {
-            output::write_data(&format!("{:#}\n", schema(&creole_cli::packs())))
+            output::write_data(&format!("{:#}\n", schema(&creole_config::packs())))
         }
     }
 }
 
 fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     let (file, operations) = (args.file.as_path(), args.operations);
-    let plan = Plan::load(ConfigSource::File(file), &creole_cli::packs())?;
+    let plan = Plan::load(ConfigSource::File(file), &creole_config::packs())?;
     Prerequisites::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
     let auth = plan.auth.as_ref().map(auth).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
@@ -88,7 +88,7 @@ fn auth(plan: &AuthPlan) -> Result<String, Failure> {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
-    let (users, keys) = creole_cli::authenticator(plan)?.count();
+    let (users, keys) = creole_config::authenticator(plan)?.count();
     let role = plan.role.as_ref().map(|role| format!(", with the role {role}"));
     let (users, keys) = (counted(users, "user"), counted(keys, "key"));
     Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))

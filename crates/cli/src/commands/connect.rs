@@ -56,7 +56,7 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
     let (way, dialect) = match place {
         ServerTarget::Address(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
         ServerTarget::Config(inside) => {
-            let plan = Plan::load(inside.source, &creole_cli::packs())?;
+            let plan = Plan::load(inside.source, &creole_config::packs())?;
             let name = &inside.name;
             let unknown =
                 |error| Failure::Serve(format!("this program cannot find itself: {error}"));

@@ -50,7 +50,7 @@ fn write_schema(file: &Path) -> Result<(), Failure> {
     if place.exists() {
         return Ok(());
     }
-    files::create(&place, &format!("{:#}\n", schema(&creole_cli::packs())))?;
+    files::create(&place, &format!("{:#}\n", schema(&creole_config::packs())))?;
     output::write_message(&format!(
         "creole: wrote {}, by which editors complete and check it",
         place.display()

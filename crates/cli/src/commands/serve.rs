@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 /// What the configuration and the command line ask for.
 fn load_plan(args: &ServeArgs) -> Result<Plan, Failure> {
-    let mut plan = Plan::load(args.chosen.source(), &creole_cli::packs())?;
+    let mut plan = Plan::load(args.chosen.source(), &creole_config::packs())?;
     if !args.command.is_empty() && args.chosen.is_default() {
         // Whoever only names a program wants that program and nothing else.
         plan.server.packs.clear();

@@ -35,7 +35,7 @@ pub(super) struct InProcessServer {
 impl LoadedConfig {
     /// Loads the configuration. It may have to fetch documents, so this must not run within a runtime.
     pub(crate) fn load(wanted: &target::ConfigTarget<'_>) -> Result<Self, Failure> {
-        let plan = Plan::load(wanted.source, &creole_cli::packs())?;
+        let plan = Plan::load(wanted.source, &creole_config::packs())?;
         let plan = match wanted.server {
             Some(name) => only_server(&plan, name)?,
             None if plan.other_servers.is_empty() => plan,

@@ -37,7 +37,7 @@ pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
     for mut plan in plan.split() {
         layers(&plan.server.chain, &plan.server.name)?;
         plan.server.chain.retain(|layer| !writes(layer));
-        let built = creole_cli::assemble(&plan, &PackOptions::default(), &Federation::default());
+        let built = creole_config::assemble(&plan, &PackOptions::default(), &Federation::default());
         let server = built.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
         if plan.upstreams.is_empty() {
             let service = server.start();

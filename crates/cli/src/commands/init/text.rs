@@ -155,7 +155,7 @@ mod tests {
         let text = configuration(answers);
         let any = |_: &str| Ok("x".to_owned());
         let loaded =
-            Plan::load_text("creole.toml", &text, Path::new(""), &creole_cli::packs(), &any);
+            Plan::load_text("creole.toml", &text, Path::new(""), &creole_config::packs(), &any);
         if let Err(problem) = loaded {
             panic!("{problem}\n{text}");
         }
@@ -206,7 +206,7 @@ mod tests {
         let any = |_: &str| Ok("x".to_owned());
         let text = text.join("\n");
         let loaded =
-            Plan::load_text("creole.toml", &text, Path::new(""), &creole_cli::packs(), &any);
+            Plan::load_text("creole.toml", &text, Path::new(""), &creole_config::packs(), &any);
         assert!(loaded.is_ok(), "{:?}\n{text}", loaded.map(drop));
     }
 }

@@ -63,7 +63,7 @@ impl ServerInstance {
         let wait = plan.server.limits.list_wait;
         let (federation, guardian) =
             (Federation::default().with_list_wait(wait), start_reaper(plan));
-        let site = creole_cli::site(plan);
+        let site = creole_config::site(plan);
         let server = build_server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let peers =
@@ -127,7 +127,7 @@ impl ServerInstance {
         match (&self.site, &plan.wordpress) {
             (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
             (Some(site), Some(wanted)) => Some(site.with_settings(wanted.clone())),
-            _ => creole_cli::site(plan),
+            _ => creole_config::site(plan),
         }
     }
 }
@@ -191,7 +191,7 @@ fn build_server(
 ) -> Result<Server, Failure> {
     let (guardian, site) = (guardian.cloned(), site.cloned());
     let options = PackOptions { reaper: guardian, site, ..PackOptions::default() };
-    let server = creole_cli::assemble(plan, &options, federation);
+    let server = creole_config::assemble(plan, &options, federation);
     let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
     Ok(server.debug(args.debug))
 }

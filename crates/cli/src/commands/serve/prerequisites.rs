@@ -36,7 +36,7 @@ impl Prerequisites {
         let tls = reached.and_then(|reached| reached.tls.as_ref());
         let certificates = tls.map(certificates).transpose()?;
         let auth = plan.auth.as_ref().filter(|_| reached.is_some());
-        let callers = auth.map(creole_cli::authenticator).transpose()?;
+        let callers = auth.map(creole_config::authenticator).transpose()?;
         secrets(plan)?;
         for file in written_files(plan) {
             check_folder(file)?;

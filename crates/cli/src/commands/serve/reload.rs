@@ -242,7 +242,7 @@ impl Reloader {
         }
         // All that can fail comes first, and nothing is changed by it.
         let credentials = match (&self.authenticator, &plan.auth) {
-            (Some(callers), Some(auth)) => Some(callers.read(creole_cli::auth_settings(auth)?)?),
+            (Some(callers), Some(auth)) => Some(callers.read(creole_config::auth_settings(auth)?)?),
             _ => None,
         };
         let keys: Vec<Option<Secrets>> = plans.iter().map(secrets).collect::<Result<_, _>>()?;

@@ -32,7 +32,7 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     let plan = super::super::load_plan(&args).unwrap();
     let served = ServerInstance::new(&plan, &args, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();
-    let callers = Authenticator::new(creole_cli::auth_settings(auth).unwrap()).unwrap();
+    let callers = Authenticator::new(creole_config::auth_settings(auth).unwrap()).unwrap();
     let renewal =
         Reloader::new(&plan, &args, vec![served], Some(callers.clone()), ClientScope::Many);
     (renewal, callers)

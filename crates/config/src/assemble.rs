@@ -1,19 +1,19 @@
 //! From a plan to a server: where configuration and packs meet.
 //!
-//! The gateway knows recipes but no packs, and the packs know no configuration; the binary joins them, and so do the
-//! tests of the whole system.
+//! The gateway knows neither recipes nor packs, and the packs know no configuration. The binary and the tests of the
+//! whole system build their servers here.
 
 use std::error::Error;
 use std::fmt;
 
+use crate::Plan;
+use crate::plan::auth::{AuthPlan, KeyPlan};
+use crate::plan::layer;
+use crate::plan::layer::LayerError;
 use creole::Server;
 use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
 use creole::proto::model::CacheHints;
 use creole::proto::server::ServerLimits;
-use creole_config::Plan;
-use creole_config::plan::auth::{AuthPlan, KeyPlan};
-use creole_config::plan::layer;
-use creole_config::plan::layer::LayerError;
 use creole_gateway::federation::Federation;
 use creole_tools::recipe::RecipeError;
 use creole_tools::wordpress::Site;
