@@ -278,12 +278,6 @@ pub(crate) struct ConfigSourceArgs {
 }
 
 impl ConfigSourceArgs {
-    /// This configuration file.
-    #[cfg(test)]
-    pub(crate) fn of_file(file: PathBuf) -> Self {
-        Self { file: Some(file), preset: None }
-    }
-
     /// Whether nothing was chosen.
     pub(crate) fn is_default(&self) -> bool {
         self.file.is_none() && self.preset.is_none()

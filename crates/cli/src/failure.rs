@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::{fmt, io};
 
 use creole::auth::AuthError;
-use creole_config::ConfigError;
+use creole_config::{ConfigError, RunError};
 use creole_tools::skills::FileError;
 
 /// Why a command failed.
@@ -67,6 +67,16 @@ impl fmt::Display for Failure {
 impl From<AuthError> for Failure {
     fn from(error: AuthError) -> Self {
         Self::Credentials(error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Credentials(error) => Self::Credentials(error),
+            RunError::Refused(what) => Self::Refused(what),
+            RunError::Serve(what) => Self::Serve(what),
+        }
     }
 }
 

@@ -18,15 +18,9 @@ pub(crate) fn run() {
 /// programs must notice the end of their input. Returns the reaper for later calls.
 pub(crate) fn attach_reaper<'a>(
     ways: impl Iterator<Item = &'a mut Address>,
-    mut guardian: Option<Reaper>,
+    guardian: Option<Reaper>,
 ) -> Option<Reaper> {
-    for way in ways {
-        if let Address::Child(program) = way {
-            guardian = guardian.or_else(start);
-            program.reaper.clone_from(&guardian);
-        }
-    }
-    guardian
+    creole_config::attach_reaper(ways, guardian, start)
 }
 
 /// Starts a reaper, if possible.

@@ -7,13 +7,17 @@ use std::error::Error;
 use std::fmt;
 
 use crate::Plan;
+use crate::RunError;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
 use crate::plan::layer::LayerError;
 use creole::Server;
-use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
+use creole::auth::{
+    AuthError, AuthSettings, Authenticator, BearerKey, Requirement, read_credential_file,
+};
 use creole::proto::model::CacheHints;
 use creole::proto::server::ServerLimits;
+use creole::seal::Secrets;
 use creole_gateway::federation::Federation;
 use creole_tools::recipe::RecipeError;
 use creole_tools::wordpress::Site;
@@ -139,4 +143,15 @@ pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
         keys_file: plan.keys_file.clone(),
         requirement: plan.role.as_deref().map_or_else(Requirement::none, Requirement::role),
     })
+}
+
+/// The keys of what passes through clients, where the plan names a file of them.
+///
+/// # Errors
+/// When the file cannot be read, or holds no keys.
+pub fn seal_keys(plan: &Plan) -> Result<Option<Secrets>, RunError> {
+    let Some(file) = &plan.seal_keys else { return Ok(None) };
+    let refused = |why: String| RunError::Refused(format!("`{}`: {why}", file.display()));
+    let text = read_credential_file(file).map_err(|error| RunError::Refused(error.to_string()))?;
+    Secrets::parse(&text).map_err(refused).map(Some)
 }

@@ -2,39 +2,50 @@
 
 use std::path::Path;
 
+use creole::client::Address;
 use creole::process::Reaper;
 use creole::replacement::Replacement;
 use creole::replicas::Replicas;
 use creole::seal::{Sealer, Secrets};
 use creole::state::{State, StateLimits};
 use creole::{Server, Service, catch_panic};
-use creole_config::Plan;
-use creole_config::plan::upstream::UpstreamAddress;
-use creole_config::upstream_settings as planned_settings;
 use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use creole_tools::wordpress::Site;
 
-use super::prerequisites::secrets;
-use super::site_gate::SiteGate;
-use crate::args::ServeArgs;
-use crate::failure::Failure;
-use crate::{reaper, target};
+use crate::plan::upstream::UpstreamAddress;
+use crate::site_gate::SiteGate;
+use crate::upstream_settings::upstream_settings as planned_settings;
+use crate::{Plan, RunError, assemble, seal_keys};
+
+/// What the program that runs a plan adds to it.
+#[derive(Clone)]
+pub struct InstanceOptions {
+    /// Whether clients see the details of internal errors.
+    pub debug: bool,
+    /// A program behind the server that the plan does not name.
+    pub program: Option<Address>,
+    /// Whether the server speaks in the name of that program.
+    pub transparent: bool,
+    /// Starts the process that ends the programs of this process if it is killed; nothing where it cannot start.
+    pub start_reaper: fn() -> Option<Reaper>,
+}
 
 /// What is served; clones are the same.
 #[derive(Clone)]
-pub(crate) struct ServerInstance {
-    pub(crate) service: Service,
+pub struct ServerInstance {
+    /// What answers calls.
+    pub service: Service,
     /// Where it keeps what outlives a request.
-    pub(super) state: State,
+    pub state: State,
     /// The processes that share it, where there may be several.
-    pub(super) replicas: Option<Replicas>,
+    pub replicas: Option<Replicas>,
     /// What seals for its clients.
     sealer: Sealer,
     /// The servers behind it.
-    pub(crate) federation: Federation,
+    pub federation: Federation,
     /// Which callers share a conversation with them.
     affinity: Affinity,
     /// Who ends the programs of this process if it is killed.
@@ -42,35 +53,38 @@ pub(crate) struct ServerInstance {
     /// The WordPress site that its tools work on.
     site: Option<Site>,
     /// Where callers over HTTP sign in at it, if they call as themselves.
-    pub(super) site_gate: Option<SiteGate>,
+    pub site_gate: Option<SiteGate>,
 }
 
 impl ServerInstance {
     /// The server that is planned.
-    pub(crate) async fn new(
+    ///
+    /// # Errors
+    /// When its state or its keys cannot be read, or a part of the plan cannot be built.
+    pub async fn new(
         plan: &Plan,
-        args: &ServeArgs,
+        options: &InstanceOptions,
         affinity: Affinity,
-    ) -> Result<Self, Failure> {
-        catch_panic::install_hook(args.debug);
+    ) -> Result<Self, RunError> {
+        catch_panic::install_hook(options.debug);
         let (state, sealer) = match &plan.state {
             None => (State::default(), Sealer::random()),
             Some(file) => open_state(file, &plan.server.name).await.map_err(|error| {
-                Failure::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
+                RunError::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
             })?,
         };
         load_keys(&sealer, plan)?;
         let wait = plan.server.limits.list_wait;
         let (federation, guardian) =
-            (Federation::default().with_list_wait(wait), start_reaper(plan));
-        let site = creole_config::site(plan);
-        let server = build_server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
+            (Federation::default().with_list_wait(wait), start_reaper(plan, options));
+        let site = crate::site(plan);
+        let server = build_server(plan, options, &federation, guardian.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
-        let mut servers = upstream_settings(plan, args, affinity, peers.as_ref())?;
-        let guardian =
-            reaper::attach_reaper(servers.iter_mut().map(|it| &mut it.address), guardian);
+        let mut servers = upstream_settings(plan, options, affinity, peers.as_ref())?;
+        let ways = servers.iter_mut().map(|it| &mut it.address);
+        let guardian = attach_reaper(ways, guardian, options.start_reaper);
         federation.start_upstreams(servers, &service.registry(), plan.has_own_items());
         let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(SiteGate::new);
         Ok(Self {
@@ -87,7 +101,7 @@ impl ServerInstance {
     }
 
     /// Ends the conversations with the servers behind, and tells other processes that this one is gone.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         if let Some(peers) = &self.replicas {
             peers.leave().await;
         }
@@ -95,23 +109,23 @@ impl ServerInstance {
     }
 
     /// Seals with the newest of these keys from now on.
-    pub(super) fn reload_keys(&self, secrets: &Secrets) {
+    pub(crate) fn reload_keys(&self, secrets: &Secrets) {
         self.sealer.set_secrets(secrets);
     }
 
     /// What is to be served instead, once it is ready.
-    pub(super) fn prepare_replacement(
+    pub(crate) fn prepare_replacement(
         &self,
         plan: &Plan,
-        args: &ServeArgs,
-    ) -> Result<PendingReload, Failure> {
+        options: &InstanceOptions,
+    ) -> Result<PendingReload, RunError> {
         let federation = Federation::default().with_list_wait(plan.server.limits.list_wait);
-        let guardian = self.reaper.clone().or_else(|| start_reaper(plan));
+        let guardian = self.reaper.clone().or_else(|| start_reaper(plan, options));
         let site = self.site_of(plan);
-        let server = build_server(plan, args, &federation, guardian.as_ref(), site.as_ref())?;
-        let mut servers = upstream_settings(plan, args, self.affinity, self.replicas.as_ref())?;
-        let guardian =
-            reaper::attach_reaper(servers.iter_mut().map(|it| &mut it.address), guardian);
+        let server = build_server(plan, options, &federation, guardian.as_ref(), site.as_ref())?;
+        let mut servers = upstream_settings(plan, options, self.affinity, self.replicas.as_ref())?;
+        let ways = servers.iter_mut().map(|it| &mut it.address);
+        let guardian = attach_reaper(ways, guardian, options.start_reaper);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
         let behind = self.federation.prepare_replacement(
             servers,
@@ -127,13 +141,13 @@ impl ServerInstance {
         match (&self.site, &plan.wordpress) {
             (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
             (Some(site), Some(wanted)) => Some(site.with_settings(wanted.clone())),
-            _ => creole_config::site(plan),
+            _ => crate::site(plan),
         }
     }
 }
 
 /// What is to be served instead of what is.
-pub(super) struct PendingReload {
+pub(crate) struct PendingReload {
     instance: ServerInstance,
     replacement: Replacement,
     federation: FederationReplacement,
@@ -141,12 +155,12 @@ pub(super) struct PendingReload {
 
 impl PendingReload {
     /// Waits until the servers behind it were reached, or could not be.
-    pub(super) async fn wait_until_ready(&self) {
+    pub(crate) async fn wait_until_ready(&self) {
         self.federation.wait_until_ready().await;
     }
 
     /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
-    pub(super) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
+    pub(crate) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
         let leaving = self.federation.swap(&self.instance.federation);
         let before = self.replacement.swap();
         if let (Some(entrance), Some(site)) = (&self.instance.site_gate, &self.instance.site) {
@@ -162,8 +176,8 @@ impl PendingReload {
 }
 
 /// Gives a sealer the keys of the plan, where it has some.
-fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), Failure> {
-    if let Some(secrets) = secrets(plan)? {
+fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), RunError> {
+    if let Some(secrets) = seal_keys(plan)? {
         sealer.set_secrets(&secrets);
     }
     Ok(())
@@ -178,40 +192,56 @@ async fn open_state(file: &Path, server: &str) -> creole::state::Result<(State, 
 }
 
 /// A guardian, if tools of this server run programs.
-fn start_reaper(plan: &Plan) -> Option<Reaper> {
-    if plan.offered_recipes().any(Recipe::runs_programs) { reaper::start() } else { None }
+fn start_reaper(plan: &Plan, options: &InstanceOptions) -> Option<Reaper> {
+    match plan.offered_recipes().any(Recipe::runs_programs) {
+        true => (options.start_reaper)(),
+        false => None,
+    }
+}
+
+/// Attaches all programs among these addresses to one reaper: this one, or a new one. If none can be started, the
+/// programs must notice the end of their input. Returns the reaper for later calls.
+pub fn attach_reaper<'a>(
+    ways: impl Iterator<Item = &'a mut Address>,
+    mut guardian: Option<Reaper>,
+    start: fn() -> Option<Reaper>,
+) -> Option<Reaper> {
+    for way in ways {
+        if let Address::Child(program) = way {
+            guardian = guardian.or_else(start);
+            program.reaper.clone_from(&guardian);
+        }
+    }
+    guardian
 }
 
 fn build_server(
     plan: &Plan,
-    args: &ServeArgs,
+    options: &InstanceOptions,
     federation: &Federation,
     guardian: Option<&Reaper>,
     site: Option<&Site>,
-) -> Result<Server, Failure> {
+) -> Result<Server, RunError> {
     let (guardian, site) = (guardian.cloned(), site.cloned());
-    let options = PackOptions { reaper: guardian, site, ..PackOptions::default() };
-    let server = creole_config::assemble(plan, &options, federation);
-    let server = server.map_err(|refusal| Failure::Serve(refusal.to_string()))?;
-    Ok(server.debug(args.debug))
+    let packs = PackOptions { reaper: guardian, site, ..PackOptions::default() };
+    let server = assemble(plan, &packs, federation);
+    let server = server.map_err(|refusal| RunError::Serve(refusal.to_string()))?;
+    Ok(server.debug(options.debug))
 }
 
 /// The servers behind: those that are planned, and the program that the command line names. A server behind has
 /// the one caller of stdio to itself.
 fn upstream_settings(
     plan: &Plan,
-    args: &ServeArgs,
+    options: &InstanceOptions,
     affinity: Affinity,
     peers: Option<&Replicas>,
-) -> Result<Vec<UpstreamSettings>, Failure> {
-    let mut program = match args.command.is_empty() {
-        true => None,
-        false => Some(target::program_address(&args.command, &args.environment)?),
-    };
+) -> Result<Vec<UpstreamSettings>, RunError> {
+    let mut program = options.program.clone();
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {
         let mut planned = planned_settings(upstream)
-            .map_err(|refusal| Failure::Refused(format!("`{}`: {refusal}", upstream.name)))?;
+            .map_err(|refusal| RunError::Refused(format!("`{}`: {refusal}", upstream.name)))?;
         if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;
         }
@@ -227,7 +257,7 @@ fn upstream_settings(
         servers.push(planned);
     }
     if let Some(way) = program {
-        let transparent = args.chosen.is_default();
+        let transparent = options.transparent;
         let patience = plan.server.limits.input_timeout;
         let peers = peers.cloned();
         let usual = UpstreamSettings { detects_dialect: true, ..UpstreamSettings::new(way) };

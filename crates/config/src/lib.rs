@@ -19,13 +19,21 @@ pub mod syntax;
 pub mod tables;
 
 mod assemble;
+mod instance;
+mod reload;
+mod run_error;
 mod script_layer;
+mod site_gate;
 mod source;
 mod upstream_settings;
 
-pub use assemble::{AssemblyError, assemble, auth_settings, authenticator, packs, site};
+pub use assemble::{AssemblyError, assemble, auth_settings, authenticator, packs, seal_keys, site};
+pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
 pub use plan::Plan;
+pub use reload::{ReloadHost, Reloader};
+pub use run_error::RunError;
 pub use script_layer::ScriptLayer;
+pub use site_gate::SiteGate;
 pub use source::ConfigSource;
 pub use syntax::environment::Lookup;
 pub use syntax::error::ConfigError;

@@ -6,19 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use creole::auth::Authenticator;
+use creole::auth::{AuthError, Authenticator};
 use creole::seal::Secrets;
-use creole_config::plan::ClientScope;
-use creole_config::{ConfigSource, Plan};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::instance::{PendingReload, ServerInstance};
-use super::prerequisites::secrets;
-use crate::args::ServeArgs;
-use crate::failure::Failure;
-use crate::{log, output};
+use crate::instance::{InstanceOptions, PendingReload, ServerInstance};
+use crate::plan::ClientScope;
+use crate::{Plan, RunError, auth_settings, seal_keys};
 
 /// How often the file is looked at, which also works where systems tell of no changes: on network file systems and
 /// mounted volumes. A file that still changes between two looks is not read yet.
@@ -28,9 +24,44 @@ const FILE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 const FETCH_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_FETCH_RETRY_DELAY: Duration = Duration::from_secs(60);
 
+/// What a reload needs of the program that runs the configuration.
+pub trait ReloadHost: Send + Sync {
+    /// The file of the configuration, if it comes from one.
+    fn file(&self) -> Option<&Path>;
+
+    /// Loads the configuration as it is now.
+    ///
+    /// # Errors
+    /// With the message for the user.
+    fn load_plan(&self) -> Result<Plan, String>;
+
+    /// Logs at the level of this plan from now on.
+    fn set_log_level(&self, plan: &Plan);
+
+    /// Shows a message to the user.
+    fn write_message(&self, message: &str);
+}
+
+/// Why a configuration was rejected, for the user.
+#[derive(Debug)]
+struct Rejection(String);
+
+impl From<RunError> for Rejection {
+    fn from(error: RunError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<AuthError> for Rejection {
+    fn from(error: AuthError) -> Self {
+        RunError::from(error).into()
+    }
+}
+
 /// A configuration that runs, and can be read again.
-pub(super) struct Reloader {
-    args: ServeArgs,
+pub struct Reloader {
+    host: Arc<dyn ReloadHost>,
+    options: InstanceOptions,
     authenticator: Option<Authenticator>,
     client_scope: ClientScope,
     /// Held while the configuration is read again, which may take as long as its servers take to be reached.
@@ -48,9 +79,11 @@ struct RunningConfig {
 }
 
 impl Reloader {
-    pub(super) fn new(
+    /// The servers of a plan, which run already.
+    pub fn new(
         plan: &Plan,
-        args: &ServeArgs,
+        host: Arc<dyn ReloadHost>,
+        options: InstanceOptions,
         served: Vec<ServerInstance>,
         callers: Option<Authenticator>,
         told: ClientScope,
@@ -59,7 +92,8 @@ impl Reloader {
         let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
         let fetches = AtomicBool::new(false);
         Arc::new(Self {
-            args: args.clone(),
+            host,
+            options,
             authenticator: callers,
             client_scope: told,
             running,
@@ -70,14 +104,14 @@ impl Reloader {
     }
 
     /// Whether there is a file that can be read again; what ships inside stays as it is.
-    pub(super) fn has_file(&self) -> bool {
-        matches!(self.args.chosen.source(), ConfigSource::File(_))
+    pub fn has_file(&self) -> bool {
+        self.host.file().is_some()
     }
 
     /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
     /// lives.
-    pub(super) fn watch(self: &Arc<Self>) {
-        if let ConfigSource::File(file) = self.args.chosen.source() {
+    pub fn watch(self: &Arc<Self>) {
+        if let Some(file) = self.host.file() {
             self.watch_file(file);
             let is_missing =
                 |running: &RunningConfig| running.plan.unfetched_documents().next().is_some();
@@ -102,8 +136,7 @@ impl Reloader {
                 match renewal.reload_documents().await {
                     Ok(true) => {}
                     Ok(false) => return renewal.is_fetching.store(false, Ordering::Release),
-                    Err(failure) => {
-                        let reason = failure.to_string();
+                    Err(Rejection(reason)) => {
                         tracing::warn!(target: "creole", reason, "documents were not fetched again");
                     }
                 }
@@ -112,7 +145,7 @@ impl Reloader {
     }
 
     /// Serves the tools of documents that can be fetched now and could not before; tells whether some still cannot.
-    async fn reload_documents(&self) -> Result<bool, Failure> {
+    async fn reload_documents(&self) -> Result<bool, Rejection> {
         let mut running = self.running.lock().await;
         let plan = self.load_plan_after(&running.plan).await?;
         let names = |plan: &Plan| {
@@ -131,11 +164,12 @@ impl Reloader {
     }
 
     /// The configuration as it is now. A document that cannot be fetched now stays as it was in this plan.
-    async fn load_plan_after(&self, before: &Plan) -> Result<Plan, Failure> {
-        let args = self.args.clone();
+    async fn load_plan_after(&self, before: &Plan) -> Result<Plan, Rejection> {
+        let host = Arc::clone(&self.host);
         // A document may have to be fetched, and calls go on meanwhile.
-        let planned = spawn_blocking(move || super::load_plan(&args)).await;
-        let mut plan = planned.map_err(|error| Failure::Serve(error.to_string()))??;
+        let planned = spawn_blocking(move || host.load_plan()).await;
+        let planned = planned.map_err(|error| RunError::Serve(error.to_string()))?;
+        let mut plan = planned.map_err(Rejection)?;
         plan.reuse_documents(before);
         Ok(plan)
     }
@@ -170,48 +204,44 @@ impl Reloader {
     }
 
     /// Reads the configuration again, and says what came of it.
-    pub(super) async fn reload_and_report(self: &Arc<Self>) {
-        if !self.has_file() {
-            return;
-        }
-        let name = self.args.chosen.source().name();
+    pub async fn reload_and_report(self: &Arc<Self>) {
+        let Some(file) = self.host.file() else { return };
+        let name = file.display();
         let renewed = self.reload().await;
         if self.running.lock().await.plan.unfetched_documents().next().is_some() {
             self.retry_fetches();
         }
         match renewed {
             Ok(changed) if changed.is_empty() => {
-                output::write_message(&format!(
+                self.host.write_message(&format!(
                     "creole: {name} was read again; the lists are the same"
                 ));
             }
             Ok(changed) => {
                 let changed = changed.join(", ");
-                output::write_message(&format!(
-                    "creole: {name} was read again; changed: {changed}"
-                ));
+                self.host
+                    .write_message(&format!("creole: {name} was read again; changed: {changed}"));
             }
-            Err(failure) => {
-                output::write_message(&format!(
-                    "{failure}\ncreole: {name} was rejected; the previous configuration stays in force"
+            Err(Rejection(reason)) => {
+                self.host.write_message(&format!(
+                    "{reason}\ncreole: {name} was rejected; the previous configuration stays in force"
                 ));
             }
         }
     }
 
-    async fn reload(&self) -> Result<Vec<&'static str>, Failure> {
+    async fn reload(&self) -> Result<Vec<&'static str>, Rejection> {
         let mut running = self.running.lock().await;
         let plan = self.load_plan_after(&running.plan).await?;
         if let Some(what) = plan.needs_restart(&running.plan, self.client_scope) {
             let detail = format!("{what} cannot change while the server runs; start it again");
-            return Err(Failure::Refused(detail));
+            return Err(RunError::Refused(detail).into());
         }
-        let level = super::log_plan(&running.plan, &self.args).level;
         // First, because connections are observed or not by what is logged when they begin.
-        log::set_level(super::log_plan(&plan, &self.args).level);
+        self.host.set_log_level(&plan);
         let replaced = self.replace(&mut running, plan).await;
         if replaced.is_err() {
-            log::set_level(level);
+            self.host.set_log_level(&running.plan);
         }
         replaced
     }
@@ -221,13 +251,13 @@ impl Reloader {
         &self,
         running: &mut RunningConfig,
         plan: Plan,
-    ) -> Result<Vec<&'static str>, Failure> {
+    ) -> Result<Vec<&'static str>, Rejection> {
         let plans = plan.split();
         let before = self.lock().clone();
         let heirs = before
             .iter()
             .zip(&plans)
-            .map(|(served, plan)| served.prepare_replacement(plan, &self.args));
+            .map(|(served, plan)| served.prepare_replacement(plan, &self.options));
         let heirs: Vec<PendingReload> = heirs.collect::<Result<_, _>>()?;
         let ready = async {
             for heir in &heirs {
@@ -242,10 +272,10 @@ impl Reloader {
         }
         // All that can fail comes first, and nothing is changed by it.
         let credentials = match (&self.authenticator, &plan.auth) {
-            (Some(callers), Some(auth)) => Some(callers.read(creole_config::auth_settings(auth)?)?),
+            (Some(callers), Some(auth)) => Some(callers.read(auth_settings(auth)?)?),
             _ => None,
         };
-        let keys: Vec<Option<Secrets>> = plans.iter().map(secrets).collect::<Result<_, _>>()?;
+        let keys: Vec<Option<Secrets>> = plans.iter().map(seal_keys).collect::<Result<_, _>>()?;
         let mut served = self.lock();
         if *self.closing.borrow() {
             return Err(shutdown_failure());
@@ -264,7 +294,7 @@ impl Reloader {
     }
 
     /// Ends the conversations with the servers behind. A reload that is under way is given up.
-    pub(super) async fn close(&self) {
+    pub async fn close(&self) {
         self.closing.send_replace(true);
         let served = self.lock().clone();
         for served in served {
@@ -278,8 +308,8 @@ impl Reloader {
 }
 
 /// Why a reload is given up when the server ends.
-fn shutdown_failure() -> Failure {
-    Failure::Serve("the server ends".to_owned())
+fn shutdown_failure() -> Rejection {
+    RunError::Serve("the server ends".to_owned()).into()
 }
 
 /// Each of them once, in the order of their first places.

@@ -7,15 +7,15 @@ use creole_tools::wordpress::Site;
 
 /// Where callers sign in; clones are the same.
 #[derive(Clone)]
-pub(super) struct SiteGate(Arc<RwLock<Site>>);
+pub struct SiteGate(Arc<RwLock<Site>>);
 
 impl SiteGate {
-    pub(super) fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         Self(Arc::new(RwLock::new(site.clone())))
     }
 
     /// Has callers sign in there from now on.
-    pub(super) fn set_site(&self, site: &Site) {
+    pub(crate) fn set_site(&self, site: &Site) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = site.clone();
     }
 }

@@ -51,7 +51,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-config",
         &["creole", "creole-gateway", "creole-proto", "creole-tools"],
-        &["regex", "schemars", "serde", "serde_json", "toml", "tracing"],
+        &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
     ),
     (
         "creole-tools",

@@ -1,14 +1,12 @@
 //! `creole serve`: a configuration, spoken on stdin and stdout or over HTTP.
 
+mod host;
 mod http;
-mod instance;
 mod prerequisites;
-mod reload;
 mod signals;
-mod site_gate;
 mod stdio;
 
-pub(crate) use instance::ServerInstance;
+pub(crate) use host::start_instance;
 pub(crate) use prerequisites::Prerequisites;
 pub(crate) use stdio::close_upstreams;
 

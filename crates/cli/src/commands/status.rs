@@ -8,7 +8,7 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::list::declared_lists;
-use super::serve::{ServerInstance, runtime};
+use super::serve::{runtime, start_instance};
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::render::for_stdout;
@@ -40,7 +40,7 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let rows = runtime.block_on(async {
         // There is no client, so no upstream waits for its only caller.
-        let served = ServerInstance::new(&plan, &ServeArgs::default(), Affinity::Principal).await?;
+        let served = start_instance(&plan, &ServeArgs::default(), Affinity::Principal).await?;
         progress::with_progress(served.federation.wait_until_settled()).await;
         let rows: Vec<UpstreamRow> =
             served.federation.status().iter().map(UpstreamRow::from).collect();

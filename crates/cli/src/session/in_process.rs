@@ -12,7 +12,7 @@ use creole_gateway::upstream::Affinity;
 use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
-use crate::commands::serve::{ServerInstance, only_server};
+use crate::commands::serve::{only_server, start_instance};
 use crate::failure::Failure;
 use crate::target;
 use crate::upstreams::{UpstreamRow, documents, report_missing};
@@ -61,8 +61,7 @@ impl LoadedConfig {
 
     /// Serves the configuration until its client disconnects.
     pub(super) async fn start(self) -> Result<InProcessServer, Failure> {
-        let served =
-            ServerInstance::new(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
+        let served = start_instance(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
         let upstreams = ConfigUpstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),

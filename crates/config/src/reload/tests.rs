@@ -8,9 +8,26 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::*;
-use crate::args::ConfigSourceArgs;
+use crate::{ConfigSource, packs};
 
 const LONG: Duration = Duration::from_secs(10);
+
+/// A program that runs the configuration in a file.
+struct FileHost(PathBuf);
+
+impl ReloadHost for FileHost {
+    fn file(&self) -> Option<&Path> {
+        Some(&self.0)
+    }
+
+    fn load_plan(&self) -> Result<Plan, String> {
+        Plan::load(ConfigSource::File(&self.0), &packs()).map_err(|error| error.to_string())
+    }
+
+    fn set_log_level(&self, _: &Plan) {}
+
+    fn write_message(&self, _: &str) {}
+}
 
 /// Writes a configuration with so many keys of callers.
 fn write(folder: &TempDir, keys: usize) {
@@ -27,14 +44,15 @@ fn write(folder: &TempDir, keys: usize) {
 async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     write(folder, 1);
     fs::write(folder.path().join("seal"), "0".repeat(64)).unwrap();
-    let chosen = ConfigSourceArgs::of_file(folder.path().join("creole.toml"));
-    let args = ServeArgs { chosen, ..ServeArgs::default() };
-    let plan = super::super::load_plan(&args).unwrap();
-    let served = ServerInstance::new(&plan, &args, Affinity::Principal).await.unwrap();
+    let host = FileHost(folder.path().join("creole.toml"));
+    let options =
+        InstanceOptions { debug: false, program: None, transparent: false, start_reaper: || None };
+    let plan = host.load_plan().unwrap();
+    let served = ServerInstance::new(&plan, &options, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();
-    let callers = Authenticator::new(creole_config::auth_settings(auth).unwrap()).unwrap();
-    let renewal =
-        Reloader::new(&plan, &args, vec![served], Some(callers.clone()), ClientScope::Many);
+    let callers = Authenticator::new(auth_settings(auth).unwrap()).unwrap();
+    let (host, callers_too) = (Arc::new(host), Some(callers.clone()));
+    let renewal = Reloader::new(&plan, host, options, vec![served], callers_too, ClientScope::Many);
     (renewal, callers)
 }
 

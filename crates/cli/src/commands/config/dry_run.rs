@@ -10,7 +10,7 @@ use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use tokio::runtime::Builder;
 
-use super::super::serve::{ServerInstance, runtime};
+use super::super::serve::{runtime, start_instance};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::progress;
@@ -105,7 +105,7 @@ fn each_an_error(lines: &[String]) -> String {
 
 /// Serves a plan without a client, until all its upstreams are ready or have failed.
 async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
-    let served = ServerInstance::new(plan, &ServeArgs::default(), Affinity::Principal).await?;
+    let served = start_instance(plan, &ServeArgs::default(), Affinity::Principal).await?;
     progress::with_progress(served.federation.wait_until_settled()).await;
     let mut wrong = Vec::new();
     for recipe in plan.offered_recipes() {

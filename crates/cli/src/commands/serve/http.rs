@@ -14,14 +14,13 @@ use creole::serve::http::{
     Route, Router,
 };
 use creole::state::State;
-use creole_config::Plan;
 use creole_config::plan::{ClientScope, HttpPlan};
+use creole_config::{Plan, ServerInstance};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
-use super::instance::ServerInstance;
+use super::host::{reloader, start_instance};
 use super::prerequisites::Prerequisites;
-use super::reload::Reloader;
 use super::signals;
 use super::signals::Reload;
 use crate::args::ServeArgs;
@@ -67,7 +66,7 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
-    let renewal = Reloader::new(plan, args, served, callers, ClientScope::Many);
+    let renewal = reloader(plan, args, served, callers, ClientScope::Many)?;
     renewal.watch();
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
@@ -149,7 +148,7 @@ async fn router(
         // The oldest transport has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
-        let served = ServerInstance::new(plan, args, Affinity::Principal).await?;
+        let served = start_instance(plan, args, Affinity::Principal).await?;
         let endpoint = endpoint(&served, reached, drain, old_sse.clone());
         let entrance = served.site_gate.clone();
         all.push(served);

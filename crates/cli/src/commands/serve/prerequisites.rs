@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use creole::auth::{Authenticator, read_credential_file};
-use creole::seal::Secrets;
+use creole::auth::Authenticator;
 use creole::serve::http::tls::Certificates;
 use creole_config::Plan;
 use creole_config::plan::HttpPlan;
@@ -37,7 +36,7 @@ impl Prerequisites {
         let certificates = tls.map(certificates).transpose()?;
         let auth = plan.auth.as_ref().filter(|_| reached.is_some());
         let callers = auth.map(creole_config::authenticator).transpose()?;
-        secrets(plan)?;
+        creole_config::seal_keys(plan)?;
         for file in written_files(plan) {
             check_folder(file)?;
         }
@@ -67,14 +66,6 @@ fn check_exposure(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), 
 fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
     let loaded = Certificates::load(&tls.certificate, &tls.key);
     loaded.map_err(|error| Failure::Refused(error.to_string()))
-}
-
-/// The keys of what passes through clients, where the plan names a file of them.
-pub(crate) fn secrets(plan: &Plan) -> Result<Option<Secrets>, Failure> {
-    let Some(file) = &plan.seal_keys else { return Ok(None) };
-    let refused = |why: String| Failure::Refused(format!("`{}`: {why}", file.display()));
-    let text = read_credential_file(file).map_err(|error| Failure::Refused(error.to_string()))?;
-    Secrets::parse(&text).map_err(refused).map(Some)
 }
 
 /// The files that the server writes.

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use creole::serve::http::Drain;
+use creole_config::Reloader;
 
-use super::reload::Reloader;
 use crate::output;
 
 /// Something besides the configuration that is read again on request; it says what came of it where that matters.

@@ -11,9 +11,8 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::instance::ServerInstance;
+use super::host::{reloader, start_instance};
 use super::prerequisites::Prerequisites;
-use super::reload::Reloader;
 use super::signals;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -34,9 +33,9 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let served = ServerInstance::new(only, args, Affinity::Single).await?;
+        let served = start_instance(only, args, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = Reloader::new(plan, args, vec![served], None, ClientScope::Single);
+        let renewal = reloader(plan, args, vec![served], None, ClientScope::Single)?;
         renewal.watch();
         if renewal.has_file() {
             let told = signals::listen_for_reloads(&renewal);
