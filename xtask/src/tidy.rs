@@ -7,6 +7,7 @@ mod dependencies;
 mod history;
 mod source;
 mod text;
+mod vocabulary;
 
 use crate::repository::{File, Repository};
 use crate::say;
@@ -19,6 +20,7 @@ pub(crate) fn run() -> Result<(), String> {
     source::check(&files, &mut findings);
     dependencies::check(&files, &mut findings);
     text::check(&files, &mut findings);
+    vocabulary::check(&files, &mut findings);
     history::check(&mut findings);
     findings.report(files.len())
 }

@@ -1,4 +1,4 @@
-//! Arguments of a verb that are described when the verb is used: whoever starts a server pays for one verb and
+//! Arguments of a verb that are described when the verb is used: a server start pays for one verb and
 //! not for all of them.
 
 use std::ops::Deref;

@@ -38,7 +38,7 @@ pub struct CallToolResult {
 /// The members of a result that this client reads.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Members {
+struct CallToolMembers {
     content: Vec<Value>,
     structured_content: Option<Value>,
     is_error: Option<bool>,
@@ -96,7 +96,7 @@ impl CallToolResult {
         read.map_err(|error| unreadable("structured result", &error))
     }
 
-    fn members(&self) -> Members {
+    fn members(&self) -> CallToolMembers {
         self.raw.decode().unwrap_or_default()
     }
 }

@@ -43,9 +43,9 @@ impl Endpoint for Other {
     }
 }
 
-struct SilentChannel;
+struct NoInputChannel;
 
-impl ClientChannel for SilentChannel {
+impl ClientChannel for NoInputChannel {
     fn send_event(&self, _: CallKey, _: creole_proto::operation::Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -74,7 +74,7 @@ fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Con
         extra: None,
         task_preference: creole_proto::model::TaskPreference::Never,
     };
-    Context::new(CallKey(1), caller, origin, Arc::new(SilentChannel), false)
+    Context::new(CallKey(1), caller, origin, Arc::new(NoInputChannel), false)
 }
 
 fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> RemoteItem {

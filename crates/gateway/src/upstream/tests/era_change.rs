@@ -15,7 +15,7 @@ use crate::layers::testing::call;
 
 /// The current era of the server, and the calls that it executed.
 #[derive(Default)]
-struct Place {
+struct SimulatedServer {
     is_modern: Mutex<bool>,
     /// Whether the server of the newer era refuses calls.
     refuses: bool,
@@ -25,7 +25,7 @@ struct Place {
 }
 
 /// The results that both eras share.
-fn common(method: &str, era: &'static str, place: &Place) -> Option<Value> {
+fn common(method: &str, era: &'static str, place: &SimulatedServer) -> Option<Value> {
     match method {
         "tools/list" => Some(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
         "tools/call" => {
@@ -37,7 +37,7 @@ fn common(method: &str, era: &'static str, place: &Place) -> Option<Value> {
 }
 
 /// The status and body of a response in the newest revision.
-fn modern(request: &Value, place: &Place) -> (&'static str, Value) {
+fn modern(request: &Value, place: &SimulatedServer) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     let key = "io.modelcontextprotocol/protocolVersion";
     if request["params"]["_meta"].get(key).is_none() {
@@ -66,7 +66,7 @@ fn modern(request: &Value, place: &Place) -> (&'static str, Value) {
 }
 
 /// The status and body of a response in a revision with a handshake, in the wording of a common library.
-fn legacy(request: &Value, head: &str, place: &Place) -> (&'static str, Value) {
+fn legacy(request: &Value, head: &str, place: &SimulatedServer) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     if method == "initialize" {
         let info = json!({"name": "old", "version": "1"});
@@ -84,7 +84,7 @@ fn legacy(request: &Value, head: &str, place: &Place) -> (&'static str, Value) {
     }
 }
 
-async fn answer(mut stream: TcpStream, place: Arc<Place>) -> Option<()> {
+async fn answer(mut stream: TcpStream, place: Arc<SimulatedServer>) -> Option<()> {
     let mut bytes = Vec::new();
     let (head, body) = loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -119,7 +119,7 @@ async fn answer(mut stream: TcpStream, place: Arc<Place>) -> Option<()> {
     stream.write_all(answer.as_bytes()).await.ok()
 }
 
-async fn serve(place: Arc<Place>) -> SocketAddr {
+async fn serve(place: Arc<SimulatedServer>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -137,7 +137,7 @@ async fn said(service: &Service) -> String {
     }
 }
 
-async fn gateway(place: &Arc<Place>) -> (Service, Arc<Upstream>) {
+async fn gateway(place: &Arc<SimulatedServer>) -> (Service, Arc<Upstream>) {
     let address = serve(Arc::clone(place)).await;
     let target = HttpAddress::new("changing", &format!("http://{address}/mcp")).unwrap();
     let service = Server::new("gateway").start();
@@ -149,7 +149,10 @@ async fn gateway(place: &Arc<Place>) -> (Service, Arc<Upstream>) {
 
 /// Asserts that a gateway follows a server from one era to the other.
 async fn assert_follows(is_modern: bool, eras: [&'static str; 2]) {
-    let place = Arc::new(Place { is_modern: Mutex::new(is_modern), ..Place::default() });
+    let place = Arc::new(SimulatedServer {
+        is_modern: Mutex::new(is_modern),
+        ..SimulatedServer::default()
+    });
     let (service, _upstream) = gateway(&place).await;
     assert!(said(&service).await.contains(eras[0]));
     *place.is_modern.lock().unwrap() = !is_modern;
@@ -172,7 +175,8 @@ async fn a_server_that_learns_the_newer_era_goes_on_being_called() {
 #[tokio::test]
 async fn a_server_that_refuses_calls_and_is_what_it_was_is_not_asked_each_time() {
     let is_modern = Mutex::new(true);
-    let place = Arc::new(Place { is_modern, refuses: true, ..Place::default() });
+    let place =
+        Arc::new(SimulatedServer { is_modern, refuses: true, ..SimulatedServer::default() });
     let (service, _upstream) = gateway(&place).await;
     let before = *place.probes.lock().unwrap();
     for _ in 0..3 {

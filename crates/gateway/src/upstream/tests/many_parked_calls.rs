@@ -28,14 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The messages that the servers of all connections received.
 #[derive(Default)]
-struct Heard {
+struct ReceivedCounts {
     asks: AtomicUsize,
     plain: AtomicUsize,
     cancels: AtomicUsize,
     open: AtomicUsize,
 }
 
-static HEARD: Heard = Heard {
+static HEARD: ReceivedCounts = ReceivedCounts {
     asks: AtomicUsize::new(0),
     plain: AtomicUsize::new(0),
     cancels: AtomicUsize::new(0),

@@ -145,18 +145,18 @@ async fn stateful(client: MemoryConnection) {
 }
 
 /// A client's connection or session.
-struct Client<'a> {
+struct RecordingClient<'a> {
     service: &'a Service,
     origin: Origin,
     caller: Caller,
-    outlet: Arc<Heard>,
+    outlet: Arc<ReceivedMessages>,
     changes: Mutex<Receiver<Announcement>>,
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
+struct ReceivedMessages(Mutex<Vec<String>>);
 
-impl ClientChannel for Heard {
+impl ClientChannel for ReceivedMessages {
     fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -171,7 +171,7 @@ impl ClientChannel for Heard {
     }
 }
 
-impl<'a> Client<'a> {
+impl<'a> RecordingClient<'a> {
     fn new(service: &'a Service, principal: &str, era: Era, capabilities: &Value) -> Self {
         let text = capabilities.to_string();
         let declared = creole::proto::wire::Object::new(&text).unwrap();
@@ -258,8 +258,8 @@ async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else(
     for (era, able) in eras.into_iter().flat_map(|era| kinds.iter().map(move |it| (era, it))) {
         let federation = Federation::default();
         let service = gateway(&federation, settings("sessions_adding"));
-        let ann = Client::new(&service, "ann", era, able);
-        let bob = Client::new(&service, "bob", era, able);
+        let ann = RecordingClient::new(&service, "ann", era, able);
+        let bob = RecordingClient::new(&service, "bob", era, able);
         assert_eq!(ann.tools().await, SHARED);
         let added = ann.call("add").await.unwrap();
         bob.call("whoami").await.unwrap();
@@ -287,8 +287,8 @@ async fn a_caller_with_a_capability_or_an_extension_sees_what_the_server_has_for
                 let federation = Federation::default();
                 let settings = UpstreamSettings { affinity, ..settings("sessions_able") };
                 let service = gateway(&federation, settings);
-                let able = Client::new(&service, "ann", era, &capabilities);
-                let plain = Client::new(&service, "ann", era, &json!({}));
+                let able = RecordingClient::new(&service, "ann", era, &capabilities);
+                let plain = RecordingClient::new(&service, "ann", era, &json!({}));
                 let what = format!("{tool} {era:?} {affinity:?}");
                 assert_eq!(able.tools().await.last().unwrap(), tool, "{what}");
                 let before = SESSIONS.load(Ordering::Relaxed);
@@ -314,7 +314,7 @@ async fn a_caller_with_a_capability_or_an_extension_sees_what_the_server_has_for
 async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
     let federation = Federation::default();
     let service = gateway(&federation, settings("sessions_plain"));
-    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
     assert!(ann.call("unlisted").await.unwrap().starts_with("unlisted in session"));
 
     let deny = FilterSettings {
@@ -330,7 +330,7 @@ async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
         let federation = Federation::default();
         let chain = Chain::new(vec![layer]);
         let service = gateway(&federation, UpstreamSettings { chain, ..settings(name) });
-        let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+        let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
         assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "{name}");
         assert!(ann.call("whoami").await.is_ok(), "{name}");
         ann.call("add").await.unwrap();
@@ -354,7 +354,7 @@ async fn a_prefix_says_which_upstream_has_an_unlisted_tool_and_without_one_nobod
         prefixed("sessions_three", ""),
     ];
     federation.start_upstreams(servers, &service.registry(), false);
-    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
     ann.tools().await;
     assert_eq!(ann.call("unlisted").await, Err(FaultKind::UnknownTool), "two may have it");
     // No upstream has this prefix, and both upstreams without a prefix may have a tool of any name.
@@ -378,8 +378,8 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
         let federation = Federation::default();
         let settings = UpstreamSettings { affinity, ..settings("sessions_watched") };
         let service = gateway(&federation, settings);
-        let ann = Client::new(&service, "ann", era, &capabilities);
-        let bob = Client::new(&service, "bob", era, &capabilities);
+        let ann = RecordingClient::new(&service, "ann", era, &capabilities);
+        let bob = RecordingClient::new(&service, "bob", era, &capabilities);
         let subscribe = || Operation::Subscribe { uri: "a://b".to_owned() };
         let subscribed = ann.ask(subscribe()).await;
         assert!(matches!(subscribed, Outcome::Complete(_)), "{subscribed:?}");
@@ -403,7 +403,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
 async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more() {
     let federation = Federation::default();
     let service = gateway(&federation, settings("sessions_leaving"));
-    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
     let uris: Vec<String> = (0..100).map(|number| format!("a://{number}")).collect();
     for uri in &uris {
         let subscribed = ann.ask(Operation::Subscribe { uri: uri.clone() }).await;
@@ -426,7 +426,7 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
         let settings = UpstreamSettings { affinity, ..settings("sessions_moving") };
         let service = gateway(&federation, settings);
         // Such a caller provides its roots in input responses, so only a call opens its session.
-        let ann = Client::new(&service, "ann", Era::Stateless, &json!({"roots": {}}));
+        let ann = RecordingClient::new(&service, "ann", Era::Stateless, &json!({"roots": {}}));
         ann.tools().await;
         let before = SESSIONS.load(Ordering::Relaxed);
         let subscribed = ann.ask(Operation::Subscribe { uri: "a://b".to_owned() }).await;
@@ -454,12 +454,12 @@ async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_ot
         let federation = Federation::default();
         let settings = UpstreamSettings { affinity, ..settings("sessions_logging") };
         let service = gateway(&federation, settings);
-        let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
-        let bob = Client::new(&service, "bob", Era::Handshake, &json!({}));
+        let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
+        let bob = RecordingClient::new(&service, "bob", Era::Handshake, &json!({}));
         bob.call("whoami").await.unwrap();
         let said = ann.call("log").await.unwrap();
         timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
-        let heard = |client: &Client<'_>| client.outlet.0.lock().unwrap().clone();
+        let heard = |client: &RecordingClient<'_>| client.outlet.0.lock().unwrap().clone();
         let expected = match affinity {
             // It may concern a call of another caller.
             Affinity::Shared => Vec::new(),
@@ -484,7 +484,7 @@ async fn a_message_outside_of_a_call_passes_the_layers_of_the_upstream_and_of_th
     let service = server.start();
     let settings = UpstreamSettings { chain, ..settings("sessions_redacted") };
     federation.start_upstreams(vec![settings], &service.registry(), false);
-    let ann = Client::new(&service, "ann", Era::Handshake, &json!({}));
+    let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));
     ann.call("log").await.unwrap();
     timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
     assert_eq!(*ann.outlet.0.lock().unwrap(), ["\"[redacted] [redacted]\""]);

@@ -1,0 +1,119 @@
+//! Names and first lines of modules: one concept has one word (docs/glossary.md).
+
+use std::collections::BTreeMap;
+
+use super::Findings;
+use crate::repository::File;
+
+/// Words that stand for a thing that has a name, or for nothing.
+const BANNED_IN_MODULE_DOCS: &[&str] =
+    &["who", "whoever", "somebody", "nobody", "errand", "heir", "anew"];
+
+/// Participles and places that are no names of a kind of thing.
+const BANNED_NAMES: &[&str] = &[
+    "Asked", "Begun", "Desk", "Errand", "Found", "Given", "Heard", "Hub", "Kept", "Place",
+    "Served", "Spot", "Standing", "Told", "Trouble",
+];
+
+/// How many types of one name the crates may have.
+const MAX_TYPES_OF_ONE_NAME: usize = 2;
+
+pub(super) fn check(files: &[File], findings: &mut Findings) {
+    let mut types: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    for file in files.iter().filter(|file| is_source_of_a_crate(&file.path)) {
+        for (index, line) in file.text.lines().enumerate() {
+            check_module_doc(file, index, line, findings);
+            if let Some(name) = declared_type(line) {
+                types.entry(name).or_default().push((&file.path, index + 1));
+            }
+        }
+    }
+    for (name, places) in types {
+        check_name(name, &places, findings);
+    }
+}
+
+fn is_source_of_a_crate(path: &str) -> bool {
+    path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
+}
+
+fn check_module_doc(file: &File, index: usize, line: &str, findings: &mut Findings) {
+    let Some(text) = line.trim_start().strip_prefix("//!") else { return };
+    // What is quoted is the text of an example.
+    let unquoted = text.split('"').step_by(2);
+    let mut words = unquoted.flat_map(|text| text.split(|char: char| !char.is_alphanumeric()));
+    if let Some(word) = words.find(|word| BANNED_IN_MODULE_DOCS.contains(&&*word.to_lowercase())) {
+        findings.add(
+            &file.path,
+            index + 1,
+            &format!("`{word}`"),
+            "name the thing, see docs/glossary.md",
+        );
+    }
+}
+
+/// The name of the type or trait that a line at the outermost level declares.
+fn declared_type(line: &str) -> Option<&str> {
+    if line.starts_with(' ') {
+        return None;
+    }
+    let rest = match line.strip_prefix("pub") {
+        Some(rest) => rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once(')'))
+            .map_or(rest, |(_, rest)| rest),
+        None => line,
+    };
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    let after =
+        ["struct ", "enum ", "trait ", "type "].iter().find_map(|it| rest.strip_prefix(it))?;
+    after
+        .split(|char: char| !char.is_alphanumeric() && char != '_')
+        .next()
+        .filter(|name| !name.is_empty())
+}
+
+fn check_name(name: &str, places: &[(&str, usize)], findings: &mut Findings) {
+    let (path, line) = places[0];
+    if BANNED_NAMES.contains(&name) {
+        findings.add(path, line, &format!("a type `{name}`"), "say what kind of thing it is");
+    }
+    if let Some((path, line)) = places.get(MAX_TYPES_OF_ONE_NAME) {
+        let wrong = format!("{} types are called `{name}`", places.len());
+        findings.add(path, *line, &wrong, "give each concept its own name");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File> = files
+            .iter()
+            .map(|(path, text)| File { path: (*path).into(), text: (*text).into() })
+            .collect();
+        let mut findings = Findings::default();
+        check(&files, &mut findings);
+        findings.0
+    }
+
+    #[test]
+    fn a_word_that_names_nothing_is_found_in_the_doc_of_a_module() {
+        let path = "crates/creole/src/a.rs";
+        assert!(findings(&[(path, "//! Nobody waits.\n")])[0].contains("`Nobody`"));
+        assert!(
+            findings(&[(path, "/// Nobody waits.\n"), (path, "//! A session waits.\n")]).is_empty()
+        );
+    }
+
+    #[test]
+    fn a_type_has_a_name_of_its_own() {
+        let named = |path| (path, "pub(crate) struct Slot<T>(T);\n");
+        let two = [named("crates/a/src/a.rs"), named("crates/a/src/b.rs")];
+        assert!(findings(&two).is_empty());
+        let three = [two[0], two[1], named("crates/a/src/c.rs")];
+        assert!(findings(&three)[0].contains("3 types are called `Slot`"));
+        assert!(findings(&[("crates/a/src/a.rs", "enum Told {}\n")])[0].contains("a type `Told`"));
+    }
+}
