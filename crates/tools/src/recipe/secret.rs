@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_shown_and_is_found_in_what_is() {
         let secret = Secret("hunter2000".into());
-        assert_eq!(format!("{:?}", SecretSource::Inline(secret.clone())), "Here(Secret(…))");
+        assert_eq!(format!("{:?}", SecretSource::Inline(secret.clone())), "Inline(Secret(…))");
         let said = redact("token hunter2000 is wrong", &[secret, Secret("is".into())]);
         assert_eq!(said, "token [secret] is wrong");
     }
