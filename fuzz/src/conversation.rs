@@ -11,7 +11,8 @@ use creole_proto::dialect::builtin;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::framing::{FramedLine, LineDecoder};
 use creole_proto::model::{
-    CacheHints, Implementation, InputRequest, KeyedInputRequest, Level, ServerCapabilities, ToolResult,
+    CacheHints, Implementation, InputRequest, KeyedInputRequest, Level, ServerCapabilities,
+    ToolResult,
 };
 use creole_proto::operation::{Event, Outcome, Payload, ServerInfo, SubscriptionFilter};
 use creole_proto::server::{Action, CallKey, Machine, Outbox, Profile, ServerLimits};
@@ -199,11 +200,15 @@ fn outcome(choice: u8) -> Option<Outcome> {
         0 => None,
         1 => complete(Payload::Empty),
         2 => complete(Payload::Server(card())),
-        3 => complete(Payload::Listening(SubscriptionFilter { tools: true, ..SubscriptionFilter::default() })),
+        3 => complete(Payload::Listening(SubscriptionFilter {
+            tools: true,
+            ..SubscriptionFilter::default()
+        })),
         4 => complete(Payload::Tool(ToolResult::text("a\nb"))),
         5 => Some(Fault::new(FaultKind::ToolFailed, "no").with_subject("t").into()),
         _ => {
-            let requests = vec![KeyedInputRequest { key: "q".to_owned(), question: InputRequest::Roots }];
+            let requests =
+                vec![KeyedInputRequest { key: "q".to_owned(), question: InputRequest::Roots }];
             Some(Outcome::InputRequired { requests, request_state: None })
         }
     }

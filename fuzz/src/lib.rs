@@ -77,7 +77,8 @@ pub fn sse(bytes: &[u8]) {
         assert_eq!(sent(&SseEventRef::from(&event)), event);
     }
     let text = String::from_utf8_lossy(stream);
-    let event = sent(&SseEventRef { id: Some(&text), event: Some(&text), data: &text, retry: None });
+    let event =
+        sent(&SseEventRef { id: Some(&text), event: Some(&text), data: &text, retry: None });
     assert_eq!(event.data, text.replace("\r\n", "\n").replace('\r', "\n"));
 }
 
