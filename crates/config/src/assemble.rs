@@ -1,7 +1,7 @@
-//! From a plan to a server: where configuration and packs meet.
+//! Builds a server from a plan and the packs.
 //!
-//! The gateway knows neither recipes nor packs, and the packs know no configuration. The binary and the tests of the
-//! whole system build their servers here.
+//! The gateway does not know recipes or packs, and the packs do not know the configuration. The binary and the
+//! acceptance tests build their servers here.
 
 use std::error::Error;
 use std::fmt;
@@ -23,19 +23,19 @@ use creole_tools::recipe::RecipeError;
 use creole_tools::wordpress::Site;
 use creole_tools::{PackError, PackOptions};
 
-/// How long clients may keep lists: a change is announced, so a minute is only for those who do not listen.
+/// How long clients may cache lists. Changes are announced, so the minute only matters to clients that do not listen.
 const LIST_CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
 
-/// The names of the packs that there are.
+/// The names of the available packs.
 pub fn packs() -> Vec<&'static str> {
     creole_tools::PACKS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The server that a plan describes, in front of others.
+/// The server of a plan, in front of its upstreams.
 ///
 /// # Errors
-/// When the plan names a pack that there is not, or one that cannot be had: a folder that cannot be read; or when
-/// a file of the chain cannot be opened.
+/// When the plan names an unknown pack, when a pack cannot be built (such as from an unreadable folder), or when a file
+/// of the chain cannot be opened.
 pub fn assemble(
     plan: &Plan,
     options: &PackOptions,
@@ -81,14 +81,14 @@ pub fn site(plan: &Plan) -> Option<Site> {
     plan.wordpress.clone().map(Site::new)
 }
 
-/// A server that cannot be put together.
+/// Why a server cannot be assembled.
 #[derive(Debug)]
 pub enum AssemblyError {
-    /// A pack cannot be had.
+    /// A pack cannot be built.
     Pack(PackError),
-    /// Something that was described cannot be made.
+    /// A configured item cannot be built.
     Recipe(RecipeError),
-    /// A layer of the chain cannot be made.
+    /// A layer of the chain cannot be built.
     Layer(LayerError),
 }
 
@@ -122,18 +122,18 @@ impl From<LayerError> for AssemblyError {
     }
 }
 
-/// Whom the server lets in over HTTP, with the files of users and keys as they are now.
+/// The authenticator for HTTP, with the current contents of the files of users and keys.
 ///
 /// # Errors
-/// When a file cannot be read or a line in it is wrong.
+/// When a file cannot be read or has an invalid line.
 pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
     Authenticator::new(auth_settings(plan)?)
 }
 
-/// Whom the server lets in over HTTP, and where it is written.
+/// The settings of the authenticator for HTTP: users, keys, their files and the required role.
 ///
 /// # Errors
-/// When a key is wrong.
+/// When a key is invalid.
 pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
     let key =
         |key: &KeyPlan| BearerKey::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
@@ -145,10 +145,10 @@ pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
     })
 }
 
-/// The keys of what passes through clients, where the plan names a file of them.
+/// The seal keys for request states and cursors, if the plan names a key file.
 ///
 /// # Errors
-/// When the file cannot be read, or holds no keys.
+/// When the file cannot be read or holds no keys.
 pub fn seal_keys(plan: &Plan) -> Result<Option<Secrets>, RunError> {
     let Some(file) = &plan.seal_keys else { return Ok(None) };
     let refused = |why: String| RunError::Refused(format!("`{}`: {why}", file.display()));

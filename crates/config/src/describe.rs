@@ -1,4 +1,4 @@
-//! Descriptions of the configuration that are made from its types: the reference and the JSON Schema.
+//! Generates the reference and the JSON Schema of the configuration from its types.
 
 pub mod reference;
 pub mod schema;

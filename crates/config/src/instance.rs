@@ -1,4 +1,4 @@
-//! What is served: the server of a plan, where it keeps its state, and the servers behind it.
+//! The server instance: the server of a plan with its state, its replicas and its upstreams.
 
 use std::path::Path;
 
@@ -20,44 +20,44 @@ use crate::site_gate::SiteGate;
 use crate::upstream_settings::upstream_settings as planned_settings;
 use crate::{Plan, RunError, assemble, seal_keys};
 
-/// What the program that runs a plan adds to it.
+/// Options of the program that runs a plan.
 #[derive(Clone)]
 pub struct InstanceOptions {
     /// Whether clients see the details of internal errors.
     pub debug: bool,
-    /// A program behind the server that the plan does not name.
+    /// An upstream program that the plan does not name.
     pub program: Option<Address>,
-    /// Whether the server speaks in the name of that program.
+    /// Whether the server passes that program's identity on as its own.
     pub transparent: bool,
-    /// Starts the process that ends the programs of this process if it is killed; nothing where it cannot start.
+    /// Starts the reaper, which ends the child programs if this process is killed. `None` if it cannot start.
     pub start_reaper: fn() -> Option<Reaper>,
 }
 
-/// What is served; clones are the same.
+/// A running server instance. Clones share it.
 #[derive(Clone)]
 pub struct ServerInstance {
-    /// What answers calls.
+    /// Answers calls.
     pub service: Service,
-    /// Where it keeps what outlives a request.
+    /// Keeps everything that outlives a request.
     pub state: State,
-    /// The processes that share it, where there may be several.
+    /// The replicas that share the state, if it can be shared.
     pub replicas: Option<Replicas>,
-    /// What seals for its clients.
+    /// Encrypts and authenticates the values that clients hold.
     sealer: Sealer,
-    /// The servers behind it.
+    /// The upstreams.
     pub federation: Federation,
-    /// Which callers share a conversation with them.
+    /// Which callers share an upstream connection.
     affinity: Affinity,
-    /// Who ends the programs of this process if it is killed.
+    /// Ends the child programs if this process is killed.
     reaper: Option<Reaper>,
-    /// The WordPress site that its tools work on.
+    /// The WordPress site of the tools.
     site: Option<Site>,
-    /// Where callers over HTTP sign in at it, if they call as themselves.
+    /// Authenticates HTTP callers at the site, if they call under their own account.
     pub site_gate: Option<SiteGate>,
 }
 
 impl ServerInstance {
-    /// The server that is planned.
+    /// Starts the server of a plan.
     ///
     /// # Errors
     /// When its state or its keys cannot be read, or a part of the plan cannot be built.
@@ -100,7 +100,7 @@ impl ServerInstance {
         })
     }
 
-    /// Ends the conversations with the servers behind, and tells other processes that this one is gone.
+    /// Closes the upstream connections and deregisters this replica.
     pub async fn close(&self) {
         if let Some(peers) = &self.replicas {
             peers.leave().await;
@@ -113,7 +113,7 @@ impl ServerInstance {
         self.sealer.set_secrets(secrets);
     }
 
-    /// What is to be served instead, once it is ready.
+    /// Prepares the replacement of this instance by a new plan.
     pub(crate) fn prepare_replacement(
         &self,
         plan: &Plan,
@@ -136,7 +136,7 @@ impl ServerInstance {
         Ok(PendingReload { instance: served, replacement: successor, federation: behind })
     }
 
-    /// The site of a plan: the one that is known already, if nothing about it changed.
+    /// The site of a plan. The current one is reused if its settings did not change.
     fn site_of(&self, plan: &Plan) -> Option<Site> {
         match (&self.site, &plan.wordpress) {
             (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
@@ -146,7 +146,7 @@ impl ServerInstance {
     }
 }
 
-/// What is to be served instead of what is.
+/// The prepared replacement of a running instance.
 pub(crate) struct PendingReload {
     instance: ServerInstance,
     replacement: Replacement,
@@ -154,12 +154,13 @@ pub(crate) struct PendingReload {
 }
 
 impl PendingReload {
-    /// Waits until the servers behind it were reached, or could not be.
+    /// Waits until each upstream has connected or failed.
     pub(crate) async fn wait_until_ready(&self) {
         self.federation.wait_until_ready().await;
     }
 
-    /// Serves from now on; tells which lists are different. What is no longer needed ends with the last call.
+    /// Takes over from the running instance and returns the lists that differ. Unused upstreams end with their last
+    /// call.
     pub(crate) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
         let leaving = self.federation.swap(&self.instance.federation);
         let before = self.replacement.swap();
@@ -175,7 +176,7 @@ impl PendingReload {
     }
 }
 
-/// Gives a sealer the keys of the plan, where it has some.
+/// Loads the seal keys of the plan, if it has any.
 fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), RunError> {
     if let Some(secrets) = seal_keys(plan)? {
         sealer.set_secrets(&secrets);
@@ -183,15 +184,15 @@ fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The state in a file, and what seals for everybody who shares it: a client that comes back with a cursor or the state
-/// of a call may come to another process.
+/// Opens the state file and its sealer. All replicas share the sealer's key, because a client may bring a cursor or a
+/// request state to another replica.
 async fn open_state(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
     let state = State::sqlite(file, StateLimits::default()).await?;
     let sealer = Sealer::from_state(&state, server).await?;
     Ok((state, sealer))
 }
 
-/// A guardian, if tools of this server run programs.
+/// Starts a reaper if tools of this server run programs.
 fn start_reaper(plan: &Plan, options: &InstanceOptions) -> Option<Reaper> {
     match plan.offered_recipes().any(Recipe::runs_programs) {
         true => (options.start_reaper)(),
@@ -229,8 +230,8 @@ fn build_server(
     Ok(server.debug(options.debug))
 }
 
-/// The servers behind: those that are planned, and the program that the command line names. A server behind has
-/// the one caller of stdio to itself.
+/// The settings of the planned upstreams and of the program on the command line. Over stdio there is one caller, which
+/// has each upstream to itself.
 fn upstream_settings(
     plan: &Plan,
     options: &InstanceOptions,
@@ -245,7 +246,7 @@ fn upstream_settings(
         if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;
         }
-        // A preset only stands in for what the command line may name.
+        // The program on the command line replaces a preset upstream.
         if matches!(upstream.address, UpstreamAddress::Preset(_))
             && let Some(way) = program.take()
         {

@@ -1,8 +1,7 @@
-//! Configuration of a Creole process: what was written, and what it means.
+//! Configuration of a Creole process: reads and checks it, builds its servers and reloads it.
 //!
-//! [`tables`] holds the form that a person writes, with the place of every word; [`plan`] turns it
-//! into a [`Plan`], which is checked, resolved and never changes; [`presets`] are configuration files
-//! that ship inside.
+//! [`tables`] holds the configuration as written, with the position of every value. [`plan`] turns it into a [`Plan`],
+//! which is checked, resolved and immutable. [`presets`] are the built-in configuration files.
 //!
 //! ```
 //! use creole_config::{ConfigSource, Plan};

@@ -1,4 +1,4 @@
-//! What a configuration means: checked, resolved, and never changed afterwards.
+//! The plan: a configuration that is checked, resolved and immutable.
 
 pub mod auth;
 mod chain;
@@ -37,116 +37,116 @@ use crate::tables::{Config, LogTable, ServerTable};
 pub use http::HttpPlan;
 pub use restart::ClientScope;
 
-/// The name of a server that was given none.
+/// The default name of a server.
 const DEFAULT_NAME: &str = "creole";
-/// The version of a server that was given none.
+/// The default version of a server.
 const DEFAULT_VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The longest name, title or version, in characters.
+/// The maximum length of a name, title or version, in characters.
 const MAX_LABEL: usize = 200;
 
-/// Everything that one process does.
+/// The plan of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The server, or the first of several.
     pub server: ServerPlan,
-    /// The others, where there are several.
+    /// The other servers, if there are several.
     pub other_servers: Vec<ServerPlan>,
-    /// The servers behind it.
+    /// The upstreams.
     pub upstreams: Vec<UpstreamPlan>,
-    /// How it is reached over HTTP; nothing where it is not.
+    /// The HTTP listener, if there is one.
     pub http: Option<HttpPlan>,
-    /// Whom the server lets in over HTTP; without it, everybody.
+    /// Authentication over HTTP. Without it, every client is admitted.
     pub auth: Option<AuthPlan>,
-    /// The file that tasks and sessions are kept in; without one, they live as long as the process.
+    /// The file of tasks and sessions. Without it, they live as long as the process.
     pub state: Option<PathBuf>,
-    /// The file with the keys of what passes through clients.
+    /// The file with the seal keys for values that clients hold.
     pub seal_keys: Option<PathBuf>,
     /// The log.
     pub log: LogPlan,
-    /// The folder of the pack `skills`, where that is offered; there is one.
+    /// The folder of the pack `skills`. It is set if the pack is offered.
     pub skills: Option<PathBuf>,
-    /// Where the pack `tasks` keeps its tasks, if something is said.
+    /// The database of the pack `tasks`, if it is configured.
     pub tasks: Option<DatabaseAddress>,
     /// The WordPress site that packs work on.
     pub wordpress: Option<Site>,
-    /// What was described and not programmed, in the order in which it was written; each server chooses.
+    /// The configured items, in the order of the file. Each server may choose among them.
     pub recipes: Vec<Recipe>,
 }
 
 /// One server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerPlan {
-    /// The name that clients are told.
+    /// The name that is announced to clients.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// The version that clients are told.
+    /// The version that is announced to clients.
     pub version: String,
-    /// What a model should know.
+    /// The instructions for the model.
     pub instructions: Option<String>,
-    /// How the server speaks; free of contradictions.
+    /// The dialect, checked for contradictions.
     pub dialect: Dialect,
-    /// The packs that it offers, in the order in which they were written; each is known, none twice.
+    /// The packs that it offers, in the order of the file. Each is known and occurs once.
     pub packs: Vec<String>,
     /// How many entries one page of a list has.
     pub page_size: usize,
-    /// How long and how many.
+    /// Timeouts and limits of calls.
     pub limits: LimitsPlan,
-    /// The path of its endpoint over HTTP; that of `[http]` if there is none.
+    /// The path of its HTTP endpoint. Default: the path of `[http]`.
     pub path: Option<String>,
-    /// Which of the servers behind it has; all if nothing is said.
+    /// The upstreams that it uses. Default: all.
     pub upstreams: Option<Vec<String>>,
-    /// Which of the described tools it has; all if nothing is said.
+    /// The configured tools that it offers. Default: all.
     pub tools: Option<Vec<String>>,
-    /// Which of the folders it has; all if nothing is said.
+    /// The folders that it offers. Default: all.
     pub folders: Option<Vec<String>>,
-    /// Which of the folders of prompts it has; all if nothing is said.
+    /// The folders of prompts that it offers. Default: all.
     pub prompts: Option<Vec<String>>,
-    /// Which of the described resources it has; all if nothing is said.
+    /// The configured resources that it offers. Default: all.
     pub resources: Option<Vec<String>>,
-    /// Which of the databases it has the tables of; all if nothing is said.
+    /// The databases whose tables it offers. Default: all.
     pub databases: Option<Vec<String>>,
-    /// Which of the services of OpenAPI documents it has; all if nothing is said.
+    /// The OpenAPI services that it offers. Default: all.
     pub openapi: Option<Vec<String>>,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
 
-/// How long and how many.
+/// Timeouts and limits of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitsPlan {
-    /// How long a call may be silent; progress starts the time anew.
+    /// The maximum time without progress of a call. Each progress notification restarts it.
     pub call_timeout: Duration,
-    /// How long a call may take in all; never shorter than `call_timeout`.
+    /// The maximum total time of a call. Never shorter than `call_timeout`.
     pub call_timeout_max: Duration,
-    /// How many calls may run at the same time.
+    /// The maximum number of concurrent calls.
     pub calls_in_flight: usize,
-    /// How long a question to the client may stay open.
+    /// The maximum time that a client may take to answer an input request.
     pub input_timeout: Duration,
     /// How long lists wait for upstreams that are slow to start.
     pub list_wait: Duration,
-    /// How much tasks may take.
+    /// The limits of tasks.
     pub tasks: TaskLimits,
 }
 
-/// What is logged, and how.
+/// The plan of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPlan {
-    /// How an event is written.
+    /// The format of an event.
     pub format: LogFormat,
-    /// The least important events that are still written.
+    /// The lowest level that is logged.
     pub level: LogLevel,
     /// Whether arguments and results are logged too.
     pub payloads: bool,
 }
 
 impl Plan {
-    /// Reads a configuration and works out what it means, given the packs that there are.
+    /// Loads a configuration and resolves it, given the available packs.
     pub fn load(source: ConfigSource<'_>, known_packs: &[&str]) -> Result<Self, ConfigError> {
         Self::load_with_environment(source, known_packs, &|name| std::env::var(name))
     }
 
-    /// The same, where `${NAME}` means what is looked up.
+    /// The same, with `lookup` for the variables in `${NAME}`.
     pub fn load_with_environment(
         source: ConfigSource<'_>,
         known_packs: &[&str],
@@ -155,7 +155,7 @@ impl Plan {
         Self::load_text(&source.name(), &source.text()?, source.folder(), known_packs, lookup)
     }
 
-    /// The same, of a text that errors call by this name, and whose paths are seen from this folder.
+    /// The same for a text. Errors show it under this name, and its relative paths start at this folder.
     pub fn load_text(
         name: &str,
         text: &str,
@@ -171,7 +171,7 @@ impl Plan {
         Ok(plan.resolve_paths(folder))
     }
 
-    /// The same plan, with relative paths that begin at this folder.
+    /// Resolves relative paths against this folder.
     fn resolve_paths(self, folder: &Path) -> Self {
         let server = |mut server: ServerPlan| {
             server.chain =
@@ -190,7 +190,7 @@ impl Plan {
         }
     }
 
-    /// The files that are part of it besides its own: when one of them changes, it means something else.
+    /// The files that the plan includes besides its own file. A change of any of them requires a reload.
     pub fn included_files(&self) -> Vec<PathBuf> {
         let servers = std::iter::once(&self.server).chain(&self.other_servers);
         let chains = servers.map(|it| &it.chain).chain(self.upstreams.iter().map(|it| &it.chain));
@@ -299,7 +299,7 @@ fn server(
     })
 }
 
-/// A short text that is shown to people and programs.
+/// A short text that people and programs see.
 fn label(key: &str, written: Option<Spanned<String>>) -> Result<Option<String>, ConfigProblem> {
     let Some(Spanned { value, span }) = written else { return Ok(None) };
     let wrong = if value.trim().is_empty() {
@@ -350,7 +350,7 @@ fn count(number: i64) -> usize {
 #[cfg(test)]
 mod tests;
 
-/// The name of a file.
+/// The path of a file.
 fn file(key: &str, written: Spanned<String>) -> Result<PathBuf, ConfigProblem> {
     let Spanned { value, span } = written;
     if value.trim().is_empty() {

@@ -1,20 +1,20 @@
-//! Configuration files that ship inside.
+//! Presets: configuration files that are built into the binary.
 //!
-//! The files stand in this crate, because a published crate holds only what is below its own folder;
-//! `presets` at the root of the repository leads here.
+//! The files are in this crate because a published crate contains only files below its own folder. `presets` at the
+//! root of the repository links here.
 
 use crate::syntax::error::ConfigError;
 use crate::syntax::suggestions::suggestion;
 
-/// The preset that holds when nothing is named.
+/// The preset that is used if none is named.
 pub const DEFAULT: &str = "default";
 
-/// A configuration file that ships inside.
+/// A built-in configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// The file.
+    /// The text of the file.
     pub text: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub fn find(name: &str) -> Result<&'static Preset, ConfigError> {
 }
 
 impl Preset {
-    /// What it is, in one sentence: the first line of the file.
+    /// Its description: the first line of the file.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }

@@ -1,4 +1,4 @@
-//! The configuration read again while the server runs: all of it holds from now on, or nothing changes.
+//! Reloads the configuration while the server runs. A reload takes effect as a whole or changes nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,26 +16,26 @@ use crate::instance::{InstanceOptions, PendingReload, ServerInstance};
 use crate::plan::ClientScope;
 use crate::{Plan, RunError, auth_settings, seal_keys};
 
-/// How often the file is looked at, which also works where systems tell of no changes: on network file systems and
-/// mounted volumes. A file that still changes between two looks is not read yet.
+/// How often the files are checked. Polling also works where the system reports no changes: on network file systems and
+/// mounted volumes. A file that still changes between two checks is not read yet.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a document that could not be fetched is left alone, at first and at most.
+/// The first delay before a failed fetch of a document is retried. It doubles up to the maximum.
 const FETCH_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_FETCH_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// What a reload needs of the program that runs the configuration.
+/// What a reload needs from the program that runs the configuration.
 pub trait ReloadHost: Send + Sync {
-    /// The file of the configuration, if it comes from one.
+    /// The configuration file, if there is one.
     fn file(&self) -> Option<&Path>;
 
-    /// Loads the configuration as it is now.
+    /// Loads the current configuration.
     ///
     /// # Errors
     /// With the message for the user.
     fn load_plan(&self) -> Result<Plan, String>;
 
-    /// Logs at the level of this plan from now on.
+    /// Sets the log level of this plan.
     fn set_log_level(&self, plan: &Plan);
 
     /// Shows a message to the user.
@@ -58,19 +58,19 @@ impl From<AuthError> for Rejection {
     }
 }
 
-/// A configuration that runs, and can be read again.
+/// A running configuration that can be reloaded.
 pub struct Reloader {
     host: Arc<dyn ReloadHost>,
     options: InstanceOptions,
     authenticator: Option<Authenticator>,
     client_scope: ClientScope,
-    /// Held while the configuration is read again, which may take as long as its servers take to be reached.
+    /// Locked during a reload, which may take as long as its upstreams take to connect.
     running: Mutex<RunningConfig>,
-    /// The servers, in the order of the plan. Held for a moment only, so that the end waits for no reload.
+    /// The instances, in the order of the plan. Locked only briefly, so that shutdown does not wait for a reload.
     instances: StdMutex<Vec<ServerInstance>>,
-    /// Whether the servers were closed, or are being closed.
+    /// Whether the servers are closed or closing.
     closing: watch::Sender<bool>,
-    /// Whether documents are being fetched again.
+    /// Whether failed fetches of documents are being retried.
     is_fetching: AtomicBool,
 }
 
@@ -79,7 +79,7 @@ struct RunningConfig {
 }
 
 impl Reloader {
-    /// The servers of a plan, which run already.
+    /// A reloader for the running servers of a plan.
     pub fn new(
         plan: &Plan,
         host: Arc<dyn ReloadHost>,
@@ -103,13 +103,12 @@ impl Reloader {
         })
     }
 
-    /// Whether there is a file that can be read again; what ships inside stays as it is.
+    /// Whether there is a file to reload. Presets do not change.
     pub fn has_file(&self) -> bool {
         self.host.file().is_some()
     }
 
-    /// Reads the configuration again whenever its file changes or one that is part of it, for as long as the process
-    /// lives.
+    /// Reloads whenever the configuration file or an included file changes, until the process ends.
     pub fn watch(self: &Arc<Self>) {
         if let Some(file) = self.host.file() {
             self.watch_file(file);
@@ -121,7 +120,7 @@ impl Reloader {
         }
     }
 
-    /// Fetches documents again that could not be fetched, for as long as there are any, less and less often.
+    /// Retries failed fetches of documents with increasing delays until none is missing.
     fn retry_fetches(self: &Arc<Self>) {
         let renewal = Arc::downgrade(self);
         if self.is_fetching.swap(true, Ordering::AcqRel) {
@@ -144,7 +143,7 @@ impl Reloader {
         });
     }
 
-    /// Serves the tools of documents that can be fetched now and could not before; tells whether some still cannot.
+    /// Serves the tools of documents that can be fetched now. Returns whether some are still missing.
     async fn reload_documents(&self) -> Result<bool, Rejection> {
         let mut running = self.running.lock().await;
         let plan = self.load_plan_after(&running.plan).await?;
@@ -163,10 +162,10 @@ impl Reloader {
         Ok(!missing.is_empty())
     }
 
-    /// The configuration as it is now. A document that cannot be fetched now stays as it was in this plan.
+    /// Loads the current configuration. A document that cannot be fetched is taken over from the plan `before`.
     async fn load_plan_after(&self, before: &Plan) -> Result<Plan, Rejection> {
         let host = Arc::clone(&self.host);
-        // A document may have to be fetched, and calls go on meanwhile.
+        // Loading may fetch a document, so it runs on a blocking thread while calls go on.
         let planned = spawn_blocking(move || host.load_plan()).await;
         let planned = planned.map_err(|error| RunError::Serve(error.to_string()))?;
         let mut plan = planned.map_err(Rejection)?;
@@ -174,12 +173,12 @@ impl Reloader {
         Ok(plan)
     }
 
-    // Apart, since its future takes two pages of the stack, which a start without a file would touch.
+    // A separate function: its future takes two pages of the stack, which a start without a file must not touch.
     #[inline(never)]
     fn watch_file(self: &Arc<Self>, file: &Path) {
         let (file, renewal) = (file.to_owned(), Arc::clone(self));
         let mut read = HashMap::from([(file.clone(), stamp(&file))]);
-        // At once, and not when there is time for it: a change in between would be missed.
+        // Recorded before the task starts, so that no change in between is missed.
         if let Ok(running) = self.running.try_lock() {
             add_included_files(&running.plan, &mut read);
         }
@@ -203,7 +202,7 @@ impl Reloader {
         });
     }
 
-    /// Reads the configuration again, and says what came of it.
+    /// Reloads the configuration and reports the outcome to the user.
     pub async fn reload_and_report(self: &Arc<Self>) {
         let Some(file) = self.host.file() else { return };
         let name = file.display();
@@ -237,7 +236,7 @@ impl Reloader {
             let detail = format!("{what} cannot change while the server runs; start it again");
             return Err(RunError::Refused(detail).into());
         }
-        // First, because connections are observed or not by what is logged when they begin.
+        // Set first: whether a connection is observed depends on the log level when it begins.
         self.host.set_log_level(&plan);
         let replaced = self.replace(&mut running, plan).await;
         if replaced.is_err() {
@@ -246,7 +245,7 @@ impl Reloader {
         replaced
     }
 
-    /// Serves what is planned instead of what runs; tells which lists are different.
+    /// Replaces the running servers by those of the plan. Returns the lists that differ.
     async fn replace(
         &self,
         running: &mut RunningConfig,
@@ -270,7 +269,7 @@ impl Reloader {
             _ = closing.wait_for(|is_closing| *is_closing) => return Err(shutdown_failure()),
             () = ready => {}
         }
-        // All that can fail comes first, and nothing is changed by it.
+        // Every step that can fail comes first and changes nothing.
         let credentials = match (&self.authenticator, &plan.auth) {
             (Some(callers), Some(auth)) => Some(callers.read(auth_settings(auth)?)?),
             _ => None,
@@ -280,7 +279,7 @@ impl Reloader {
         if *self.closing.borrow() {
             return Err(shutdown_failure());
         }
-        // From here on nothing fails.
+        // Nothing below can fail.
         if let (Some(callers), Some(credentials)) = (&self.authenticator, credentials) {
             callers.apply(credentials);
         }
@@ -293,7 +292,7 @@ impl Reloader {
         Ok(deduplicated(changed.concat()))
     }
 
-    /// Ends the conversations with the servers behind. A reload that is under way is given up.
+    /// Closes the upstream connections. A running reload is abandoned.
     pub async fn close(&self) {
         self.closing.send_replace(true);
         let served = self.lock().clone();
@@ -307,22 +306,22 @@ impl Reloader {
     }
 }
 
-/// Why a reload is given up when the server ends.
+/// The rejection of a reload that the shutdown interrupts.
 fn shutdown_failure() -> Rejection {
     RunError::Serve("the server ends".to_owned()).into()
 }
 
-/// Each of them once, in the order of their first places.
+/// Removes duplicates. Each name stays at its first position.
 fn deduplicated(mut names: Vec<&'static str>) -> Vec<&'static str> {
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(*name));
     names
 }
 
-/// When a file was written, how long it is, and which file it is.
+/// The modification time, length and identity of a file.
 type Stamp = (Option<std::time::SystemTime>, u64, u64);
 
-/// Begins to look at files that are part of the configuration and were not looked at before.
+/// Adds the included files that are not watched yet.
 fn add_included_files(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
     for file in plan.included_files() {
         let now = stamp(&file);
@@ -330,18 +329,18 @@ fn add_included_files(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {
     }
 }
 
-/// The same files as they are now. A file system may take long to answer, so this is not done on a thread that serves.
+/// The current stamps of these files. A file system may respond slowly, so this does not run on a runtime thread.
 async fn current_stamps(
     files: &HashMap<PathBuf, Option<Stamp>>,
     stamp: impl Fn(&Path) -> Option<Stamp> + Send + 'static,
 ) -> HashMap<PathBuf, Option<Stamp>> {
     let names: Vec<PathBuf> = files.keys().cloned().collect();
     let look = move || names.into_iter().map(|file| (file.clone(), stamp(&file))).collect();
-    // Without an answer, as when the process ends, nothing has changed.
+    // Without a result, such as during shutdown, nothing counts as changed.
     spawn_blocking(look).await.unwrap_or_else(|_| files.clone())
 }
 
-/// What differs when a file was written: when, how long it is, and whether it is still the same file.
+/// The stamp of a file, which differs after every write: modification time, length and identity.
 fn stamp(file: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(file).ok()?;
     #[cfg(unix)]

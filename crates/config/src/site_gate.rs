@@ -1,11 +1,11 @@
-//! The door of a site that may be asked otherwise after the configuration was read again.
+//! The site gate: authenticates HTTP callers at a WordPress site that a reload may reconfigure.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
 use creole_tools::wordpress::Site;
 
-/// Where callers sign in; clones are the same.
+/// Authenticates callers at a site. Clones share the site.
 #[derive(Clone)]
 pub struct SiteGate(Arc<RwLock<Site>>);
 
@@ -14,7 +14,7 @@ impl SiteGate {
         Self(Arc::new(RwLock::new(site.clone())))
     }
 
-    /// Has callers sign in there from now on.
+    /// Authenticates at this site from now on.
     pub(crate) fn set_site(&self, site: &Site) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = site.clone();
     }

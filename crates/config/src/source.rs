@@ -1,4 +1,4 @@
-//! Where a configuration comes from, and its text.
+//! Where a configuration comes from, and how its text is read.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use crate::presets;
 use crate::syntax::error::ConfigError;
 use crate::tables::enums::LogFormat;
 
-/// The largest configuration file that is read, in bytes.
+/// The maximum size of a configuration file, in bytes.
 const MAX_BYTES: u64 = 1_048_576;
 
 /// Where a configuration comes from.
@@ -17,14 +17,14 @@ const MAX_BYTES: u64 = 1_048_576;
 pub enum ConfigSource<'a> {
     /// A file.
     File(&'a Path),
-    /// A configuration that ships inside, by its name.
+    /// A built-in configuration, by its name.
     Preset(&'a str),
-    /// The preset that holds when nothing is named.
+    /// The preset that is used if none is named.
     Default,
 }
 
 impl ConfigSource<'_> {
-    /// What errors call it.
+    /// Its name in errors.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -33,7 +33,7 @@ impl ConfigSource<'_> {
         }
     }
 
-    /// The folder from which its paths are seen: that of the file, or the one that the process runs in.
+    /// The folder that relative paths start at: the folder of the file, or the working directory.
     pub fn folder(&self) -> &Path {
         match self {
             Self::File(path) => path.parent().unwrap_or(Path::new("")),
@@ -41,7 +41,7 @@ impl ConfigSource<'_> {
         }
     }
 
-    /// How the file says that the log is written, as far as it can be read; presets leave that to others.
+    /// The log format of the file, as far as the file can be read. `None` for presets.
     pub fn log_format(&self) -> Option<LogFormat> {
         let Self::File(_) = self else { return None };
         let document: toml::Table = self.text().ok()?.parse().ok()?;

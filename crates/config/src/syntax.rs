@@ -1,4 +1,4 @@
-//! What every table of the configuration shares: values with their place, words, variables and errors.
+//! Parts that all configuration tables share: values with positions, names, variables and errors.
 
 pub(crate) mod disabled;
 pub(crate) mod environment;

@@ -57,8 +57,8 @@ pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerE
     })
 }
 
-/// The tools that each retry layer covers; none where names are changed, because the names of a retry layer may be
-/// those of other tools behind it.
+/// The tools that each retry layer covers. None if the chain renames tools, because a retry layer's names could then
+/// match other tools of the upstream.
 fn retried_tools(chain: &[LayerPlan]) -> Vec<NamePatterns> {
     if chain.iter().any(|layer| matches!(layer, LayerPlan::Rename(_))) {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! The reference of the configuration: every table and every key with its type, what holds without it, and what it does.
+//! The reference of the configuration: every table and key with its type, default and description.
 //!
-//! It is made of the JSON Schema, which is made of the types, so that it cannot say anything else.
+//! It is generated from the JSON Schema, which is generated from the types, so the three cannot disagree.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,7 +22,7 @@ file means. A secret may also stand in a file of its own: the key that names it 
 In the names of tables, capital letters such as `NAME` stand for names of your own.
 ";
 
-/// The reference as Markdown, given the packs that there are.
+/// The reference as Markdown, given the available packs.
 pub fn reference(known_packs: &[&str]) -> String {
     let document = schema(known_packs);
     let mut writer =
@@ -30,7 +30,7 @@ pub fn reference(known_packs: &[&str]) -> String {
     let mut next = VecDeque::from([ReferenceTable { path: String::new(), schema: &document }]);
     while let Some(table) = next.pop_front() {
         let below = writer.table(&table);
-        // What is inside of a table comes right after it.
+        // Inner tables follow directly after their outer table.
         below.into_iter().rev().for_each(|table| next.push_front(table));
     }
     writer.text
@@ -38,7 +38,7 @@ pub fn reference(known_packs: &[&str]) -> String {
 
 /// A table of the file.
 struct ReferenceTable<'a> {
-    /// As it is written, with its brackets; nothing for the file itself.
+    /// The path as written in the file, with brackets. Empty for the file itself.
     path: String,
     schema: &'a Value,
 }
@@ -46,12 +46,12 @@ struct ReferenceTable<'a> {
 struct ReferenceWriter<'a> {
     document: &'a Value,
     text: String,
-    /// Where tables of a kind were written first.
+    /// The path at which each kind of table was written first.
     seen: HashMap<String, String>,
 }
 
 impl<'a> ReferenceWriter<'a> {
-    /// Writes a table, and gives those inside of it that were not written yet.
+    /// Writes a table and returns its inner tables that are not written yet.
     fn table(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
         if table.path.is_empty() {
             self.text.push_str("\n## The file\n\n");
@@ -104,13 +104,13 @@ impl<'a> ReferenceWriter<'a> {
         below
     }
 
-    /// What a reference leads to.
+    /// The target of a `$ref`.
     fn resolve(&self, value: &'a Value) -> &'a Value {
         let place = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
         place.and_then(|place| self.document.pointer(place)).unwrap_or(value)
     }
 
-    /// The type of a value in words; tables that it leads to are noted.
+    /// The type of a value in words. Tables that it refers to are collected.
     fn type_name(
         &mut self,
         value: &'a Value,
@@ -164,7 +164,7 @@ impl<'a> ReferenceWriter<'a> {
         }
     }
 
-    /// A table, which is written once.
+    /// Adds a table, which is written only once.
     fn add_table(
         &mut self,
         name: &str,
@@ -180,7 +180,7 @@ impl<'a> ReferenceWriter<'a> {
         format!("table `{path}`")
     }
 
-    /// What the words mean that may stand there.
+    /// The meanings of the allowed words.
     fn describe_values(&self, value: &'a Value) -> Option<String> {
         let schema = self.resolve(value);
         let schema =
@@ -196,7 +196,7 @@ impl<'a> ReferenceWriter<'a> {
     }
 }
 
-/// The path of a table inside of another.
+/// The path of an inner table.
 fn child_path(path: &str, key: &str) -> String {
     let outer = path.trim_matches(['[', ']']);
     match outer.is_empty() {
@@ -205,12 +205,12 @@ fn child_path(path: &str, key: &str) -> String {
     }
 }
 
-/// The path of a table that stands several times.
+/// The path of an array of tables.
 fn array_path(path: &str) -> String {
     format!("[{path}]")
 }
 
-/// Whether all members are tables of the same kind, so that their names are only words.
+/// Whether all members are tables of the same kind, so that their names are free.
 fn is_same_table(schema: &Value) -> bool {
     let members = schema["properties"].as_object();
     let mut references = members.into_iter().flatten().map(|(_, value)| value["$ref"].as_str());
@@ -218,7 +218,7 @@ fn is_same_table(schema: &Value) -> bool {
     first.is_some() && references.clone().count() > 3 && references.all(|it| it == first)
 }
 
-/// The words that may stand there.
+/// The allowed words.
 fn constants(schema: &Value) -> Option<Vec<&str>> {
     if let Some(words) = schema["enum"].as_array() {
         return Some(words.iter().filter_map(Value::as_str).collect());
@@ -231,7 +231,7 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A value of one of several types, or of any.
+/// The type of a value with several types, or with any.
 fn union_type(schema: &Value) -> String {
     let kinds = schema["type"].as_array().map(|kinds| {
         let name = |kind: &Value| match kind.as_str() {
@@ -250,7 +250,7 @@ fn description(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// A description without the sentence on what holds without the key, and that sentence.
+/// Splits the sentence about the default off a description.
 fn split_default(description: &str) -> (String, String) {
     let Some((before, behind)) = description.split_once("Default: ") else {
         return (description.to_owned(), "–".to_owned());

@@ -10,7 +10,7 @@ use crate::syntax::protocol_names;
 use crate::tables::Config;
 use crate::tables::dialect::ErrorTable;
 
-/// The JSON Schema (2020-12) of a configuration file, given the packs that there are.
+/// The JSON Schema (2020-12) of a configuration file, given the available packs.
 pub fn schema(known_packs: &[&str]) -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(SchemaCleanup);
     let root = settings.into_generator().into_root_schema_for::<Config>();
@@ -28,11 +28,11 @@ pub fn schema(known_packs: &[&str]) -> Value {
     document
 }
 
-/// The name of the definition of a word that comes from the environment.
+/// The name of the definition of a word that is read from the environment.
 const ENVIRONMENT: &str = "FromEnvironment";
 
-/// Takes out `null`, which TOML has not, joins the lines of descriptions, and lets every word come
-/// from the environment.
+/// Removes `null`, which TOML does not have, joins the lines of descriptions, and allows an environment variable for
+/// every choice of words.
 #[derive(Clone)]
 struct SchemaCleanup;
 

@@ -1,4 +1,4 @@
-//! Whom the server lets in over HTTP.
+//! The plan of authentication over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,15 +10,15 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
 use crate::tables::auth::{AuthTable, KeyTable};
 
-/// The longest name of a key or a role.
+/// The maximum length of the name of a key or a role.
 const MAX_NAME: usize = 64;
 
-/// Whom the server lets in over HTTP: at least users or keys are named.
+/// Authentication over HTTP. At least users or keys are configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthPlan {
     /// The file of users.
     pub users: Option<PathBuf>,
-    /// Keys that stand in the configuration; no two have the same name or the same SHA-256.
+    /// The keys in the configuration. No two have the same name or SHA-256.
     pub keys: Vec<KeyPlan>,
     /// The file of keys.
     pub keys_file: Option<PathBuf>,
@@ -26,21 +26,21 @@ pub struct AuthPlan {
     pub role: Option<String>,
 }
 
-/// A key of a program.
+/// The key of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPlan {
-    /// The name by which the program is known.
+    /// The name of the program.
     pub name: String,
     /// The SHA-256 of the key: 64 hexadecimal digits in lower case.
     pub sha256: String,
-    /// The roles of the program; none twice.
+    /// The roles of the program, without duplicates.
     pub roles: Vec<String>,
-    /// When the key ends: a date, or a moment with its offset, as RFC 3339 writes them.
+    /// When the key expires: an RFC 3339 date, or a time with its offset.
     pub expires: Option<String>,
 }
 
 impl AuthPlan {
-    /// The same plan for a configuration that stands in this folder.
+    /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
         for path in [&mut self.users, &mut self.keys_file].into_iter().flatten() {
             *path = folder.join(&*path);
@@ -49,7 +49,7 @@ impl AuthPlan {
     }
 }
 
-/// What the table means.
+/// Resolves the table.
 pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
     let Spanned { value: table, span } = placed;
     let keys = match table.keys {
@@ -70,7 +70,7 @@ pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProb
     Ok(plan)
 }
 
-/// A plain word, because it shows in headers and logs.
+/// A name of plain characters, because it appears in headers and logs.
 fn name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
@@ -124,7 +124,7 @@ fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
     })
 }
 
-/// What stands there may be the key itself, so it is not shown.
+/// Checks a SHA-256. Errors hide the value, because it may be the key itself.
 fn sha256(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     let text = &written.value;
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,4 +1,4 @@
-//! What the tables of a chain mean.
+//! Resolves the tables of a chain to layers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,11 +26,11 @@ use creole_gateway::layers::{
     ToolRewrite,
 };
 
-/// The longest pattern, in characters.
+/// The maximum length of a pattern, in characters.
 const MAX_PATTERN: usize = 1000;
-/// The longest name that a tool is given, in characters (2025-11-25 server/tools, tool names).
+/// The maximum length of a tool's new name, in characters (2025-11-25 server/tools, tool names).
 const MAX_NAME: usize = 128;
-/// What stands for what was taken out.
+/// The default replacement of redacted text.
 const REPLACEMENT: &str = "[redacted]";
 
 type LayerTables = Option<Vec<Spanned<LayerTable>>>;
@@ -186,7 +186,7 @@ fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
     Ok(RenameSettings { kinds: kinds(table.kinds), names, strip, add })
 }
 
-/// A name of a tool or a prompt, or a part of one.
+/// The name of a tool or a prompt, or a part of one.
 fn item_name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
@@ -238,7 +238,7 @@ fn values(
     Ok(values)
 }
 
-/// Whether a value is or holds a date, which the reader of TOML hands on as a table with a key of its own.
+/// Whether a value is or contains a date, which the TOML reader represents as a table with a special key.
 fn has_date(value: &Value) -> bool {
     match value {
         Value::Object(members) => members
@@ -322,7 +322,7 @@ fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
     written.unwrap_or_default().into_iter().map(pointer).collect()
 }
 
-/// Names by patterns.
+/// Checks the patterns of names.
 fn names(written: PatternList) -> Result<NamePatterns, ConfigProblem> {
     let mut patterns = Vec::new();
     for Spanned { value, span } in written.unwrap_or_default() {

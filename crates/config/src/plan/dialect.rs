@@ -1,4 +1,4 @@
-//! A dialect of one's own, laid over the one that it extends.
+//! Resolves a configured dialect, which overrides parts of the dialect that it extends.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use crate::syntax::value::{Entries, Spanned};
 use crate::tables::dialect::{DialectChoice, DialectTable};
 use crate::tables::enums::CapabilitiesChoice;
 
-/// The dialect that holds where none is named.
+/// The default dialect.
 const DEFAULT_DIALECT: &str = "spec";
-/// The word that lets `initialize` answer what was proposed.
+/// The value that lets `initialize` accept the proposed version.
 const NEGOTIATE: &str = "negotiate";
-/// The word for a handshake that ends without a notification.
+/// The value for a handshake that ends without a notification.
 const NO_CONFIRMATION: &str = "none";
 
-/// The dialect that was chosen for the server of this name.
+/// The dialect of the server of this name.
 pub(crate) fn resolve(
     choice: Option<&DialectChoice>,
     server: &str,
@@ -72,7 +72,7 @@ fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialec
     Ok(dialect)
 }
 
-/// How a conversation begins.
+/// Applies the keys of the handshake.
 fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
     if let Some(written) = &table.revision {
         dialect.base = base_revision(written)?;
@@ -99,7 +99,7 @@ fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Co
     Ok(())
 }
 
-/// What is offered, and how it is announced.
+/// Applies the keys of offered items and their definitions.
 fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
     if let Some(written) = &table.methods {
         let methods: Result<Vec<Method>, ConfigProblem> =
@@ -126,7 +126,7 @@ fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), 
     Ok(())
 }
 
-/// What a message is.
+/// Applies the keys of the message envelope.
 fn apply_envelope(table: &DialectTable, dialect: &mut Dialect) {
     set(&mut dialect.ids, table.ids);
     set(&mut dialect.missing_id, table.missing_id.as_ref().map(|placed| placed.value));
@@ -172,7 +172,7 @@ fn method(written: &Spanned<String>) -> Result<Method, ConfigProblem> {
     })
 }
 
-/// A list of words, each checked.
+/// A list of names, each checked.
 fn checked_names(
     written: &[Spanned<String>],
     check: impl Fn(&str) -> Result<(), ConfigProblem>,
@@ -239,7 +239,7 @@ fn flag_list(written: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
     written.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
 }
 
-/// A contradiction, shown at the first of the keys that it names.
+/// A contradiction, reported at the first of the keys that it names.
 fn contradiction(problem: &str, placed: &Spanned<DialectTable>) -> ConfigProblem {
     let mut named = problem.split('`').skip(1).step_by(2);
     let written = named.find_map(|key| placed.value.span_of(key));

@@ -1,4 +1,4 @@
-//! How faults are written, where a configuration says so.
+//! Resolves how a dialect writes faults.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::syntax::value::{Entries, Spanned};
 use crate::tables::dialect::{ErrorData, ErrorTable};
 use crate::tables::enums::ChannelChoice;
 
-/// Lays the written rows over those of the dialect.
+/// Overrides rows of the dialect's table of faults with the configured ones.
 pub(crate) fn apply_errors(
     written: Option<&Entries<ErrorTable>>,
     dialect: &mut Dialect,
@@ -87,7 +87,7 @@ fn data(written: &ErrorData) -> Result<DataShape, ConfigProblem> {
     })
 }
 
-/// A text whose variables all exist.
+/// A text template whose variables all exist.
 fn template(written: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
     let mut rest = written.value.as_str();
     while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))

@@ -1,4 +1,4 @@
-//! What the table `[http]` means.
+//! The plan of the HTTP listener: the resolved table `[http]`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Ranged, Spanned};
 use crate::tables::http::{HttpLimitsTable, HttpTable, TlsTable};
 
-/// Where a server listens that was told nothing else.
+/// The default address to listen on.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-/// The path of an endpoint that was given none.
+/// The default path of the endpoint.
 const DEFAULT_PATH: &str = "/mcp";
-/// The path of the oldest transport, where nothing is configured.
+/// The default path of HTTP+SSE, the oldest transport.
 const DEFAULT_LEGACY_SSE: &str = "/sse";
-/// Paths that tell how the process is.
+/// The paths of the health checks.
 const RESERVED_PATHS: [&str; 2] = ["/health", "/ready"];
-/// The longest path, in bytes.
+/// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 200;
 
-/// How the server is reached over HTTP.
+/// The HTTP listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpPlan {
     /// The address and port to listen on.
     pub listen: SocketAddr,
     /// The path of the MCP endpoint.
     pub path: String,
-    /// The path on which clients of the oldest transport open their stream.
+    /// The path at which clients of HTTP+SSE, the oldest transport, open their stream.
     pub legacy_sse: Option<String>,
-    /// The proxies that are believed when they tell the address of a client.
+    /// The proxies that are trusted to name the address of a client.
     pub proxies: TrustedProxies,
-    /// The certificate, if the server speaks HTTPS.
+    /// The certificate, if the server uses HTTPS.
     pub tls: Option<TlsPlan>,
-    /// How much, how long and how many.
+    /// Sizes, timeouts and counts.
     pub limits: HttpLimitsPlan,
     guard: OriginGuard,
 }
@@ -50,20 +50,20 @@ pub struct TlsPlan {
     pub key: PathBuf,
 }
 
-/// How much, how long and how many.
+/// Sizes, timeouts and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimitsPlan {
-    /// The largest body of a request, in bytes.
+    /// The maximum size of a request body, in bytes.
     pub max_body: usize,
-    /// How much memory bodies may take together, in bytes, if that is not to be a share of the memory there is.
+    /// The maximum total size of buffered bodies, in bytes. Default: a share of the available memory.
     pub max_buffered: Option<usize>,
-    /// How many connections are open at once.
+    /// The maximum number of open connections.
     pub max_connections: usize,
-    /// How many of them one address may have.
+    /// The maximum number of open connections of one address.
     pub max_connections_per_address: usize,
-    /// How many sessions are open at once.
+    /// The maximum number of open sessions.
     pub max_sessions: usize,
-    /// How long a session may be unused.
+    /// How long a session may stay unused.
     pub session_timeout: Duration,
     /// How long the head of a request or a TLS handshake may take.
     pub header_timeout: Duration,
@@ -71,14 +71,14 @@ pub struct HttpLimitsPlan {
     pub body_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of what is written to it.
+    /// How long a client may read nothing of a pending write.
     pub write_timeout: Duration,
-    /// How long calls may go on when the server is asked to end.
+    /// How long calls may continue during a graceful shutdown.
     pub drain_timeout: Duration,
 }
 
 impl HttpPlan {
-    /// The usual plan, for messages of at most this many bytes.
+    /// The default plan, for messages of at most this many bytes.
     pub fn with_defaults(max_message: usize) -> Self {
         Self {
             listen: DEFAULT_LISTEN,
@@ -91,7 +91,7 @@ impl HttpPlan {
         }
     }
 
-    /// Who may call: the machine itself, the address that is listened on, and what was configured.
+    /// The allowed hosts and origins: this machine, the address that is listened on, and the configured ones.
     pub fn guard(&self) -> OriginGuard {
         let mut guard = self.guard.clone();
         let address = self.listen.ip();
@@ -101,12 +101,12 @@ impl HttpPlan {
         guard
     }
 
-    /// Whether only programs of the same machine can connect.
+    /// Whether only programs on this machine can connect.
     pub fn is_loopback(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()
     }
 
-    /// The same plan, with relative paths that begin at this folder.
+    /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
         if let Some(tls) = &mut self.tls {
             // Joining an absolute path gives that path.
@@ -117,8 +117,8 @@ impl HttpPlan {
     }
 }
 
-/// An address with a port, as a person writes it: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or only the port,
-/// which is one of this machine alone.
+/// Parses an address with a port: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, or only the port, which means the
+/// loopback address.
 pub fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(port) = text.parse() {
         return Some(SocketAddr::new(DEFAULT_LISTEN.ip(), port));
@@ -129,7 +129,7 @@ pub fn address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-/// What the table means for messages of at most this many bytes.
+/// Resolves the table, for messages of at most this many bytes.
 pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, ConfigProblem> {
     let legacy = match &table.legacy_sse {
         None => Some(DEFAULT_LEGACY_SSE.to_owned()),
@@ -163,7 +163,7 @@ fn listen(written: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
     })
 }
 
-/// A path that can be written in one way only, so that it can be compared byte by byte.
+/// A path in its only possible spelling, so that paths can be compared byte by byte.
 pub(crate) fn path(key: &str, written: &Spanned<String>) -> Result<String, ConfigProblem> {
     let path = &written.value;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);

@@ -1,4 +1,4 @@
-//! What the tables of items mean: tools, files, databases, services and what packs need.
+//! Resolves the tables of items: tools, files, databases, services and the settings of packs.
 
 pub(crate) mod database;
 pub(crate) mod files;

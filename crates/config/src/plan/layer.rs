@@ -1,4 +1,4 @@
-//! A layer of a chain as it is planned, and made.
+//! The plan of a layer, and how the layer is built from it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,42 +20,42 @@ use creole_gateway::layers::{
 pub enum LayerPlan {
     /// Ends calls that take too long.
     Timeout(Timeout),
-    /// Tries again what may be tried again.
+    /// Retries calls that are safe to repeat.
     Retry(RetrySettings),
-    /// Lets only so many calls run at once.
+    /// Limits the number of concurrent calls.
     Concurrency(ConcurrencySettings),
-    /// Lets only so many calls through in a time.
+    /// Limits the rate of calls.
     RateLimit(RateSettings),
-    /// Spares a server that fails.
+    /// Stops calls to an upstream that fails.
     CircuitBreaker(BreakerSettings),
-    /// Keeps results for a while.
+    /// Caches results.
     Cache(CacheSettings),
-    /// Hides what is not to be seen.
+    /// Hides items.
     Filter(FilterSettings),
-    /// Gives other names.
+    /// Renames items.
     Rename(RenameSettings),
-    /// Changes what tools say of themselves and what they are given.
+    /// Changes the definitions and the arguments of tools.
     Rewrite(Rewrite),
-    /// Takes secrets out of results and arguments.
+    /// Redacts secrets in results and arguments.
     Redact(RedactPlan, RedactScope),
-    /// Refuses what is too large.
+    /// Rejects arguments and results that are too large.
     SizeLimit(SizeLimit),
-    /// Writes down who did what.
+    /// Writes an audit log.
     Audit(AuditPlan),
-    /// Withholds tools that changed; this file remembers them.
+    /// Withholds tools whose definitions changed. The file records the known definitions.
     Pin(PathBuf),
     /// Runs functions of a script.
     Script(Script),
 }
 
-/// What is taken out of texts and data. Each pattern is a regular expression, each pointer a JSON pointer.
+/// The parts of texts and data that are redacted. Each pattern is a regular expression, each pointer a JSON pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedactPlan {
-    /// What is taken out of texts.
+    /// Patterns of redacted text.
     pub patterns: Vec<String>,
-    /// Places in data.
+    /// Pointers to redacted values.
     pub pointers: Vec<String>,
-    /// What stands there instead.
+    /// The replacement text.
     pub replacement: String,
 }
 
@@ -64,28 +64,28 @@ pub struct RedactPlan {
 pub struct AuditPlan {
     /// The file.
     pub file: PathBuf,
-    /// How large the file becomes, in bytes.
+    /// The maximum size of the file, in bytes.
     pub max_bytes: u64,
-    /// How many older files are kept.
+    /// The number of rotated files that are kept.
     pub keep: u32,
-    /// What is written of the arguments.
+    /// How arguments are recorded.
     pub arguments: AuditArgumentsPlan,
-    /// Whether what is written is forced to the disk each time.
+    /// Whether each record is flushed to the disk.
     pub sync: bool,
 }
 
-/// What is written of the arguments.
+/// How arguments are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditArgumentsPlan {
-    /// Nothing.
+    /// Not at all.
     None,
-    /// Their digest.
+    /// As a digest.
     Digest,
-    /// All but this.
+    /// In full, except for the redacted parts.
     Redacted(RedactPlan),
 }
 
-/// A layer, or a way to a server, that cannot be made.
+/// Why a layer or the address of an upstream cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerError(String);
 
@@ -103,7 +103,7 @@ impl fmt::Display for LayerError {
 
 impl std::error::Error for LayerError {}
 
-/// The layers of a chain, outermost first, around the server of this name.
+/// Builds the layers of a chain, outermost first, around the server of this name.
 ///
 /// # Errors
 /// When a file of a layer cannot be opened.
@@ -112,7 +112,7 @@ pub fn build(plans: &[LayerPlan], server: &str) -> Result<Vec<Arc<dyn Middleware
 }
 
 impl LayerPlan {
-    /// What it is called in configurations.
+    /// Its kind in the configuration.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Timeout(_) => "timeout",
@@ -132,7 +132,7 @@ impl LayerPlan {
         }
     }
 
-    /// The script, if it is one.
+    /// The script, if this is a script layer.
     pub(crate) fn script(&self) -> Option<&Script> {
         match self {
             Self::Script(script) => Some(script),
@@ -162,7 +162,7 @@ impl LayerPlan {
         })
     }
 
-    /// The same layer, with relative paths that begin at this folder.
+    /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(self, folder: &Path) -> Self {
         match self {
             Self::Audit(plan) => Self::Audit(AuditPlan { file: folder.join(&plan.file), ..plan }),
@@ -173,7 +173,7 @@ impl LayerPlan {
 }
 
 impl RedactPlan {
-    /// What does it.
+    /// The redactor of this plan.
     pub(crate) fn redactor(&self) -> Result<Redactor, LayerError> {
         Redactor::new(&self.patterns, &self.pointers, &self.replacement)
             .map_err(|error| LayerError(error.to_string()))

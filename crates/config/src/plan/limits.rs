@@ -1,4 +1,4 @@
-//! What `[server.limits]` means: how long and how many.
+//! Resolves `[server.limits]`: timeouts and limits of calls.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Ranged, Spanned};
 use crate::tables::LimitsTable;
 
-/// Resolves the table; what it does not say is as usual.
+/// Resolves the table. Missing keys get their defaults.
 pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> {
     let usual = LimitsPlan::default();
     let (call_timeout, call_timeout_max) = ordered_timeouts(
@@ -52,11 +52,11 @@ fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigPro
     })
 }
 
-/// A time as it is written: the name of its key, what stands there, and what holds otherwise.
+/// A configured time: the name of its key, its value, and its default.
 type TimeoutKey<'a, const MOST: i64> =
     (&'static str, Option<&'a Spanned<Ranged<1, MOST>>>, Duration);
 
-/// Two times, of which the first may not be longer than the second.
+/// Two times, of which the first must not be longer than the second.
 fn ordered_timeouts<const MOST: i64>(
     shorter: TimeoutKey<'_, MOST>,
     longer: TimeoutKey<'_, MOST>,

@@ -1,19 +1,19 @@
-//! What a running process cannot change without being started again.
+//! Detects changes of a plan that need a restart of the process.
 
 use crate::plan::{Plan, ServerPlan};
 
-/// What clients are told once.
+/// How many clients a process has, which decides whether announced settings can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientScope {
-    /// Clients come and go: whoever comes is told what holds by then.
+    /// Clients connect and disconnect. A new client gets the current settings.
     Many,
-    /// There is one client, which was told already.
+    /// One client, which has received its settings already.
     Single,
 }
 
 impl Plan {
-    /// The first thing, as the configuration calls it, in which this plan differs from one that runs and which
-    /// clients or the system were told already.
+    /// The first setting, under its name in the configuration, that differs from the running plan and cannot change
+    /// without a restart.
     pub fn needs_restart(&self, running: &Self, told: ClientScope) -> Option<&'static str> {
         let servers = |plan: &Self| plan.split().into_iter().map(|plan| plan.server);
         if servers(self).count() != servers(running).count() {
@@ -28,7 +28,7 @@ impl Plan {
             ("`[http]`", self.http != running.http),
             ("`[state]`", self.state != running.state || self.seal_keys != running.seal_keys),
             ("`format` in `[log]`", self.log.format != running.log.format),
-            // Who somebody is at one site says nothing about another.
+            // A user at one site is not the same principal at another.
             ("`url` in `[wordpress]`", moves),
             (
                 "whether callers sign in at the site of `[wordpress]`",
@@ -41,19 +41,19 @@ impl Plan {
             .or_else(|| parts.into_iter().find_map(|(name, differs)| differs.then_some(name)))
     }
 
-    /// Whether callers over HTTP have to sign in at a site.
+    /// Whether HTTP callers are authenticated at a site.
     pub fn signs_in_at_a_site(&self) -> bool {
         self.wordpress.as_ref().is_some_and(|site| site.account.is_none())
     }
 }
 
-/// What all connections of a server depend on.
+/// The first difference in settings that all connections of a server depend on.
 fn changed_setting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
     let parts = [("`dialect`", new.dialect != old.dialect), ("`path`", new.path != old.path)];
     parts.into_iter().find_map(|(name, differs)| differs.then_some(name))
 }
 
-/// What a connection is told, or given, when it begins.
+/// The first difference in settings that a connection receives when it begins.
 fn changed_greeting(new: &ServerPlan, old: &ServerPlan) -> Option<&'static str> {
     let parts = [
         ("`name`", new.name != old.name),

@@ -1,4 +1,4 @@
-//! Several servers in one process: each is a plan of its own.
+//! Resolves the servers of one process. Each gets its own plan.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::Spanned;
 use crate::tables::{Config, ServerTable};
 
-/// What servers can have.
+/// The items that servers can choose from.
 pub(crate) struct AvailableItems<'a> {
     pub(crate) packs: &'a [&'a str],
     pub(crate) upstreams: &'a [UpstreamPlan],
     pub(crate) recipes: &'a [Recipe],
-    /// Where relative paths begin.
+    /// The folder that relative paths start at.
     pub(crate) folder: &'a Path,
 }
 
-/// The servers of a configuration, in the order in which they were written; there is one at least.
+/// The servers of a configuration, in the order of the file. There is at least one.
 pub(crate) fn resolve(
     config: &mut Config,
     known: &AvailableItems<'_>,
@@ -94,7 +94,7 @@ fn resolve_one(
     Ok(server)
 }
 
-/// How that is called of which a server may choose some: one of it, and all of it.
+/// The words for a kind of item in messages: for one item, and for all of them.
 struct ItemNoun {
     singular: &'static str,
     plural: &'static str,
@@ -131,7 +131,7 @@ fn noun_of(recipe: &Recipe) -> &'static ItemNoun {
     }
 }
 
-/// The names that a server chooses, each of which there is; nothing if it does not choose.
+/// The names that a server chooses, each checked to exist. `None` if it does not choose.
 fn chosen_names<'a>(
     names: Option<&[Spanned<String>]>,
     kind: &ItemNoun,
@@ -162,18 +162,18 @@ fn check_distinct(server: &ServerPlan, taken: &mut HashSet<String>) -> Result<()
 }
 
 impl Plan {
-    /// A plan for each of the servers, as if it were the only one.
+    /// One plan per server, as if it were the only one.
     pub fn split(&self) -> Vec<Self> {
         let all = std::iter::once(&self.server).chain(&self.other_servers);
         all.map(|server| self.with_server(server.clone())).collect()
     }
 
-    /// The plan of the server of this name alone.
+    /// The plan of only the server of this name.
     pub fn only_named(&self, name: &str) -> Option<Self> {
         self.split().into_iter().find(|plan| plan.server.name == name)
     }
 
-    /// What the server, or the first of several, has of what was described.
+    /// The configured items that the server, or the first of several, offers.
     pub fn offered_recipes(&self) -> impl Iterator<Item = &Recipe> {
         let server = &self.server;
         self.recipes.iter().filter(move |recipe| {
@@ -189,12 +189,12 @@ impl Plan {
         })
     }
 
-    /// Whether the server has something besides what the servers behind it have.
+    /// Whether the server has items besides those of its upstreams.
     pub fn has_own_items(&self) -> bool {
         !self.server.packs.is_empty() || self.offered_recipes().next().is_some()
     }
 
-    /// The same, and it can be used now: a document that could not be fetched has no tools yet.
+    /// The same, counting only items that work now: a document that could not be fetched has no tools yet.
     pub fn has_usable_items(&self) -> bool {
         let is_usable = |recipe: &Recipe| recipe.api().is_none_or(|api| api.failure.is_none());
         !self.server.packs.is_empty() || self.offered_recipes().any(is_usable)
@@ -203,7 +203,7 @@ impl Plan {
     fn with_server(&self, server: ServerPlan) -> Self {
         let has = |name: &String| server.upstreams.as_ref().is_none_or(|all| all.contains(name));
         let upstreams = self.upstreams.iter().filter(|upstream| has(&upstream.name)).cloned();
-        // What one server keeps is nothing to the others.
+        // Servers do not share state, so each has its own file.
         let state = self.state.as_ref().map(|file| match server.name == self.server.name {
             true => file.clone(),
             false => file.with_extension(format!("{}.sqlite", server.name)),

@@ -1,4 +1,4 @@
-//! What configurations mean, and what is said about those that mean nothing.
+//! Tests of how configurations are resolved, and of the errors for invalid ones.
 
 use std::env::VarError;
 
@@ -322,7 +322,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
     }
 }
 
-/// A secret in the wrong place is still one.
+/// A secret in the wrong place is hidden too.
 #[test]
 fn what_a_variable_stands_for_is_not_shown_where_it_does_not_fit() {
     let secret = |_: &str| Ok("hunter2000".to_owned());
@@ -411,7 +411,7 @@ fn a_byte_order_mark_and_carriage_returns_are_no_fault() {
     assert_eq!(plan("\u{feff}[server]\r\nname = \"acme\"\r\n").server.name, "acme");
 }
 
-/// The place and the sentence.
+/// The location and the message.
 fn said(error: &ConfigError) -> String {
     match &error.location {
         Some(place) => format!("{}:{} {}", place.line, place.column, error.message),

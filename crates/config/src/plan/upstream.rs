@@ -1,4 +1,4 @@
-//! What the tables of the servers behind mean.
+//! Resolves the tables of the upstreams.
 
 mod ca_certificates;
 mod program;
@@ -25,13 +25,13 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
 use crate::tables::upstream::UpstreamTable;
 
-/// What stands between the name of an upstream and that of its tool.
+/// The separator between the name of an upstream and the name of its tool.
 const SEPARATOR: &str = "__";
-/// The longest name and the longest prefix, in characters.
+/// The maximum length of a name or a prefix, in characters.
 const MAX_NAME: usize = 64;
-/// How many calls of a server may wait for answers, unless said otherwise.
+/// The default maximum number of parked calls of an upstream.
 const DEFAULT_MAX_PARKED_CALLS: usize = 1024;
-/// How many conversations callers have with a server at once, unless said otherwise.
+/// The default maximum number of upstream sessions.
 const DEFAULT_MAX_SESSIONS: usize = 64;
 
 /// Headers that the transport writes itself.
@@ -50,69 +50,68 @@ const OWN_HEADERS: [&str; 12] = [
     "transfer-encoding",
 ];
 
-/// A server behind this one.
+/// The plan of an upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamPlan {
-    /// The name that it was given.
+    /// Its configured name.
     pub name: String,
-    /// How it is reached.
+    /// Its address.
     pub address: UpstreamAddress,
-    /// What stands before the names of its tools and prompts.
+    /// The prefix of its tools' and prompts' names.
     pub prefix: String,
-    /// How it speaks.
+    /// Its dialect.
     pub dialect: Dialect,
-    /// The revision that it is spoken to in; the newest of the caller's generation if there is none.
+    /// The revision that it is called in. Default: the newest one of the caller's era.
     pub revision: Option<Revision>,
-    /// Which generation of the protocol it is spoken to in.
+    /// The era that it is called in.
     pub era: UpstreamEra,
-    /// Who shares a connection to it.
+    /// Which callers share a connection to it.
     pub affinity: AffinityChoice,
-    /// Whether it may ask callers something.
+    /// Whether it may send input requests to callers.
     pub interactive: bool,
-    /// How long one of its calls may be silent.
+    /// The maximum time without progress of one of its calls.
     pub timeout: Duration,
-    /// How long it may take to be ready.
+    /// The maximum time that it may take to start.
     pub startup_timeout: Duration,
-    /// How many of its calls may wait for answers.
+    /// The maximum number of its parked calls.
     pub max_parked_calls: usize,
-    /// How many conversations callers have with it at once.
+    /// The maximum number of concurrent sessions with it.
     pub max_sessions: usize,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
 
-/// How a server behind is reached.
+/// The address of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamAddress {
-    /// A program that is started.
+    /// A program that the gateway starts.
     Command {
-        /// The program and its arguments; there is at least the program.
+        /// The program and its arguments. There is at least the program.
         command: Vec<String>,
-        /// Variables that it is given.
+        /// Environment variables that it gets.
         env: Vec<(String, Secret)>,
-        /// Variables of this process that it is given too.
+        /// Environment variables of this process that it inherits.
         env_pass: Vec<String>,
-        /// The folder that it runs in.
+        /// Its working directory.
         cwd: Option<PathBuf>,
     },
-    /// A preset, in a process of its own, until the command line names a program.
+    /// A preset in a separate process. A program on the command line replaces it.
     Preset(String),
-    /// An address that is called.
+    /// An HTTP endpoint.
     Url {
-        /// The address of the endpoint.
+        /// The URL of the endpoint.
         url: String,
         /// Headers that each request carries.
         headers: Vec<(String, Secret)>,
-        /// Where the token comes from that each request carries.
+        /// The source of the token that each request carries.
         token: Option<TokenSource>,
-        /// The certificates of the authorities that vouch for it, in the PEM form; those of the system if there are
-        /// none.
+        /// The certificates of the trusted authorities, in PEM. Default: those of the system.
         authorities: Option<CaCertificates>,
     },
 }
 
 impl UpstreamPlan {
-    /// The authorities that vouch for it, if those of the system do not.
+    /// The trusted authorities, if they are configured.
     pub(crate) fn ca_certificates(&self) -> Option<&CaCertificates> {
         match &self.address {
             UpstreamAddress::Url { authorities, .. } => authorities.as_ref(),
@@ -120,7 +119,7 @@ impl UpstreamPlan {
         }
     }
 
-    /// The same plan, with relative paths that begin at this folder.
+    /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
         match &mut self.address {
             UpstreamAddress::Command { cwd: Some(path), .. }
@@ -134,7 +133,7 @@ impl UpstreamPlan {
     }
 }
 
-/// The servers behind, in the order in which they were written; those that are not enabled are checked and left out.
+/// The upstreams, in the order of the file. Disabled ones are checked and omitted.
 pub(crate) fn resolve(
     tables: Option<Entries<UpstreamTable>>,
     folder: &Path,
@@ -182,7 +181,7 @@ fn count_or(written: Option<Ranged<1, 100_000>>, usual: usize) -> usize {
     written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(usual)
 }
 
-/// The name of an upstream: a word in which the separator cannot be found.
+/// The name of an upstream, which must not contain the separator.
 fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -210,7 +209,7 @@ fn prefix(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     Ok(value.clone())
 }
 
-/// The revision and the generation, which must not contradict each other.
+/// The revision and the era, which must not contradict each other.
 fn revision_and_era(
     revision: Option<&Spanned<String>>,
     era: Option<&Spanned<UpstreamEra>>,
@@ -372,7 +371,7 @@ pub(crate) fn header(
     Ok((name, Secret(value.value)))
 }
 
-/// The address of an endpoint: http or https, a host, and nothing secret in it.
+/// The URL of an endpoint: http or https, with a host and without secrets.
 pub(crate) fn endpoint_url(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value: url, span } = written;
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));

@@ -1,4 +1,4 @@
-//! Reloads that fail, that take long, and what is looked at meanwhile.
+//! Tests of reloads that fail or take long, and of file checks on a slow file system.
 
 use std::fs;
 use std::sync::mpsc;
@@ -29,7 +29,7 @@ impl ReloadHost for FileHost {
     fn write_message(&self, _: &str) {}
 }
 
-/// Writes a configuration with so many keys of callers.
+/// Writes a configuration with this many keys of callers.
 fn write(folder: &TempDir, keys: usize) {
     let key = |number: usize| format!("{{ name = \"k{number}\", sha256 = \"{number:064}\" }}");
     let keys: Vec<String> = (0..keys).map(key).collect();

@@ -1,4 +1,4 @@
-//! Entries with `enabled = false` do not need the variables that they name.
+//! Removes entries with `enabled = false`, so that the variables that they name need not be set.
 
 use std::cell::Cell;
 use std::env::VarError;
@@ -11,8 +11,8 @@ use crate::syntax::environment::{Lookup, expand};
 const TABLES: [&str; 7] =
     ["upstreams", "databases", "tools", "folders", "prompts", "resources", "openapi"];
 
-/// Takes out the disabled entries that name a variable which is not set: they cannot be read, and nobody needs them.
-/// The others are read and checked as if they were enabled.
+/// Removes disabled entries that name an unset variable, because they cannot be resolved. Other disabled entries are
+/// checked like enabled ones.
 pub(crate) fn remove_disabled(document: &mut DeTable<'_>, lookup: Lookup<'_>) {
     for (key, value) in document.iter_mut() {
         if let DeValue::Table(entries) = value.get_mut()
@@ -44,6 +44,6 @@ fn lacks_variable(entry: &DeTable<'_>, lookup: Lookup<'_>) -> bool {
         is_unset.set(is_unset.get() || matches!(found, Err(VarError::NotPresent)));
         found
     };
-    // A variable with a text in reserve may be unset, and is no problem.
+    // A variable with a default may be unset.
     expand(&mut entry.clone(), &noted).is_err() && is_unset.get()
 }

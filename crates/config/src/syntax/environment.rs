@@ -1,7 +1,7 @@
-//! `${NAME}` in strings: variables of the environment, put in after the file is parsed.
+//! Expands `${NAME}` in strings to environment variables, after the file is parsed.
 //!
-//! A value can therefore never change the structure of the file. `${NAME:-text}` stands for `text`
-//! where the variable is unset or empty, and `$${` for `${` itself.
+//! A value can therefore never change the structure of the file. `${NAME:-text}` expands to `text` if the variable is
+//! unset or empty, and `$${` to `${` itself.
 
 use std::borrow::Cow;
 use std::env::VarError;
@@ -14,7 +14,7 @@ use crate::syntax::error::ConfigProblem;
 /// How a variable is looked up.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Result<String, VarError>;
 
-/// Puts in the variables of every string value below `table`.
+/// Expands the variables of every string value below `table`.
 pub(crate) fn expand(table: &mut DeTable<'_>, lookup: Lookup<'_>) -> Result<(), ConfigProblem> {
     for (_, value) in table.iter_mut() {
         let span = value.span();
@@ -49,7 +49,7 @@ fn expand_array(array: &mut DeArray<'_>, lookup: Lookup<'_>) -> Result<(), Confi
     Ok(())
 }
 
-/// The text with its variables put in, or nothing if it has none.
+/// The text with its variables expanded. `None` if it has no variables.
 fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, ConfigProblem> {
     if !text.contains("${") {
         return Ok(None);
@@ -78,7 +78,7 @@ fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, ConfigP
     Ok(Some(expanded))
 }
 
-/// What `${NAME}` or `${NAME:-text}` stands for.
+/// The value of `${NAME}` or `${NAME:-text}`.
 fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, ConfigProblem> {
     let inner = &reference[2..reference.len() - 1];
     let (name, otherwise) = match inner.split_once(":-") {
@@ -108,7 +108,7 @@ fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, Confi
     }
 }
 
-/// Whether it can be the name of a variable.
+/// Whether this is a valid name of a variable.
 pub(crate) fn is_variable_name(name: &str) -> bool {
     let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
     let rest = |byte: u8| letter(byte) || byte.is_ascii_digit();

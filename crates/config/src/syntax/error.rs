@@ -1,16 +1,16 @@
-//! What is wrong with a configuration, shown the way a compiler shows it.
+//! Errors in a configuration, formatted like those of a compiler.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How many characters of a line are shown.
+/// The maximum number of characters that are shown of a line.
 const MAX_SHOWN_CHARS: usize = 100;
-/// How many characters before the fault are shown when a line is too long.
+/// The number of characters that are shown before the error when a line is too long.
 const LEAD_CHARS: usize = 30;
 
-/// A configuration that cannot be used, and what would be right.
+/// An error in a configuration, with a suggestion.
 ///
-/// Its text is what a person sees:
+/// Its text is shown to the user:
 ///
 /// ```text
 /// error: unknown key `pakcs`
@@ -22,17 +22,17 @@ const LEAD_CHARS: usize = 30;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, or what stands for it.
+    /// The name of the file or preset.
     pub file: Option<String>,
-    /// Where in the file.
+    /// The location in the file.
     pub location: Option<Location>,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What would be right.
+    /// The suggestion.
     pub help: Option<String>,
 }
 
-/// A place in a file. Lines and columns count from one, columns count characters.
+/// A location in a file. Lines and columns count from one. Columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The line.
@@ -45,55 +45,55 @@ pub struct Location {
     pub snippet: String,
 }
 
-/// What is wrong, before it is known in which file.
+/// An error whose file is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigProblem {
     span: Option<Range<usize>>,
-    /// The part of the span that it is about, if it can be found there.
+    /// The part of the span that the error is about, if the span contains it.
     part: Option<String>,
     message: String,
     help: Option<String>,
-    /// Whether what stands there may be a secret.
+    /// Whether the value there may be a secret.
     is_hidden: bool,
 }
 
 impl ConfigProblem {
-    /// A problem without a place.
+    /// A problem without a location.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { span: None, part: None, message: what.into(), help: None, is_hidden: false }
     }
 
-    /// The same problem, at this place.
+    /// Sets the location.
     pub(crate) fn at(mut self, span: Range<usize>) -> Self {
         self.span = Some(span);
         self
     }
 
-    /// The same problem, at this place if it has none yet.
+    /// Sets the location if there is none yet.
     pub(crate) fn or_at(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
-    /// The same problem, about this text within its place.
+    /// Narrows the location to this text.
     pub(crate) fn about_part(mut self, part: &str) -> Self {
         self.part = Some(part.to_owned());
         self
     }
 
-    /// The same problem with a sentence that helps.
+    /// Adds a suggestion.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same problem, whose place is shown without what stands there: it may be a secret.
+    /// Hides the value at the location, because it may be a secret.
     pub(crate) fn hide_value(mut self) -> Self {
         self.is_hidden = true;
         self
     }
 
-    /// The problem as it is shown, in the file of this name and text.
+    /// The error in the file of this name and text.
     pub(crate) fn into_error(self, file: &str, text: &str) -> ConfigError {
         let place = self.span.map(|span| match self.is_hidden {
             true => Location::from_span(span.clone(), &masked(span, text)),
@@ -116,7 +116,7 @@ fn narrowed_span(span: Range<usize>, part: Option<&str>, text: &str) -> Range<us
     found().unwrap_or_else(|| span.clone())
 }
 
-/// The text with stars in the place of what stands there.
+/// The text with asterisks in place of the span.
 fn masked(span: Range<usize>, text: &str) -> String {
     let (start, end) = (text.floor_char_boundary(span.start), text.floor_char_boundary(span.end));
     let secret = end.saturating_sub(start);
@@ -127,7 +127,7 @@ fn masked(span: Range<usize>, text: &str) -> String {
 const SECRET_KEYS: [&str; 6] =
     ["bearer", "password", "value", "client_secret", "Authorization", "Cookie"];
 
-/// A line with stars in the place of secrets: what is wrong may stand beside one, and errors end up in logs.
+/// A line with asterisks in place of secrets. An error may be next to a secret, and errors end up in logs.
 fn mask_secrets(line: &str) -> String {
     let mut shown = line.to_owned();
     for key in SECRET_KEYS {
@@ -145,7 +145,7 @@ fn mask_secrets(line: &str) -> String {
     shown
 }
 
-/// Where the text is that a key is said to be, without its quotes; nothing if it is a variable.
+/// The range of a key's value without its quotes. `None` if it is a variable.
 fn value_span(line: &str, end: usize) -> Option<Range<usize>> {
     let rest = line[end..].trim_start_matches(['"', '\'']).trim_start();
     let text = rest.strip_prefix('=')?.trim_start();
@@ -173,13 +173,13 @@ impl Location {
 }
 
 impl ConfigError {
-    /// That the file is JSON, as the configurations of clients are.
+    /// The error for a JSON file, the format of clients' configurations.
     pub(crate) fn json_file(file: &str) -> Self {
         let help = format!("`creole import {file}` makes a configuration of it");
         Self::without_location(format!("`{file}` is JSON, and a configuration is TOML"), Some(help))
     }
 
-    /// An error that has no place in a file.
+    /// An error without a location.
     pub(crate) fn without_location(what: impl Into<String>, help: Option<String>) -> Self {
         Self { file: None, location: None, message: what.into(), help }
     }
@@ -210,7 +210,7 @@ impl fmt::Display for ConfigError {
 }
 
 impl Location {
-    /// The part of the line that is shown, and where the marks begin and how many they are.
+    /// The visible part of the line, with the start and the number of the marks.
     fn visible_part(&self) -> (String, usize, usize) {
         let line: Vec<char> = self.snippet.chars().collect();
         let fault = (self.column - 1).min(line.len());
@@ -235,7 +235,7 @@ impl Location {
     }
 }
 
-/// Writes one character of a line so that it cannot steer the terminal; tells how many it became.
+/// Appends one character so that it cannot control the terminal. Returns the number of characters written.
 fn push_escaped(letter: char, text: &mut String) -> usize {
     match letter {
         '\t' => {
@@ -249,7 +249,7 @@ fn push_escaped(letter: char, text: &mut String) -> usize {
     }
 }
 
-/// A sentence whose control characters are escaped.
+/// A text with escaped control characters.
 fn escape_control(text: &str) -> String {
     let escape = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }

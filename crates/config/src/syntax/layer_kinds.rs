@@ -1,8 +1,8 @@
-//! `kind = "timeout"` in a table of a chain: the reader of TOML is told which table that makes it.
+//! Rewrites `kind = "timeout"` in a table of a chain so that the TOML reader can select the type of the layer.
 //!
-//! A table that is chosen by one of its own keys would have to be read twice, and its values would lose
-//! their places in between. So the document is changed before it is read: `{ kind = "timeout", seconds = 5 }`
-//! becomes `{ timeout = { seconds = 5 } }`, with every place kept.
+//! A table that is selected by one of its own keys would be buffered by serde, and its values would lose their
+//! positions. So the document is changed before it is read: `{ kind = "timeout", seconds = 5 }` becomes
+//! `{ timeout = { seconds = 5 } }`, and every position is kept.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::suggestions::suggestion;
 use crate::tables::chain::LAYER_KINDS;
 
-/// Changes each table of each chain of the document.
+/// Rewrites each table of each chain of the document.
 pub(crate) fn tag_layer_kinds(document: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
     for (key, value) in document.iter_mut() {
         match (&**key.get_ref(), value.get_mut()) {
@@ -37,12 +37,12 @@ pub(crate) fn tag_layer_kinds(document: &mut DeTable<'_>) -> Result<(), ConfigPr
 fn tag_in_value(value: &mut DeValue<'_>) -> Result<(), ConfigProblem> {
     match value {
         DeValue::Table(table) => tag_in_table(table),
-        // What is wrong with it is said when it is read.
+        // Invalid values are reported when the document is read.
         _ => Ok(()),
     }
 }
 
-/// Changes the tables of the chain of a server or an upstream.
+/// Rewrites the tables in the chain of a server or an upstream.
 fn tag_in_table(table: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
     let chain = table.iter_mut().find(|(key, _)| key.get_ref() == "chain");
     let Some((_, chain)) = chain else { return Ok(()) };
@@ -59,7 +59,7 @@ fn tag_in_table(table: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
     Ok(())
 }
 
-/// Takes the kind out of a table.
+/// Removes the kind from a table and returns it.
 fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, ConfigProblem> {
     let key = options.keys().find(|key| key.get_ref() == "kind").cloned();
     let found = key.and_then(|key| options.remove(&key));

@@ -1,10 +1,10 @@
-//! The names that a configuration may use and that the protocol defines.
+//! Names that a configuration may use and that the protocol defines.
 
 use creole_proto::fault::FaultKind;
 use creole_proto::method::Method;
 use creole_proto::revision::{Era, Revision};
 
-/// The capabilities that a server can show.
+/// The capabilities that a server can declare.
 pub(crate) const CAPABILITIES: [&str; 7] =
     ["tools", "resources", "prompts", "completions", "logging", "tasks", "skills"];
 

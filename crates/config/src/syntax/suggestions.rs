@@ -1,9 +1,9 @@
-//! The known name that a mistyped one probably means.
+//! Suggests the known name that is closest to a mistyped one.
 
-/// How many names are listed although a likely one is found.
+/// The maximum number of names that are listed in addition to a suggestion.
 const MAX_LISTED: usize = 8;
 
-/// The name closest to `word`, if one is close enough to be meant.
+/// The name closest to `word`, if it is close enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let best =
         known.into_iter().map(|name| (distance(word, name), name)).min_by_key(|best| best.0)?;
@@ -11,13 +11,13 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= tolerated).then_some(best.1)
 }
 
-/// Names in backquotes, for a sentence.
+/// A list of names in backquotes.
 pub(crate) fn backquoted_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-/// The sentence that helps with an unknown name: the likely one first, then all if they are few.
+/// The help text for an unknown name: the closest name first, then all names if they are few.
 pub(crate) fn suggestion(word: &str, noun: &str, known: &[&str]) -> String {
     let all = || format!("{noun} are {}", backquoted_list(known.iter().copied()));
     match nearest(word, known.iter().copied()) {
@@ -27,7 +27,7 @@ pub(crate) fn suggestion(word: &str, noun: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many letters must be put in, taken out, changed or swapped with their neighbour.
+/// The edit distance: letters inserted, removed, changed or swapped with their neighbour.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().map(normalized_letter).collect();
     let right: Vec<char> = right.chars().map(normalized_letter).collect();
@@ -55,7 +55,7 @@ fn is_swap(left: &[char], right: &[char]) -> bool {
     }
 }
 
-/// Upper case, lower case, hyphen and underscore are easily mixed up.
+/// Ignores case and the difference between hyphen and underscore, which are easily confused.
 fn normalized_letter(letter: char) -> char {
     if letter == '_' { '-' } else { letter.to_ascii_lowercase() }
 }

@@ -1,27 +1,27 @@
-//! The messages of the TOML reader in our words.
+//! Rewrites the error messages of the TOML reader.
 //!
-//! serde hands on a sentence, not its parts; its sentences are part of its documented interface
-//! (`serde::de::Error`), so the parts can be read back.
+//! serde provides a sentence, not its parts. The sentences are part of its documented interface (`serde::de::Error`),
+//! so the parts can be parsed from them.
 
 use toml::de::Error;
 
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::suggestions::{backquoted_list, nearest, suggestion};
 
-/// The table that each configuration has; what else can be missing is a single key.
+/// The required table. Everything else that can be missing is a single key.
 const SERVER_TABLE: &str = "server";
 
-/// What is wrong with a file that is not TOML.
+/// The problem in a file that is not valid TOML.
 pub(crate) fn syntax_error(error: &Error) -> ConfigProblem {
     with_location(ConfigProblem::new(format!("not valid TOML: {}", error.message())), error)
 }
 
-/// What is wrong with a TOML file that is not a configuration.
+/// The problem in a valid TOML file that is not a configuration.
 pub(crate) fn schema_error(error: &Error, text: &str) -> ConfigProblem {
     let message = error.message();
     let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
     if let Some((key, problem)) = missing_key(message) {
-        // A missing table has no place: its span would be the whole file.
+        // A missing table has no location: its span would be the whole file.
         return if key == SERVER_TABLE { problem } else { with_location(problem, error) };
     }
     let problem = unknown_key(message)
@@ -48,7 +48,7 @@ fn unknown_key(message: &str) -> Option<ConfigProblem> {
     Some(ConfigProblem::new(format!("unknown key `{key}`")).help(help))
 }
 
-/// Whether variables were put into what was written: what became of it may be a secret, and is not shown.
+/// Whether the written text contains variables. Their values may be secrets and are not shown.
 fn has_variables(written: &str) -> bool {
     written.starts_with(['"', '\'']) && written.contains("${")
 }
@@ -116,7 +116,7 @@ fn found_type(found: &str) -> String {
     }
 }
 
-/// The parts of a sentence that stand in backquotes.
+/// The parts of a sentence in backquotes.
 fn backquoted(sentence: &str) -> Vec<&str> {
     sentence.split('`').skip(1).step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! Values with a little more than their type: a place in the file, a range, an order.
+//! Types for values with a position, a range or an order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +9,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use toml::Spanned as TomlSpanned;
 
-/// A value and the bytes of the file where it stands.
+/// A value and its byte range in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its byte range in the file.
     pub span: Range<usize>,
 }
 
@@ -91,7 +91,7 @@ impl<const LEAST: i64, const MOST: i64> JsonSchema for Ranged<LEAST, MOST> {
     }
 }
 
-/// The entries of a table in the order in which they were written.
+/// The entries of a table in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries<V>(pub Vec<(Spanned<String>, V)>);
 

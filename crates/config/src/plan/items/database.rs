@@ -1,4 +1,4 @@
-//! What the tables of databases mean.
+//! Resolves the tables of databases.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,12 +13,12 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Spanned};
 use crate::tables::database::{DatabaseTable, TasksTable};
 
-/// The longest password in a file, in bytes.
+/// The maximum length of a password in a file, in bytes.
 const MAX_PASSWORD: u64 = 4096;
-/// The most tables of one database.
+/// The maximum number of tables of one database.
 const MAX_TABLES: usize = 1000;
 
-/// The databases, and those of their tables that are resources; what is not enabled is checked and left out.
+/// The databases, and their tables that are resources. Disabled ones are checked and omitted.
 pub(crate) fn resolve(
     tables: Option<Entries<DatabaseTable>>,
     folder: &Path,
@@ -59,7 +59,7 @@ fn database(
     Ok((Database::new(&checked_name(name)?, address, limits), tables))
 }
 
-/// A table's name, which stands in uris as it is.
+/// The name of a table, which is used unescaped in uris.
 fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
@@ -71,7 +71,7 @@ fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     Ok(value)
 }
 
-/// Where the pack `tasks` keeps its tasks.
+/// The database of the pack `tasks`.
 pub(crate) fn tasks(
     table: Option<Spanned<TasksTable>>,
     packs: &[String],

@@ -1,4 +1,4 @@
-//! What the tables of files mean.
+//! Resolves the tables of files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::syntax::value::{Entries, Spanned};
 use crate::tables::Config;
 use crate::tables::files::{FolderTable, PromptsTable, ResourceTable};
 
-/// How many patterns a folder may have of each kind.
+/// The maximum number of patterns of each kind in a folder.
 const MAX_PATTERNS: usize = 100;
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// What is made of files, in the order in which it was written; what is not enabled is checked and left out.
+/// The items that are made of files, in the order of the file. Disabled ones are checked and omitted.
 pub(crate) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, ConfigProblem> {
     let mut recipes = Vec::new();
     for (name, table) in entries(config.folders.take()) {
@@ -122,7 +122,7 @@ fn resource(
     Ok(recipe)
 }
 
-/// A name that can stand in a uri as it is.
+/// A name that is valid in a uri without escaping.
 pub(crate) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProblem> {
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     let text = &name.value;
@@ -174,7 +174,7 @@ fn patterns(
     written.into_iter().map(pattern).collect()
 }
 
-/// A uri has a scheme, no white space, and gaps of the two kinds that can be matched.
+/// Checks that a uri has a scheme, no white space, and only variables of the two kinds that can be matched.
 fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
     let wrong =
         |what: String, help: &str| Err(ConfigProblem::new(what).help(help).at(uri.span.clone()));

@@ -1,5 +1,4 @@
-//! What the tables of described services mean: their documents are read here, so that what is wrong is told at the
-//! start.
+//! Resolves the tables of OpenAPI services. Their documents are read here, so that errors are reported at startup.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,15 +25,14 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::openapi::{OpenApiTable, OperationTable, SecurityTable};
 use crate::tables::tools::HttpAuthTable;
 
-/// The longest prefix, in bytes.
+/// The maximum length of a prefix, in bytes.
 const MAX_PREFIX: usize = 32;
 
-/// Where services were written, by their names; and where their times were.
+/// The positions of services and of their timeouts, by name.
 #[derive(Default)]
 pub(crate) struct ServiceSpans(Vec<(String, Range<usize>, Option<Range<usize>>)>);
 
-/// The services, in the order in which they were written; those that are not enabled are left out, and their documents
-/// are not read.
+/// The services, in the order of the file. Disabled ones are omitted, and their documents are not read.
 pub(crate) fn resolve(
     tables: Option<Entries<OpenApiTable>>,
     folder: &Path,
@@ -52,8 +50,8 @@ pub(crate) fn resolve(
 }
 
 impl ServiceSpans {
-    /// That no service was promised more time than its server has, and that no two tools of a server are called the
-    /// same.
+    /// Checks that no service has a longer timeout than its server, and that no two tools of a server have the same
+    /// name.
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
         for each in plan.split() {
             let mut owners: HashMap<&str, &str> = HashMap::new();
@@ -86,13 +84,13 @@ impl ServiceSpans {
 }
 
 impl Plan {
-    /// The names of the services at whose addresses is no document, and why.
+    /// The names of the services whose documents could not be fetched, with the reasons.
     pub fn unfetched_documents(&self) -> impl Iterator<Item = (&str, &str)> {
         let apis = self.recipes.iter().filter_map(Recipe::api);
         apis.filter_map(|api| Some((api.name.as_str(), api.failure.as_deref()?)))
     }
 
-    /// Gives services whose documents could not be fetched now the tools that they had before.
+    /// Takes over the previous tools of services whose documents could not be fetched now.
     pub fn reuse_documents(&mut self, before: &Self) {
         for recipe in &mut self.recipes {
             let Recipe::Api(api) = recipe else { continue };
@@ -108,7 +106,7 @@ impl Plan {
     }
 }
 
-/// Where the parts of a table were written.
+/// The positions of the parts of a table.
 struct TableSpans {
     document: Option<Range<usize>>,
     include: Vec<Range<usize>>,
@@ -131,7 +129,7 @@ impl TableSpans {
         }
     }
 
-    /// A problem of a document at the place of the table that it is about.
+    /// A problem of a document, at the position of the table that names it.
     fn locate(&self, error: ApiError) -> ConfigProblem {
         let span = match error.part {
             SettingsPart::Document => self.document.as_ref(),
@@ -200,7 +198,7 @@ fn service(
     Ok(Some(Recipe::Api(Box::new(api))))
 }
 
-/// Where the document is.
+/// The location of the document.
 fn document(
     file: Option<Spanned<String>>,
     url: Option<Spanned<String>>,
@@ -217,7 +215,7 @@ fn document(
     }
 }
 
-/// An address that paths can follow.
+/// A base URL that paths can be appended to.
 fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let span = written.span.clone();
     let base = endpoint_url(written)?;
@@ -250,7 +248,7 @@ fn selectors(written: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, Con
     written.unwrap_or_default().into_iter().map(selector).collect()
 }
 
-/// The entries of a table, with what each means.
+/// Resolves each entry of a table.
 fn map_entries<V, M>(
     entries: Option<Entries<V>>,
     meaning: impl Fn(V) -> Result<M, ConfigProblem>,
@@ -277,7 +275,7 @@ fn operation(table: OperationTable) -> Result<OperationOverride, ConfigProblem> 
     })
 }
 
-/// The secret of a scheme, which is written as that of any service.
+/// The secret of a scheme, with the same syntax as that of any service.
 fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecret, ConfigProblem> {
     let Spanned { value: table, span } = written;
     let is_value = table.value.is_some() || table.value_file.is_some();
@@ -292,7 +290,7 @@ fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecr
                    `token_url`; for each secret there is a key that ends in `_file`")
             .at(span));
     }
-    // What is the same in all kinds: a secret that is here or in a file. The document knows the header.
+    // All kinds share this: the secret is inline or in a file. The document defines the header.
     let name = Spanned { value: "x".to_owned(), span: span.clone() };
     let both = HttpAuthTable {
         bearer: table.bearer,

@@ -1,4 +1,4 @@
-//! What a table of a script means: the script itself, read and tried.
+//! Resolves the table of a script: reads the script and checks that it runs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::plan::{count, file};
 use crate::syntax::error::ConfigProblem;
 use crate::tables::script::ScriptTable;
 
-/// The script of a table, which has one of these functions.
+/// The script of a table, which must define one of these functions.
 pub(crate) fn resolve(
     table: ScriptTable,
     wanted: &[Function],

@@ -1,4 +1,4 @@
-//! The folder of skills.
+//! Resolves the folder of skills.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
 use crate::tables::SkillsTable;
 
-/// The pack that the table is for.
+/// The pack that uses the table.
 const PACK: &str = "skills";
-/// The folder where none is named.
+/// The default folder.
 const FOLDER: &str = "skills";
 
-/// The folder of skills as seen from the configuration's folder, if skills are offered.
+/// The folder of skills, relative to the folder of the configuration, if skills are offered.
 pub(crate) fn folder(
     table: Option<Spanned<SkillsTable>>,
     packs: &[String],

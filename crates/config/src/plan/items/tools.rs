@@ -1,4 +1,4 @@
-//! What the tables of tools without code mean.
+//! Resolves the tables of configured tools.
 
 mod argument;
 mod argument_uses;
@@ -26,17 +26,16 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::tools::ToolTable;
 use argument_uses::ArgumentUses;
 
-/// The longest name of a tool, in characters.
+/// The maximum length of a tool's name, in characters.
 const MAX_NAME: usize = 128;
-/// The longest result that is not told otherwise, in bytes.
+/// The default maximum size of a result, in bytes.
 pub(crate) const DEFAULT_OUTPUT_LIMIT: i64 = 1_048_576;
 
-/// How long a call takes at most that is not told otherwise: less than the server's own limit, so that the tool is
-/// ended first and can say so.
+/// The default timeout of a tool, in seconds. It is shorter than the server's, so that the tool is ended first and can
+/// report it.
 pub(crate) const DEFAULT_TIMEOUT: i64 = 50;
 
-/// The tools, in the order in which they were written, and where their times were; those that are not enabled are
-/// checked and left out.
+/// The tools, in the order of the file, and the positions of their timeouts. Disabled tools are checked and omitted.
 pub(crate) fn resolve(
     tables: Option<Entries<ToolTable>>,
     databases: &[Database],
@@ -54,12 +53,12 @@ pub(crate) fn resolve(
     Ok((tools, times))
 }
 
-/// Where the times of tools were written, by their names.
+/// The positions of the timeouts of tools, by name.
 #[derive(Default)]
 pub(crate) struct TimeoutSpans(Vec<(String, Range<usize>)>);
 
 impl TimeoutSpans {
-    /// That no tool was promised more time than its server has.
+    /// Checks that no tool has a longer timeout than its server.
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
         for server in plan.split() {
             let most = server.server.limits.call_timeout;
@@ -148,7 +147,7 @@ fn action(
     script::resolve(written.value, &[Function::Tool], folder).map(ToolAction::Script)
 }
 
-/// That a tool does one thing.
+/// Checks that a tool has exactly one action.
 fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
     let ways = [
         table.command.as_ref().map(|it| &it.span),
@@ -165,7 +164,7 @@ fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
     }
 }
 
-/// The name of a tool, as every revision takes it.
+/// The name of a tool, valid in every revision.
 pub(crate) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
@@ -187,7 +186,7 @@ pub(crate) fn description(written: &Spanned<String>) -> Result<String, ConfigPro
     Ok(written.value.clone())
 }
 
-/// The schema of a result, which there is only where the result is data.
+/// The schema of a result. It is only allowed where the result is structured data.
 fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, ConfigProblem> {
     let Spanned { value, span } = written;
     let is_data = match action {
@@ -206,10 +205,10 @@ fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, 
     Ok(value)
 }
 
-/// That a schema is one.
+/// Checks that a schema is valid.
 fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
     let wrong = match value.is_object() {
-        // Only a schema that is used shows all that is wrong with it.
+        // Some errors of a schema are only found when it is used.
         true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
             found.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
         }),
@@ -221,7 +220,7 @@ fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
     }
 }
 
-/// A file, as seen from the folder of the configuration.
+/// A file, relative to the folder of the configuration.
 pub(crate) fn resolve_file(
     folder: &Path,
     key: &str,

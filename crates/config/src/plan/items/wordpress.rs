@@ -1,4 +1,4 @@
-//! The site that tools work on.
+//! Resolves the WordPress site of the tools.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::{Ranged, Spanned};
 use crate::tables::wordpress::{RoutesTable, WordPressTable};
 
-/// The packs that the table is for.
+/// The packs that use the table.
 const PACKS: [&str; 2] = ["buddyboss-platform", ROUTES];
 /// The pack whose tools are made of routes.
 const ROUTES: &str = "wordpress";
-/// What callers must be allowed to do at the site, where nothing is said: what administrators are.
+/// The default capability that callers need at the site, which administrators have.
 const CAPABILITY: &str = "manage_options";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the table means, if a pack needs it.
+/// Resolves the table, if a pack needs it.
 pub(crate) fn resolve(
     table: Option<Spanned<WordPressTable>>,
     packs: &[String],

@@ -1,4 +1,4 @@
-//! What the tables of a chain mean, and what is said about those that mean nothing.
+//! Tests of how the tables of a chain are resolved, and of the errors for invalid ones.
 
 use std::collections::BTreeMap;
 

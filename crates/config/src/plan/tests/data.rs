@@ -1,4 +1,4 @@
-//! Databases and scripts in a configuration.
+//! Tests of databases and scripts in a configuration.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What a text means in a folder with these scripts.
+/// Resolves a text in a folder with these scripts.
 fn read(folder: &TempDir, text: &str) -> Result<Plan, ConfigProblem> {
     let (packs, lookup) = (["tasks"], |_: &str| Err(VarError::NotPresent));
     Plan::read(text, folder.path(), &packs, &lookup)

@@ -1,4 +1,4 @@
-//! Files as resources and prompts: what the tables mean, and what is said about wrong ones.
+//! Tests of files as resources and prompts, and of the errors for invalid tables.
 
 use creole_tools::recipe::resource::ResourceBody;
 

@@ -1,4 +1,4 @@
-//! What the table `[http]` means, and what is said where it means nothing.
+//! Tests of the table `[http]`, and of the errors for invalid ones.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Services that OpenAPI documents describe, in a configuration.
+//! Tests of OpenAPI services in a configuration.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn api(plan: &Plan) -> &Api {
     plan.recipes.iter().find_map(Recipe::api).unwrap()
 }
 
-/// That the lines of a table `[openapi.x]`, which begin at the fourth line of the file, are refused there.
+/// Checks that the lines of a table `[openapi.x]`, which begin at the fourth line of the file, are rejected there.
 #[track_caller]
 fn assert_says(lines: &str, what: &str, place: &str) {
     let said = read(&format!("[server]\n[openapi.x]\nfile = 'api.yaml'\n{lines}")).unwrap_err();

@@ -1,4 +1,4 @@
-//! What a running process takes over from a new configuration, and what it does not.
+//! Tests of which changes a running process applies, and which need a restart.
 
 use std::path::Path;
 

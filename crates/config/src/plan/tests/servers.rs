@@ -1,4 +1,4 @@
-//! Several servers in one configuration.
+//! Tests of several servers in one configuration.
 
 use crate::plan::tests::{plan, refusal};
 

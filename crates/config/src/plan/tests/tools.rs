@@ -1,4 +1,4 @@
-//! Tools without code in a configuration.
+//! Tests of configured tools.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn tool(text: &str) -> ToolRecipe {
     }
 }
 
-/// What is said of a table `[tools.t]` with these lines, which begin at the third line of the file.
+/// The error for a table `[tools.t]` with these lines, which begin at the third line of the file.
 fn error(lines: &str) -> String {
     refusal(&format!("[server]\n[tools.t]\n{lines}")).to_string()
 }

@@ -1,4 +1,4 @@
-//! What the tables of the servers behind mean, and what is said about those that mean nothing.
+//! Tests of how the tables of upstreams are resolved, and of the errors for invalid ones.
 
 use std::path::PathBuf;
 
@@ -173,7 +173,7 @@ fn a_disabled_entry_does_not_need_its_variables() {
     assert_eq!(names, ["on"]);
     let enabled = text.replace("enabled = false\n[tools", "enabled = true\n[tools");
     assert!(refusal(&enabled).to_string().contains("` is not set"), "{enabled}");
-    // What is wrong besides is still said.
+    // Other errors of a disabled entry are still reported.
     let wrong = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
     assert!(
         refusal(wrong).to_string().contains("is not an address"),

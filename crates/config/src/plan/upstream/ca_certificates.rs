@@ -1,5 +1,6 @@
-//! The authorities that vouch for a server: certificates in a file, as they were when the plan was made, so that a
-//! changed file is a changed plan.
+//! The certificates of the authorities that an upstream's certificate is checked against.
+//!
+//! The plan holds the contents of the file, so that a changed file is a changed plan.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,10 +14,10 @@ use crate::plan::file;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
 
-/// The largest file of certificates; those of a whole system are a quarter of it.
+/// The maximum size of a file of certificates. The certificates of a whole system take a quarter of it.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Certificates of authorities, and the file that they are from.
+/// The certificates of authorities, and their file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CaCertificates {
     file: PathBuf,
@@ -27,7 +28,7 @@ impl CaCertificates {
     /// Reads a file.
     ///
     /// # Errors
-    /// With what is wrong with it, as the rest of a sentence that begins with its name.
+    /// With the reason, as the rest of a sentence that begins with the file's name.
     pub fn read(file: PathBuf) -> Result<Self, String> {
         let pem = bytes(&file).map_err(|error| format!("cannot be read: {error}"))?;
         if pem.len() as u64 > MAX_FILE {
@@ -38,12 +39,12 @@ impl CaCertificates {
         Ok(Self { file, pem: pem.into() })
     }
 
-    /// The certificates in the PEM form.
+    /// The certificates in PEM.
     pub fn pem(&self) -> &[u8] {
         &self.pem
     }
 
-    /// The file that they are from.
+    /// The file of the certificates.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -61,7 +62,7 @@ impl fmt::Debug for CaCertificates {
     }
 }
 
-/// The file of `ca_file`, for a server at this address.
+/// Reads the file of `ca_file`, for an upstream at this address.
 pub(crate) fn resolve(
     written: Spanned<String>,
     url: &str,

@@ -1,4 +1,4 @@
-//! Whether the program of an upstream is there.
+//! Checks whether the program of an upstream exists.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::plan::upstream::{Secret, UpstreamAddress, UpstreamPlan};
 
 impl UpstreamPlan {
-    /// The program that it is started by, if there is none of this name.
+    /// The program of the upstream, if it cannot be found.
     pub fn missing_program(&self) -> Option<&str> {
         let UpstreamAddress::Command { command, env, cwd, .. } = &self.address else { return None };
         let program = command.first()?;
@@ -35,7 +35,7 @@ fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Elsewhere the end of a name tells what a program is, and the system adds it.
+/// On other systems the file extension marks a program, and the system appends it.
 #[cfg(not(unix))]
 fn is_program(_: &Path) -> bool {
     true

@@ -1,4 +1,4 @@
-//! Where the token comes from that a server over HTTP is shown.
+//! The source of the token for an upstream over HTTP.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use crate::plan::upstream::{file, program};
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
 
-/// Where a token comes from that may change while this process runs.
+/// The source of a token that may change while this process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenSource {
     /// The first line of this file.
     File(PathBuf),
-    /// The first line that this program writes; there is at least the program.
+    /// The first line that this program writes. There is at least the program.
     Command(Vec<String>),
 }
 
-/// The token of a table, which must not name two, nor another one among its headers.
+/// The token source of a table. There must be only one, and no other token among the headers.
 pub(crate) fn resolve(
     path: Option<Spanned<String>>,
     command: Option<Spanned<Vec<Spanned<String>>>>,

@@ -1,4 +1,4 @@
-//! The arguments of a tool: a schema for each.
+//! Resolves the arguments of a tool, each with its schema.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::syntax::value::{Entries, Spanned};
 use crate::tables::enums::{ArgumentKind, ItemKind};
 use crate::tables::tools::ArgumentTable;
 
-/// The most arguments of one tool.
+/// The maximum number of arguments of one tool.
 const MAX_ARGUMENTS: usize = 100;
 
-/// The arguments, each with the place of its name.
+/// The arguments, each with the position of its name.
 pub(crate) fn resolve(
     tables: Option<Entries<Spanned<ArgumentTable>>>,
 ) -> Result<Vec<(Range<usize>, RecipeArgument)>, ConfigProblem> {
@@ -80,7 +80,7 @@ fn kind(word: ArgumentKind) -> ArgumentType {
     }
 }
 
-/// That a bound is for what the argument is.
+/// Checks that a bound suits the type of the argument.
 fn check_bounds(table: &ArgumentTable, kind: ArgumentType) -> Result<(), ConfigProblem> {
     let (text, list) = (kind == ArgumentType::String, kind == ArgumentType::Array);
     let number = matches!(kind, ArgumentType::Integer | ArgumentType::Number);
@@ -144,7 +144,7 @@ fn items(kind: ItemKind) -> Value {
     json!({ "type": word })
 }
 
-/// A number as a person would write it.
+/// A number in its usual notation, without a fraction if it is whole.
 fn number(number: f64) -> Value {
     let is_whole = number.fract() == 0.0 && number.abs() < 1e15;
     if is_whole { json!(number as i64) } else { json!(number) }

@@ -1,4 +1,4 @@
-//! The arguments of a tool, as its templates use them.
+//! Tracks which arguments of a tool its templates use.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,20 +10,20 @@ use crate::syntax::error::ConfigProblem;
 use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::Spanned;
 
-/// The arguments that there are, and which of them somebody uses.
+/// The arguments of a tool, and which of them are used.
 pub(crate) struct ArgumentUses<'a> {
     arguments: &'a [(Range<usize>, RecipeArgument)],
     used: HashSet<String>,
 }
 
-/// How a value stands in a template.
+/// Which values a position in a template accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueContext {
-    /// Any value may stand there.
+    /// Any value.
     Any,
-    /// A list may only stand there alone.
+    /// Any value, but a list only if its placeholder is alone.
     ListAlone,
-    /// No list and nothing with members may stand there.
+    /// No list and no object.
     Scalar,
 }
 
@@ -32,7 +32,7 @@ impl<'a> ArgumentUses<'a> {
         Self { arguments, used: HashSet::new() }
     }
 
-    /// The argument of this name, which somebody uses.
+    /// The argument of this name, which is marked as used.
     pub(crate) fn argument(&mut self, name: &str) -> Result<&'a RecipeArgument, ConfigProblem> {
         let found = self.arguments.iter().find(|(_, argument)| argument.name == name);
         let Some((_, argument)) = found else {
@@ -49,7 +49,7 @@ impl<'a> ArgumentUses<'a> {
         Ok(argument)
     }
 
-    /// A template, each of whose placeholders is an argument that may stand in such a place.
+    /// A template whose placeholders all name arguments that are allowed in this position.
     pub(crate) fn template(
         &mut self,
         text: &str,
@@ -79,7 +79,7 @@ impl<'a> ArgumentUses<'a> {
         Ok(template)
     }
 
-    /// The same, of a text that has a place.
+    /// The same for a text with a position in the file.
     pub(crate) fn template_at(
         &mut self,
         written: &Spanned<String>,
@@ -88,7 +88,7 @@ impl<'a> ArgumentUses<'a> {
         self.template(&written.value, place).map_err(|problem| problem.at(written.span.clone()))
     }
 
-    /// Whether every call has all that a template names.
+    /// Whether every call provides all arguments that a template names.
     pub(crate) fn is_always_filled(&self, template: &Template) -> bool {
         let is_certain = |name: &str| {
             self.arguments.iter().any(|(_, it)| it.name == name && it.always_has_value())
@@ -96,12 +96,12 @@ impl<'a> ArgumentUses<'a> {
         template.names().all(is_certain)
     }
 
-    /// Counts every argument as used.
+    /// Marks every argument as used.
     pub(crate) fn mark_all_used(&mut self) {
         self.used.extend(self.arguments.iter().map(|(_, it)| it.name.clone()));
     }
 
-    /// That none was described in vain.
+    /// Checks that every argument is used.
     pub(crate) fn check_used(&self) -> Result<(), ConfigProblem> {
         let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
         match idle {

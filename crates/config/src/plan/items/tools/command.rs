@@ -1,4 +1,4 @@
-//! A tool that runs a program.
+//! Resolves a tool that runs a program.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::ResultKind;
 use crate::tables::tools::{CommandWord, ToolTable};
 
-/// The command of a tool, and the keys beside it.
+/// The command of a tool and its related keys.
 pub(crate) fn resolve(
     command: Spanned<Vec<Spanned<CommandWord>>>,
     table: ToolTable,
@@ -55,7 +55,7 @@ pub(crate) fn resolve(
     })
 }
 
-/// That the keys of commands are not beside something else.
+/// Checks that a tool without a command has none of the keys of commands.
 pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     let spans = [
         (
@@ -122,7 +122,7 @@ fn words(
     Ok(groups)
 }
 
-/// The option that stands alone, and that could want what follows it.
+/// The option without a value that could take the next word as its value.
 fn option(group: &WordGroup) -> Option<String> {
     match group.words.as_slice() {
         [word] => word.literal(),

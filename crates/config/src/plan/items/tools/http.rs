@@ -1,4 +1,4 @@
-//! A tool that asks a service over HTTP.
+//! Resolves a tool that calls a service over HTTP.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) const OWN_HEADERS: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// How deep a body may be.
+/// The maximum depth of a body.
 const MAX_DEPTH: usize = 32;
 
 /// The service of a tool.
@@ -84,7 +84,7 @@ pub(crate) fn request_method(word: HttpMethod) -> RequestMethod {
     }
 }
 
-/// An address whose host nobody but the configuration chooses.
+/// A URL whose host is fixed by the configuration.
 fn url(written: Spanned<String>, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
     let span = written.span.clone();
     let template = terms.template_at(&written, ValueContext::Scalar)?;
@@ -197,7 +197,7 @@ fn basic_auth(user: Spanned<String>, password: SecretSource) -> Result<Auth, Con
     Ok(Auth::Basic { user, password })
 }
 
-/// A secret that a header can carry.
+/// A secret that is valid in a header.
 fn secret(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let wrong = if value.is_empty() {

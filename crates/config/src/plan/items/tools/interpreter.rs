@@ -1,4 +1,4 @@
-//! Commands that would let callers write a script: a placeholder where a shell or an interpreter expects program text.
+//! Rejects commands that would let callers write a script: a placeholder where a shell or an interpreter expects code.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::syntax::error::ConfigProblem;
 struct Interpreter {
     /// Their names, without a version.
     names: &'static [&'static str],
-    /// Letters of the options that a script follows.
+    /// The letters of the options that precede a script.
     letters: &'static str,
-    /// Words before a script.
+    /// The words that precede a script.
     words: &'static [&'static str],
-    /// Whether all arguments behind the option belong to the script, and not the first alone.
+    /// Whether all arguments after the option belong to the script, not only the first.
     takes_all: bool,
 }
 
@@ -52,14 +52,14 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { names: &["cmd"], letters: "", words: &["/c", "/k", "/r"], takes_all: true },
 ];
 
-/// Programs that run what their arguments name.
+/// Programs that run the program in their arguments.
 const LAUNCHERS: &[&str] = &[
     "env", "xargs", "find", "busybox", "toybox", "nice", "ionice", "chrt", "nohup", "setsid",
     "timeout", "time", "stdbuf", "sudo", "doas", "su", "runuser", "chroot", "unshare", "nsenter",
     "flock", "watch", "strace", "ltrace", "script", "parallel", "docker", "podman", "kubectl",
 ];
 
-/// Refuses a command whose script has a placeholder.
+/// Rejects a command whose script has a placeholder.
 pub(crate) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), ConfigProblem> {
     let words: Vec<&Template> = groups.iter().flat_map(|group| &group.words).collect();
     let name = name(&program.to_string_lossy());
@@ -103,7 +103,7 @@ fn check_script(
 }
 
 impl Interpreter {
-    /// Whether a word that begins like this is followed by a script, or holds one.
+    /// Whether a word with this beginning contains a script or precedes one.
     fn is_option(&self, beginning: &str) -> bool {
         let word = beginning.split_once('=').map_or(beginning, |(option, _)| option);
         if self.words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
@@ -120,7 +120,7 @@ fn named(name: &str) -> Option<&'static Interpreter> {
     INTERPRETERS.iter().find(|it| it.names.contains(&name))
 }
 
-/// What a program is called, without its folder, its ending and its version.
+/// The name of a program without its folder, extension and version.
 fn name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);

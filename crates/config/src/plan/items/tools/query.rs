@@ -1,4 +1,4 @@
-//! A tool that asks a database.
+//! Resolves a tool that queries a database.
 
 use creole_tools::database::Database;
 use creole_tools::database::query::Query;
@@ -37,7 +37,7 @@ pub(crate) fn resolve(
     Ok(QueryRecipe { database: database.clone(), query })
 }
 
-/// That nothing is said of a database where there is no query.
+/// Checks that a tool without a query has none of the keys of queries.
 pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     match &table.database {
         None => Ok(()),
