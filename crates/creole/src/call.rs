@@ -1,4 +1,4 @@
-//! One call as it travels, and what its handler may do meanwhile.
+//! One call, and the context that its handler uses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,88 +19,88 @@ use crate::chain::BoxFuture;
 use crate::input::lower_input_request;
 use crate::tool::ToolError;
 
-/// One call as it travels through the chain.
+/// One call on its way through the chain.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is asked.
+    /// The requested operation.
     pub operation: Operation,
-    /// By whom, and how to reach them.
+    /// The caller, and the channel to its client.
     pub context: Context,
 }
 
-/// Where a call comes from.
+/// The origin of a call.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Who is responsible: whom state, cursors and tasks are bound to.
+    /// The principal that state, cursors and tasks are bound to.
     pub principal: Arc<str>,
-    /// The connection or session, under a name that no other has while the process lives.
+    /// The name of the connection or session, unique within the process.
     pub session_name: Option<Arc<str>>,
 }
 
 impl Origin {
-    /// Calls of somebody on a connection or session that gets a name of its own.
+    /// An origin with a connection or session, which gets a new name.
     pub fn new(principal: Arc<str>) -> Self {
         static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
         let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
         Self { principal, session_name: Some(number.to_string().into()) }
     }
 
-    /// Calls of somebody whose requests stand alone.
+    /// An origin whose requests have no session.
     pub fn sessionless(principal: Arc<str>) -> Self {
         Self { principal, session_name: None }
     }
 }
 
-/// How events and questions of a call reach the client.
+/// The channel that carries the events and input requests of a call to the client.
 pub trait ClientChannel: Send + Sync {
-    /// Tells what happens; waits while the client is slow.
+    /// Sends an event. Waits while the client is slow.
     fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
-    /// Asks a question of a client that is asked in the middle of a call.
+    /// Sends an inline input request.
     fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse>;
-    /// Lets a client that can come back for the answer go until then. Most transports cannot.
+    /// Lets the client disconnect and fetch the response later. Most transports do not support it.
     fn release_connection(&self, _call: CallKey, _retry: Duration) {}
-    /// Sends a log message that belongs to no call, if the client has a session and wants messages of this level. A
-    /// slow client misses it.
+    /// Sends a log message outside of any call, if the client has a session and wants messages of this level. A slow
+    /// client misses it.
     fn send_log(&self, _event: Event) {}
-    /// Asks the client of a session a question that belongs to no call. The answer comes later; nothing comes if the
-    /// client cannot be asked.
+    /// Sends an input request outside of any call to the client of a session. The receiver fails if the client cannot
+    /// be asked.
     fn request_session_input(&self, _question: InputRequest) -> oneshot::Receiver<InputResponse> {
         oneshot::channel().1
     }
-    /// Changes whenever the client of a session says that its roots changed; nothing where there is no session.
+    /// Changes whenever the client of a session announces that its roots changed. `None` without a session.
     fn watch_roots(&self) -> Option<watch::Receiver<()>> {
         None
     }
-    /// The connection that it belongs to.
+    /// The connection of this channel.
     fn connection_id(&self) -> ConnectionId {
         ConnectionId::of(self)
     }
 }
 
-/// A connection or session of a client, or one request that stands alone. No two have the same at the same time.
+/// Identifies a connection, a session or a sessionless request. It is unique among those that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(usize);
 
 impl ConnectionId {
-    /// That of the connection with this outlet.
+    /// The id of the connection with this channel.
     pub(crate) fn of<T: ?Sized>(outlet: &T) -> Self {
         Self(std::ptr::from_ref(outlet).cast::<()>() as usize)
     }
 }
 
-/// The session of a client, for what belongs to no call: log messages and questions.
+/// The session of a client, for log messages and input requests outside of any call.
 #[derive(Clone)]
 pub struct ClientSession {
     name: Arc<str>,
     channel: Weak<dyn ClientChannel>,
     rules: &'static Rules,
-    /// The layers around the call that the session is known from.
+    /// The layers around the call that the session was taken from.
     layers: Option<Arc<ContextLayer>>,
 }
 
 impl ClientSession {
-    /// Sends a log message, as the layers around the call want it that the session is known from. Returns whether the
-    /// session is still there.
+    /// Sends a log message through the layers around the call that the session was taken from. Returns whether the
+    /// session is still open.
     pub fn send_log(&self, event: Event) -> bool {
         let Some(outlet) = self.channel.upgrade() else { return false };
         if let Some(event) = rewrite_event(self.layers.as_deref(), event) {
@@ -109,13 +109,13 @@ impl ClientSession {
         true
     }
 
-    /// Asks the client something. It is refused where the client did not declare that it answers this.
+    /// Sends an input request. It fails if the client did not declare the capability.
     ///
     /// # Errors
-    /// When the client refuses, did not answer in time, or is gone.
+    /// When the client declines, does not respond in time, or has disconnected.
     pub async fn request_input(&self, question: InputRequest) -> InputResponse {
         let (question, form) = lower_input_request(question, self.rules);
-        // The session is not kept alive meanwhile.
+        // Waiting does not keep the session alive.
         let waiting = self.channel.upgrade().map(|outlet| outlet.request_session_input(question));
         let answered = match waiting {
             Some(waiting) => waiting.await.ok(),
@@ -125,17 +125,17 @@ impl ClientSession {
         Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
-    /// Changes whenever the client says that its roots changed.
+    /// Changes whenever the client announces that its roots changed.
     pub fn watch_roots(&self) -> Option<watch::Receiver<()>> {
         self.channel.upgrade()?.watch_roots()
     }
 
-    /// Whether the session is still there.
+    /// Whether the session is still open.
     pub fn is_open(&self) -> bool {
         self.channel.strong_count() > 0
     }
 
-    /// The name of the session, as [`Context::session_name`] has it.
+    /// The name of the session, the same as in [`Context::session_name`].
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -147,30 +147,30 @@ impl fmt::Debug for ClientSession {
     }
 }
 
-/// Who is calling, and what a handler may do while it works.
+/// The context of a call: its caller, and what a handler may do during the call.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<CallShared>,
-    /// What the client brings when the call is made again.
+    /// The responses and state that a retry of the call carries.
     round: Option<Arc<Round>>,
-    /// What layers around the call have to say about its events and questions.
+    /// The rewrites of events and input requests by the layers around the call.
     layers: Option<Arc<ContextLayer>>,
 }
 
-/// One layer that events or questions pass on their way to the client, and those around it.
+/// The rewrite of one layer, and the layers outside of it.
 struct ContextLayer {
     rewrite: ContextRewrite,
     outer: Option<Arc<Self>>,
 }
 
 impl ContextLayer {
-    /// What the layers make of what passes them, the innermost one first.
+    /// The rewrites of all layers, innermost first.
     fn rewrites(first: Option<&Self>) -> impl Iterator<Item = &ContextRewrite> {
         successors(first, |passing| passing.outer.as_deref()).map(|passing| &passing.rewrite)
     }
 }
 
-/// An event as the layers want it, if they want it at all.
+/// Applies the rewrites of the layers to an event. `None` if a layer drops it.
 fn rewrite_event(first: Option<&ContextLayer>, event: Event) -> Option<Event> {
     ContextLayer::rewrites(first).try_fold(event, |event, change| match change {
         ContextRewrite::Event(change) => change(event),
@@ -178,46 +178,46 @@ fn rewrite_event(first: Option<&ContextLayer>, event: Event) -> Option<Event> {
     })
 }
 
-/// What becomes of what passes a layer.
+/// The rewrite of one layer.
 enum ContextRewrite {
-    /// Of an event: the same, another, or nothing.
+    /// Changes or drops an event.
     Event(Box<dyn Fn(Event) -> Option<Event> + Send + Sync>),
-    /// Of a question: the same, or another.
+    /// Changes an input request.
     Question(Box<dyn Fn(InputRequest) -> InputRequest + Send + Sync>),
 }
 
-/// What one more round of a call begins with.
+/// The responses and state that a round of a call begins with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// The client's answers by key: all so far, or the new ones for an endpoint that keeps its own state.
+    /// The client's responses by key: all so far, or only the new ones for an endpoint that keeps its own state.
     pub(crate) answers: BTreeMap<String, Raw>,
-    /// What the endpoint keeps between two rounds.
+    /// The state that the endpoint keeps between two rounds.
     pub(crate) state: Option<String>,
 }
 
 struct CallShared {
     key: CallKey,
     caller: Caller,
-    /// Who is responsible: whom state and cursors are bound to.
+    /// The principal that state and cursors are bound to.
     principal: Arc<str>,
     channel: Arc<dyn ClientChannel>,
-    /// The connection or session that the call came on, of clients that have one.
+    /// The connection or session of the call, if the client has one.
     session_name: Option<Arc<str>>,
-    /// Whether the call came as a request that stands alone also for its transport.
+    /// Whether the request has no session on its transport either.
     is_sessionless: bool,
     debug: bool,
     /// The task that the call runs as.
     task: Option<Box<str>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
-    /// What the client says why it cancelled.
+    /// The client's reason for the cancellation.
     cancel_reason: CancelReason,
 }
 
-/// Why a call was cancelled, once that is known.
+/// The reason for a cancellation, once it is known.
 pub type CancelReason = Arc<OnceLock<String>>;
 
-/// The longest reason that is passed on, in characters.
+/// The maximum length of a forwarded reason, in characters.
 const MAX_CANCEL_REASON: usize = 256;
 
 impl Context {
@@ -230,7 +230,7 @@ impl Context {
     ) -> Self {
         let Origin { principal, session_name: conversation } = origin;
         let stands_alone = conversation.is_none();
-        // A caller whose requests stand alone is not tied to what else came the same way.
+        // In the stateless era a caller is not tied to other requests of its connection.
         let conversation = conversation.filter(|_| caller.rules.era == Era::Handshake);
         Self::from_shared(CallShared {
             key,
@@ -247,7 +247,7 @@ impl Context {
         })
     }
 
-    /// A context for the same call as a task: its events go elsewhere, and the request's end is not its own.
+    /// The context of the same call as a task. It has its own channel for events, and does not end with the request.
     pub(crate) fn for_task(&self, id: &str, outlet: Arc<dyn ClientChannel>) -> Self {
         Self::from_shared(CallShared {
             key: self.shared.key,
@@ -268,13 +268,13 @@ impl Context {
         Self { shared: Arc::new(shared), round: None, layers: None }
     }
 
-    /// The same context, with what one more round begins with.
+    /// The same context with the responses and state of a round.
     pub(crate) fn with_round(&self, round: Round) -> Self {
         Self { round: Some(Arc::new(round)), ..self.clone() }
     }
 
-    /// The same context for what is further in: progress and log messages from there become what `change` makes of
-    /// them, or nothing, before they reach the layers around this one and the client.
+    /// The same context for inner layers. `change` rewrites or drops their progress and log events before the outer
+    /// layers and the client get them.
     #[must_use]
     pub fn map_events(
         &self,
@@ -283,7 +283,7 @@ impl Context {
         self.with_rewrite(ContextRewrite::Event(Box::new(change)))
     }
 
-    /// The same for questions that are asked in the middle of the call. Those that are its outcome pass layers as such.
+    /// The same for inline input requests. Input requests that are an outcome pass the layers as outcomes.
     #[must_use]
     pub fn map_input_requests(
         &self,
@@ -297,32 +297,32 @@ impl Context {
         Self { layers: Some(Arc::new(passing)), ..self.clone() }
     }
 
-    /// What the layers around the call make of what passes them, the innermost one first.
+    /// The rewrites of all layers around the call, innermost first.
     fn rewrites(&self) -> impl Iterator<Item = &ContextRewrite> {
         ContextLayer::rewrites(self.layers.as_deref())
     }
 
-    /// Who is calling: revision, capabilities, self-description.
+    /// The caller: revision, capabilities, self-description.
     pub fn caller(&self) -> &Caller {
         &self.shared.caller
     }
 
-    /// Who is responsible for the call.
+    /// The principal of the call.
     pub fn principal(&self) -> &str {
         &self.shared.principal
     }
 
-    /// The connection or session that the call came on; nothing for clients whose requests stand alone.
+    /// The connection or session of the call. `None` in the stateless era.
     pub fn session_name(&self) -> Option<&Arc<str>> {
         self.shared.session_name.as_ref()
     }
 
-    /// The connection, session or request that stands alone which the call came by.
+    /// The id of the call's connection, session or sessionless request.
     pub fn connection_id(&self) -> ConnectionId {
         self.shared.channel.connection_id()
     }
 
-    /// The caller's session, for what belongs to no call, if it has one.
+    /// The caller's session, if it has one, for messages outside of any call.
     pub fn client_session(&self) -> Option<ClientSession> {
         let name = self.shared.session_name.as_ref().filter(|_| !self.is_task())?;
         let outlet = Arc::downgrade(&self.shared.channel);
@@ -335,18 +335,18 @@ impl Context {
         })
     }
 
-    /// Whether nothing else comes the same way as the call, as with requests over HTTP without a session.
+    /// Whether no other request shares the call's connection or session, as with HTTP requests without a session.
     pub(crate) fn is_sessionless(&self) -> bool {
         self.shared.is_sessionless
     }
 
-    /// What the endpoint handed out with its questions, when the call is made again with the answers.
+    /// The request state that the endpoint sent with its input requests, when the client retries the call.
     pub fn request_state(&self) -> Option<&str> {
         self.round.as_ref()?.state.as_deref()
     }
 
-    /// The client's answers by the keys of the questions: the new ones, for an endpoint that keeps
-    /// [state](Self::request_state) of its own, else all so far.
+    /// The client's input responses by key: only the new ones for an endpoint that keeps its own
+    /// [state](Self::request_state), else all so far.
     pub fn input_responses(&self) -> impl Iterator<Item = (&str, &Raw)> {
         let answers = self.round.as_ref().map(|round| &round.answers);
         answers.into_iter().flatten().map(|(key, answer)| (&**key, answer))
@@ -357,20 +357,20 @@ impl Context {
         self.shared.task.is_some()
     }
 
-    /// Goes on as a task, where the client can follow one: the handler is ended by `?` and run again from its
-    /// beginning, with the answers so far, while the client is told of the task. Elsewhere, and in a task,
-    /// it just goes on. For tools that [ask first](crate::Tool::requests_input_first).
+    /// Continues the call as a task, if the client supports tasks. `?` ends the handler, the client gets the task,
+    /// and the handler runs again from its beginning with the responses so far. Otherwise, and within a task, the
+    /// handler just continues. For tools that [request input first](crate::Tool::requests_input_first).
     pub fn detach(&self) -> Result<(), ToolError> {
         let stays = self.is_task() || self.shared.caller.task_preference == TaskPreference::Never;
         if stays { Ok(()) } else { Err(ToolError::Detach) }
     }
 
-    /// Whether the server was started to be debugged.
+    /// Whether the server runs in debug mode.
     pub fn is_debug(&self) -> bool {
         self.shared.debug
     }
 
-    /// Tells how far the work has come; also keeps the call from being taken for stuck.
+    /// Reports progress, which also restarts the timeout of the call.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(str::to_owned);
         self.send_event(Event::Progress { progress, total, message }).await;
@@ -384,14 +384,14 @@ impl Context {
         }
     }
 
-    /// Lets the client close its connection and come back for the answer after `retry`, where its protocol can
-    /// (2025-11-25 basic/transports, polling). Elsewhere it goes on waiting.
+    /// Lets the client close its connection and fetch the response after `retry`, if its protocol allows that
+    /// (2025-11-25 basic/transports, polling). Otherwise the client keeps waiting.
     pub fn release_connection(&self, retry: Duration) {
         self.shared.channel.release_connection(self.shared.key, retry);
     }
 
-    /// Resolves when nobody waits for this call any more. A handler's future is dropped then, so this is
-    /// for work that goes on elsewhere, such as on a thread.
+    /// Resolves when the call is cancelled. The handler's future is dropped then, so this is for work outside of it,
+    /// such as on a thread.
     pub async fn cancelled(&self) {
         let mut cancelled = std::pin::pin!(self.shared.cancelled.notified());
         // Registered before the flag is read, so that a signal in between is not missed.
@@ -401,12 +401,12 @@ impl Context {
         }
     }
 
-    /// Whether nobody waits for this call any more.
+    /// Whether the call is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.shared.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// What the client says why it cancelled the call, once it has.
+    /// The client's reason for the cancellation, once it is known.
     pub fn cancel_reason(&self) -> &CancelReason {
         &self.shared.cancel_reason
     }
@@ -428,7 +428,7 @@ impl Context {
         self.shared.channel.request_input(self.shared.key, question).await
     }
 
-    /// Passes on what happens elsewhere for this call.
+    /// Forwards an event of this call from another source.
     pub async fn send_event(&self, event: Event) {
         if let Some(event) = rewrite_event(self.layers.as_deref(), event) {
             self.shared.channel.send_event(self.shared.key, event).await;
@@ -445,20 +445,20 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Tells a call's workers that nobody waits for them.
+/// Cancels a call.
 #[derive(Clone)]
 pub struct Canceller {
     shared: Arc<CallShared>,
 }
 
 impl Canceller {
-    /// Tells it, and what the client says why.
+    /// Cancels the call with the client's reason.
     pub fn cancel_with_reason(&self, reason: &str) {
         _ = self.shared.cancel_reason.set(reason.chars().take(MAX_CANCEL_REASON).collect());
         self.cancel();
     }
 
-    /// Tells it.
+    /// Cancels the call.
     pub fn cancel(&self) {
         self.shared.is_cancelled.store(true, Ordering::Release);
         self.shared.cancelled.notify_waiters();

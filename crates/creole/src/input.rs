@@ -1,9 +1,9 @@
-//! Asking the client in the middle of a call: one handler for both eras.
+//! Input requests to the client during a call, with one handler for both eras.
 //!
-//! A handler asks by a key and gets the answer, or is ended by `?` when there is none yet. It is run again
-//! once the client has answered: by the client itself, which calls again (2026-07-28), or by this module,
-//! which sends the questions of a session on their way (older revisions). What a handler does before a
-//! question must therefore bear being done twice.
+//! A handler requests input under a key. It gets the response, or `?` ends it if there is none yet. It runs again once
+//! the client has responded. In 2026-07-28 the client itself retries the call. In older revisions this module sends the
+//! input requests over the session and runs the handler again. So everything that a handler does before an input
+//! request must be safe to run twice.
 //!
 //! ```
 //! use creole::{Context, ToolError};
@@ -54,24 +54,24 @@ pub use elicitation::{ElicitAction, ElicitResult};
 use round_limit::RoundLimit;
 use url_elicitations::UrlElicitations;
 
-/// How often one call may ask a session's client before it is given up.
+/// The maximum number of input rounds of one call over a session.
 pub(crate) const MAX_ROUNDS: usize = 8;
 
-/// A form to fill in: what is asked for and why, and its schema, one flat object.
+/// A form elicitation. The message says what is requested and why, and the schema is one flat object.
 pub fn form(message: &str, schema: &impl Serialize) -> InputRequest {
     InputRequest::Form { message: message.to_owned(), schema: Raw::from_value(schema) }
 }
 
-/// A page to visit: what to do there and why.
+/// A URL elicitation. The message says what to do on the page and why.
 ///
-/// The id of the elicitation is random. It is empty if the system has no random bytes; a client that needs an id is then
-/// not asked, and the call fails.
+/// The elicitation id is random. It is empty if the system has no random bytes. A client that needs an id then gets no
+/// request, and the call fails.
 pub fn url_elicitation(message: &str, url: &str) -> InputRequest {
     let id = random_uuid().unwrap_or_default();
     InputRequest::Url { message: message.to_owned(), url: url.to_owned(), id }
 }
 
-/// A version 4 UUID: a name that nobody can guess.
+/// A version 4 UUID, which cannot be guessed.
 fn random_uuid() -> Result<String, NoRandomBytes> {
     let mut bytes = random::random_bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -80,7 +80,7 @@ fn random_uuid() -> Result<String, NoRandomBytes> {
     Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
 }
 
-/// A message to sample an answer to from the client's model.
+/// A sampling request with one message for the client's model.
 pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
     InputRequest::Sample {
         params: Raw::from_value(&json!({
@@ -90,21 +90,21 @@ pub fn sample(prompt: &str, max_tokens: u64) -> InputRequest {
     }
 }
 
-/// What a client's model answered.
+/// The response of a client's model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingResult {
-    /// Who speaks.
+    /// The role of the message.
     pub role: String,
-    /// One block or several.
+    /// One content block or several.
     pub content: Value,
-    /// Which model it was.
+    /// The name of the model.
     #[serde(default)]
     pub model: Option<String>,
 }
 
 impl SamplingResult {
-    /// The text of the answer.
+    /// The text of the response.
     pub fn text(&self) -> String {
         let blocks = match &self.content {
             Value::Array(blocks) => blocks.as_slice(),
@@ -115,23 +115,23 @@ impl SamplingResult {
     }
 }
 
-/// A folder or other place that the client offers.
+/// A root that the client offers, such as a folder.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
-    /// Where it is.
+    /// Its uri.
     pub uri: String,
-    /// Its name for people.
+    /// Its display name.
     #[serde(default)]
     pub name: Option<String>,
 }
 
 impl Context {
-    /// The fault of an answer that cannot be used: of the call that brings it, or of the question.
+    /// The fault for an unusable input response: of the call that carries it, or of the input request.
     fn unusable_response(&self, key: &str, why: &str) -> ToolError {
         let kind = match self.caller().rules.input_request_style {
             InputRequestStyle::MultiRoundTrip if !self.is_task() => FaultKind::InvalidParams,
-            // The request that brought the answer is not the one that fails.
+            // The request that carried the response is not the one that fails.
             InputRequestStyle::MultiRoundTrip | InputRequestStyle::Inline => {
                 FaultKind::InputRefused
             }
@@ -142,12 +142,12 @@ impl Context {
         )))
     }
 
-    /// Asks the client's model.
+    /// Requests a sample from the client's model.
     pub fn sample(&self, key: &str, question: InputRequest) -> Result<SamplingResult, ToolError> {
         self.typed_response(key, question)
     }
 
-    /// Asks for the client's roots.
+    /// Requests the client's roots.
     pub fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
         #[derive(Deserialize)]
         struct Roots {
@@ -156,14 +156,14 @@ impl Context {
         self.typed_response::<Roots>(key, InputRequest::Roots).map(|answer| answer.roots)
     }
 
-    /// Asks a client that is asked in the middle of a call, in words of its revision, and waits for the answer.
+    /// Sends an inline input request in the form of the client's revision and waits for the response.
     pub async fn request_input(&self, question: InputRequest) -> InputResponse {
         let (question, form) = lower_input_request(question, self.caller().rules);
         let answer = self.send_input_request(question).await?;
         Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
-    /// Asks several questions at once: those that have no answer yet go out together.
+    /// Makes several input requests. Those without a response are sent together.
     pub fn request_inputs(&self, asks: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
         let missing: Vec<_> =
             asks.into_iter().filter(|ask| self.input_response(&ask.key).is_none()).collect();
@@ -193,7 +193,7 @@ impl Context {
     }
 }
 
-/// The fault of questions that the client cannot answer; it tells of all that is missing at once.
+/// The fault for input requests that the client does not support. It names all missing capabilities at once.
 pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
     let is_missing = |question: &&InputRequest| {
         !question.is_allowed_by(&caller.capabilities) || !question.is_supported_by(caller.rules)
@@ -209,7 +209,7 @@ pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> O
     })
 }
 
-/// The same fault with the pages: a person whose client cannot open them can still do so by hand.
+/// Adds the URLs to the fault: the user can still open them by hand if the client cannot.
 fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
     for question in missing {
         if let InputRequest::Url { message, url, .. } = question {
@@ -219,8 +219,8 @@ fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
     fault
 }
 
-/// The fault of a call that has to ask this of a client that cannot answer; its data says what the client would
-/// have to declare (2026-07-28 basic, missing required client capability).
+/// The fault of a call whose input requests the client does not support. Its data names the capabilities that the
+/// client would have to declare (2026-07-28 basic, missing required client capability).
 pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
     let mut words: Vec<_> =
         questions.iter().map(|question| question.required_capability_text()).collect();
@@ -250,8 +250,8 @@ fn merge_json(into: &mut Value, from: Value) {
 
 type ResponsesByKey = BTreeMap<String, Raw>;
 
-/// Runs the rest of the chain until the call is answered or the client has to answer first, for which it has
-/// that much time. A call that cannot ask, as most cannot, is only passed on.
+/// Runs the rest of the chain until the call ends or the client must respond first, which may take up to `patience`. A
+/// call whose client accepts no input requests, the common case, is passed on directly.
 pub(crate) fn run_rounds<'a>(
     call: Call,
     next: Next<'a>,
@@ -324,8 +324,8 @@ async fn run_multi_round_trip(
 }
 
 impl Round {
-    /// What to keep until the questions are answered: an endpoint that has state of its own needs only the
-    /// answers to come, the others all that there ever were.
+    /// The round to keep until the input requests are answered. An endpoint with its own state needs only the next
+    /// responses. Others need all responses so far.
     pub(crate) fn into_next_round(self, state: Option<String>) -> Self {
         match state {
             None => Self { state: None, ..self },
@@ -338,7 +338,8 @@ fn can_receive_input_requests(caller: &Caller) -> bool {
     caller.capabilities.accepts_input_requests() || caller.input_responses.is_some()
 }
 
-/// Sends the questions of one round together, in their order, and waits for all answers; the first refusal ends it.
+/// Sends the input requests of one round together, in order, and waits for all responses. The first fault ends the
+/// round.
 async fn request_each(
     context: &Context,
     asks: Vec<KeyedInputRequest>,
@@ -352,7 +353,7 @@ async fn request_each(
     try_join_all(asking.collect()).await.map(ResponsesByKey::from_iter)
 }
 
-/// Does all of these at the same time, begun in their order; the first that fails ends it.
+/// Runs all futures concurrently, started in order. The first error ends it.
 pub(crate) async fn try_join_all<F, T, E>(mut under_way: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
@@ -378,7 +379,7 @@ where
     Ok(done)
 }
 
-/// A question as the client's revision can ask it.
+/// An input request in a form that the client's revision supports.
 pub(crate) fn lower_input_request(
     question: InputRequest,
     rules: &Rules,
@@ -392,7 +393,7 @@ pub(crate) fn lower_input_request(
     }
 }
 
-/// What a client brings: what was sealed in earlier rounds, and the new answers.
+/// The round that a client's retry carries: the sealed state of earlier rounds and the new responses.
 pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     let mut round = Round::default();
     let Some(reentry) = &call.context.caller().input_responses else { return Ok(round) };
@@ -438,8 +439,8 @@ fn request_state_fault(error: SealError) -> Fault {
         .with_data(Raw::from_value(&json!({"reason": reason})))
 }
 
-/// Binds state to who asked for what: nobody else, and no other request, can use it
-/// (2026-07-28 basic/patterns/mrtr, server requirements).
+/// Binds state to the principal and the request, so that it is invalid for any other (2026-07-28 basic/patterns/mrtr,
+/// server requirements).
 fn with_binding<T>(call: &Call, use_it: impl FnOnce(&[&[u8]]) -> T) -> T {
     let operation: &Operation = &call.operation;
     let arguments = operation.arguments().map_or("{}", Raw::as_str);

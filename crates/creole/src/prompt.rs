@@ -1,4 +1,4 @@
-//! Prompts: templates of messages with named arguments.
+//! Prompts: message templates with named arguments.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,8 +16,8 @@ use crate::tool::ToolError;
 type Render =
     dyn Fn(Variables, Context) -> BoxFuture<'static, Result<PromptResult, ToolError>> + Send + Sync;
 
-/// What the function of a prompt may return: a `String`, which is one message of the user, messages, a
-/// [`PromptResult`], or a `Result` of them.
+/// The return types of a prompt's function: a `String`, which becomes one user message, messages, a [`PromptResult`],
+/// or a `Result` of them.
 #[diagnostic::on_unimplemented(
     message = "a prompt cannot return `{Self}`",
     note = "a prompt returns a `String`, a `Vec<PromptMessage>`, a `PromptResult`, or a `Result` of one of them whose error \
@@ -61,7 +61,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt that a function renders: from its arguments, for the caller of the context.
+    /// A prompt that a function renders, given its arguments and the context of the call.
     ///
     /// ```
     /// use creole::Prompt;
@@ -89,26 +89,26 @@ impl Prompt {
         Self { definition, render: Arc::new(render), completers: BTreeMap::new() }
     }
 
-    /// The name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.definition.title = Some(title.to_owned());
         self
     }
 
-    /// An argument that must be given.
+    /// Adds a required argument.
     #[must_use]
     pub fn required(self, name: &str, about: &str) -> Self {
         self.argument(name, about, true)
     }
 
-    /// An argument that may be given.
+    /// Adds an optional argument.
     #[must_use]
     pub fn optional(self, name: &str, about: &str) -> Self {
         self.argument(name, about, false)
     }
 
-    /// Proposes values for an argument.
+    /// Suggests values for an argument.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: &str, propose: F) -> Self
     where

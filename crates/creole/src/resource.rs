@@ -1,4 +1,4 @@
-//! Resources and templates of resources.
+//! Resources and resource templates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::chain::BoxFuture;
 use crate::tool::ToolError;
 use crate::uri_template::UriTemplate;
 
-/// Reads a resource: its uri, the values of its template's variables, and who asks.
+/// Reads a resource, given its uri, the values of its template's variables, and the context of the call.
 pub(crate) type ReadResource = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>
     + Send
     + Sync;
@@ -21,18 +21,18 @@ pub(crate) type ReadResource = dyn Fn(String, Variables, Context) -> BoxFuture<'
 /// The values of a template's variables.
 pub type Variables = BTreeMap<String, String>;
 
-/// Proposes values for what was typed so far; `Variables` holds what is settled already.
+/// Suggests values for a partial input. `Variables` holds the values that are already set.
 pub type Completer =
     Arc<dyn Fn(String, Variables) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
-/// What the function of a resource may return: a `String`, one or several [`Contents`], or a `Result` of them.
+/// The return types of a resource's function: a `String`, one or several [`Contents`], or a `Result` of them.
 #[diagnostic::on_unimplemented(
     message = "a resource cannot return `{Self}`",
     note = "a resource returns a `String`, a `Contents`, a `Vec<Contents>`, or a `Result` of one of them whose error is a \
             `ToolError`"
 )]
 pub trait IntoContents {
-    /// The contents of the resource at this uri. Text has this media type, if the resource has one.
+    /// The contents of the resource at this uri. Text gets this media type, if the resource has one.
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<Vec<Contents>, ToolError>;
 }
 
@@ -61,7 +61,7 @@ impl<C: IntoContents> IntoContents for Result<C, ToolError> {
     }
 }
 
-/// The media type of text that a function returns; known once the resource is built.
+/// The media type of text that a function returns. It is set once the resource is built.
 type TextType = Arc<OnceLock<String>>;
 
 /// One resource.
@@ -74,7 +74,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource that a function reads: from its uri, for the caller of the context.
+    /// A resource that a function reads, given the uri and the context of the call.
     ///
     /// ```
     /// use creole::{Resource, ToolError};
@@ -104,7 +104,7 @@ impl Resource {
         Self { definition, read: Arc::new(read), cache: CacheHints::NONE, text_type }
     }
 
-    /// A resource that is a fixed text.
+    /// A resource with a fixed text.
     pub fn text(uri: &str, name: &str, mime_type: &str, text: &str) -> Self {
         let contents = Contents::text(uri, mime_type, text);
         let resource = Self::new(uri, name, move |_, _| {
@@ -114,27 +114,27 @@ impl Resource {
         resource.mime_type(mime_type)
     }
 
-    /// The same way of reading for another resource, which is announced like this.
+    /// A resource with the same function and another definition.
     #[must_use]
     pub fn with_definition(&self, definition: model::Resource) -> Self {
         Self { definition, ..self.clone() }
     }
 
-    /// The name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.definition.title = Some(title.to_owned());
         self
     }
 
-    /// What it is.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
         self.definition.description = Some(about.to_owned());
         self
     }
 
-    /// Its media type, set once.
+    /// Sets the media type. It can be set once.
     #[must_use]
     pub fn mime_type(mut self, mime_type: &str) -> Self {
         _ = self.text_type.set(mime_type.to_owned());
@@ -142,7 +142,7 @@ impl Resource {
         self
     }
 
-    /// How long what was read may be kept.
+    /// Sets how long clients may cache the contents.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.cache = hints;
@@ -150,7 +150,7 @@ impl Resource {
     }
 }
 
-/// A family of resources.
+/// A resource template.
 #[derive(Clone)]
 pub struct Template {
     pub(crate) definition: model::ResourceTemplate,
@@ -161,8 +161,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// A family of resources that a function reads; `{name}` in the template stands for one part of a uri,
-    /// `{+name}` for any rest.
+    /// A template whose resources a function reads. `{name}` matches one segment of a uri, `{+name}` any rest.
     pub fn new<F, Fut>(uri_template: &str, name: &str, read: F) -> Self
     where
         F: Fn(String, Variables, Context) -> Fut + Send + Sync + 'static,
@@ -191,21 +190,21 @@ impl Template {
         }
     }
 
-    /// The name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.definition.title = Some(title.to_owned());
         self
     }
 
-    /// What they are.
+    /// Sets the description.
     #[must_use]
     pub fn about(mut self, about: &str) -> Self {
         self.definition.description = Some(about.to_owned());
         self
     }
 
-    /// Their media type, set once.
+    /// Sets the media type. It can be set once.
     #[must_use]
     pub fn mime_type(mut self, mime_type: &str) -> Self {
         _ = self.text_type.set(mime_type.to_owned());
@@ -213,7 +212,7 @@ impl Template {
         self
     }
 
-    /// Proposes values for a variable.
+    /// Suggests values for a variable.
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: &str, propose: F) -> Self
     where

@@ -1,4 +1,4 @@
-//! A server: what users build, and the service that it becomes.
+//! The server builder, and the service that it starts.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::{input, telemetry};
 /// The version of a server that does not set its own. The specification requires one.
 const UNSET_VERSION: &str = "0.0.0";
 
-/// A server in the making: tools, resources, prompts and the chain around them.
+/// A server builder: tools, resources, prompts and the chain around them.
 pub struct Server {
     identity: Implementation,
     instructions: Option<String>,
@@ -58,7 +58,8 @@ enum ServerItem {
 }
 
 impl Server {
-    /// A server of that name that speaks the specification. Its [version](Self::version) is `0.0.0` until it is set.
+    /// A server of this name with the dialect of the specification. Its [version](Self::version) is `0.0.0` until it is
+    /// set.
     pub fn new(name: &str) -> Self {
         Self {
             identity: Implementation {
@@ -81,84 +82,84 @@ impl Server {
         }
     }
 
-    /// The server's own version, such as `env!("CARGO_PKG_VERSION")` of the crate that calls this.
+    /// Sets the server's own version, such as `env!("CARGO_PKG_VERSION")` of the calling crate.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.identity.version);
         self
     }
 
-    /// The name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.identity.title = Some(title.to_owned());
         self
     }
 
-    /// How a model should use the server.
+    /// Sets the instructions for the model.
     #[must_use]
     pub fn instructions(mut self, text: &str) -> Self {
         self.instructions = Some(text.to_owned());
         self
     }
 
-    /// How the server speaks.
+    /// Sets the dialect.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// How much one connection may ask for.
+    /// Sets the limits of one connection.
     #[must_use]
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How many items one page of a list holds.
+    /// Sets the number of items on one page of a list.
     #[must_use]
     pub fn page_size(mut self, items: usize) -> Self {
         self.page_size = items.max(1);
         self
     }
 
-    /// Whether errors carry stack traces, in dialects that have a place for them.
+    /// Sets whether errors carry stack traces, in dialects that have a member for them.
     #[must_use]
     pub fn debug(mut self, debug: bool) -> Self {
         self.debug = debug;
         self
     }
 
-    /// Whether whole messages are logged, arguments and results included.
+    /// Sets whether whole messages are logged, with arguments and results.
     #[must_use]
     pub fn log_payloads(mut self, payloads: bool) -> Self {
         self.payloads = payloads;
         self
     }
 
-    /// How long lists and the server's card may be kept by clients.
+    /// Sets how long clients may cache lists and the server's self-description.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.cache = hints;
         self
     }
 
-    /// The keys that state and cursors are sealed with; several replicas share them.
+    /// Sets the keys that seal request states and cursors. Replicas share them.
     #[must_use]
     pub fn sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
         self
     }
 
-    /// Where tasks are kept. By default in memory; several replicas share what they keep in one file.
+    /// Sets where tasks are kept. Default: in memory. Replicas share a file.
     #[must_use]
     pub fn state(mut self, state: State) -> Self {
         self.state = state;
         self
     }
 
-    /// How much tasks may take.
+    /// Sets the limits of tasks.
     #[must_use]
     pub fn task_limits(mut self, limits: TaskLimits) -> Self {
         self.tasks = limits;
@@ -177,7 +178,7 @@ impl Server {
         self.item(ServerItem::Resource(resource))
     }
 
-    /// Adds a family of resources.
+    /// Adds a resource template.
     #[must_use]
     pub fn template(self, template: Template) -> Self {
         self.item(ServerItem::Template(template))
@@ -189,33 +190,33 @@ impl Server {
         self.item(ServerItem::Prompt(prompt))
     }
 
-    /// Adds a skill; one that has a different file than another skill at the same uri is left out, and the log says so.
+    /// Adds a skill. A skill whose file differs from another skill's at the same uri is excluded and logged.
     #[must_use]
     pub fn skill(self, skill: Skill) -> Self {
         self.item(ServerItem::Skill(skill))
     }
 
-    /// Runs a function once the registry is there: for tools that change what the server has.
+    /// Runs a function once the registry exists. For tools that change the server's items.
     #[must_use]
     pub fn setup(self, setup: impl FnOnce(&Registry) + Send + 'static) -> Self {
         self.item(ServerItem::Setup(Box::new(setup)))
     }
 
-    /// Adds a layer to the chain, inside of those added before.
+    /// Adds a layer to the chain, inside the layers added before.
     #[must_use]
     pub fn with(mut self, layer: impl Middleware + 'static) -> Self {
         self.chain.push(Arc::new(layer));
         self
     }
 
-    /// Adds layers to the chain, outermost first, inside of those added before.
+    /// Adds layers to the chain, outermost first, inside the layers added before.
     #[must_use]
     pub fn with_all(mut self, layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
         self.chain.extend(layers);
         self
     }
 
-    /// Makes the server ready to be connected to.
+    /// Starts the service, which accepts connections.
     pub fn start(self) -> Service {
         let shared = self.build(None);
         let profile = Arc::clone(&shared.profile);
@@ -223,8 +224,8 @@ impl Server {
         Service { inner: Arc::new(ServiceInner { profile, current }) }
     }
 
-    /// Makes the server ready to take the place of one that runs, whose tasks, seals and state it takes over.
-    /// Connections keep the name, version and limits that they began with. The dialect has to be the same.
+    /// Prepares the replacement of a running service. It takes over its tasks, sealer and state. Connections keep the
+    /// name, version and limits that they began with. The dialect must be the same.
     pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
         let before = running.current().load_full();
         self.sealer = Some(before.sealer.clone());
@@ -267,7 +268,7 @@ impl Server {
         }
     }
 
-    /// Speaks on the process's own stdin and stdout until the client is gone.
+    /// Serves on the process's stdin and stdout until the client disconnects.
     pub async fn serve_stdio(self) -> io::Result<()> {
         self.start().serve_stdio().await.map(|_| ())
     }
@@ -296,16 +297,16 @@ impl ServerItem {
     }
 }
 
-/// A server that can be connected to; clones share it.
+/// A service that accepts connections. Clones share it.
 #[derive(Clone)]
 pub struct Service {
     inner: Arc<ServiceInner>,
 }
 
 struct ServiceInner {
-    /// How it speaks; what else is in it, a successor may change.
+    /// The profile. A replacement keeps its dialect and may change the rest.
     profile: Arc<Profile>,
-    /// What answers calls that come from now on; a [successor](Server::prepare_replacement) may take its place.
+    /// Answers new calls. A [replacement](Server::prepare_replacement) may be swapped in.
     current: ArcSwap<ServiceCore>,
 }
 
@@ -319,33 +320,33 @@ pub(crate) struct ServiceCore {
 }
 
 impl Service {
-    /// What the server has, to be changed while it runs.
+    /// The registry, which can be changed while the service runs.
     pub fn registry(&self) -> Registry {
         self.current().load().registry.clone()
     }
 
-    /// How the server speaks, which a successor does not change.
+    /// The profile, whose dialect a replacement does not change.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.inner.profile
     }
 
-    /// What answers calls that come from now on.
+    /// The core that answers new calls.
     pub(crate) fn current(&self) -> &ArcSwap<ServiceCore> {
         &self.inner.current
     }
 
-    /// How the server speaks, who it says it is and how much it takes: for connections that begin now.
+    /// The current profile (dialect, identity, limits), for new connections.
     pub(crate) fn current_profile(&self) -> Arc<Profile> {
         Arc::clone(&self.current().load().profile)
     }
 
-    /// Speaks on the process's own stdin and stdout until the client is gone.
+    /// Serves on the process's stdin and stdout until the client disconnects.
     pub async fn serve_stdio(&self) -> io::Result<EndReason> {
         let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
         lines::serve_from_thread(self.clone(), input, output).await
     }
 
-    /// Speaks on a pair of byte streams, one message per line, until one of them ends.
+    /// Serves on a pair of byte streams, one message per line, until one of them ends.
     pub async fn serve(
         &self,
         input: impl ByteSource,
@@ -358,8 +359,8 @@ impl Service {
         self.current().load().log_payloads
     }
 
-    /// Starts a call that a protocol machine asked for; the future answers it, the handle stops it. Drivers
-    /// of transports use it.
+    /// Starts a call for a protocol machine. The future resolves to its outcome, and the handle cancels it. Transports
+    /// use it.
     pub fn start_call(
         &self,
         started: Started,
@@ -376,7 +377,7 @@ impl Service {
 }
 
 impl ServiceCore {
-    /// Answers one call: in place, or with a task in which it goes on.
+    /// Runs one call in place or as a task.
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
         let mode = match &call.operation {
@@ -385,7 +386,7 @@ impl ServiceCore {
         };
         match mode {
             Err(fault) => return fault.into(),
-            // What is rare waits on the heap, so that the future of every call is small.
+            // The rare paths are boxed, so that the future of every call is small.
             Ok(RunMode::Task) => return Box::pin(self.make_task(call)).await,
             Ok(RunMode::InPlace) => {}
         }
@@ -402,7 +403,7 @@ impl ServiceCore {
         }
     }
 
-    /// Answers a call with a task, in which it is run through the whole chain.
+    /// Creates a task that runs the call through the whole chain.
     async fn make_task(self: Arc<Self>, call: Call) -> Outcome {
         let shared = Arc::clone(&self);
         let run = move |call: Call| -> BoxFuture<'static, Outcome> {
@@ -416,7 +417,7 @@ impl ServiceCore {
         self.registry.tasks().create(call, Arc::new(run)).await
     }
 
-    /// Answers one call: its questions driven, its panics caught, its tool told to the telemetry.
+    /// Runs one call in place: with its input rounds, caught panics and telemetry.
     fn run_in_place(&self, call: Call) -> impl Future<Output = Outcome> {
         let tool = telemetry::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
@@ -427,7 +428,7 @@ impl ServiceCore {
     }
 }
 
-/// Runs a call with its panics caught and its tool told to the telemetry.
+/// Runs a call, catches its panics and reports its tool to the telemetry.
 async fn run_guarded(
     tool: Option<String>,
     running: impl Future<Output = Outcome> + Unpin,
@@ -435,7 +436,7 @@ async fn run_guarded(
     let observed = tool.map(|tool| (tool, Instant::now()));
     let outcome = match CatchPanic(running).await {
         Ok(outcome) => outcome,
-        // A panic's text may name files and values; outside of tools nobody asked for it.
+        // The text of a panic may contain paths and values, so it is not sent to the client.
         Err(_) => Fault::new(FaultKind::Internal, "the server broke down").into(),
     };
     if let Some((tool, started)) = observed {

@@ -1,4 +1,4 @@
-//! Tools: a name, a sentence, and an async function.
+//! Tools: each has a name, a description and an async function.
 
 mod handler;
 mod output;
@@ -23,7 +23,7 @@ pub use output::{IntoToolResult, Json};
 type RunTool =
     dyn Fn(Value, Context) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
 
-/// A tool: what is announced, and what runs.
+/// A tool: its definition and its function.
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) definition: Arc<model::Tool>,
@@ -77,8 +77,8 @@ impl Tool {
     /// # drop((weather, version));
     /// ```
     ///
-    /// When the function asks the client for input (see [`crate::input`]), it is run again from its beginning once the
-    /// response is there. So what it does before an input request must be safe to do twice.
+    /// When the function requests input from the client (see [`crate::input`]), it runs again from its beginning once
+    /// the response is there. So everything before an input request must be safe to run twice.
     ///
     /// The function must not compute for long between two waits. Over stdio it begins on the thread that reads the
     /// input: until its first wait, the connection answers nothing else, not even a ping. Compute in
@@ -141,7 +141,7 @@ impl Tool {
         Self::new(name, about, WithState { state: state.clone(), function })
     }
 
-    /// A tool with a schema of one's own, whose function takes the arguments as JSON.
+    /// A tool with a custom schema, whose function takes the arguments as JSON.
     pub fn raw<F>(name: &str, about: &str, input_schema: Raw, run: F) -> Self
     where
         F: Fn(Value, Context) -> BoxFuture<'static, Result<ToolResult, ToolError>>,
@@ -160,14 +160,14 @@ impl Tool {
         Self { definition: Arc::new(definition), requests_input_first: false, run: Arc::new(run) }
     }
 
-    /// The name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.definition_mut().title = Some(title.to_owned());
         self
     }
 
-    /// Says that the tool changes nothing.
+    /// Announces that the tool is read-only.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.hints(|hints| {
@@ -176,36 +176,36 @@ impl Tool {
         })
     }
 
-    /// Says more about the tool's behaviour.
+    /// Sets the annotations of the tool's behaviour.
     #[must_use]
     pub fn hints(mut self, change: impl FnOnce(&mut ToolAnnotations)) -> Self {
         change(self.definition_mut().annotations.get_or_insert_default());
         self
     }
 
-    /// Says whether the tool runs as a task (see [`crate::task`]).
+    /// Sets whether the tool runs as a task (see [`crate::task`]).
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.definition_mut().task_support = support;
         self
     }
 
-    /// Says that the tool asks before it becomes a task, where such questions can be answered: it is run in
-    /// place until it calls [`Context::detach`].
+    /// The tool requests input before it becomes a task, if the client supports that: it runs in place until it calls
+    /// [`Context::detach`].
     #[must_use]
     pub fn requests_input_first(mut self) -> Self {
         self.requests_input_first = true;
         self
     }
 
-    /// Announces a schema of one's own for the structured result.
+    /// Announces a custom schema of the structured result.
     #[must_use]
     pub fn output_schema(mut self, schema: Raw) -> Self {
         self.definition_mut().output_schema = Some(schema);
         self
     }
 
-    /// Announces the structured result's schema, derived from its type: for functions that return [`Json`] or a
+    /// Announces the schema of the structured result, derived from its type. For functions that return [`Json`] or a
     /// [`ToolResult`].
     #[must_use]
     pub fn output<T: JsonSchema>(mut self) -> Self {
@@ -215,7 +215,7 @@ impl Tool {
 }
 
 impl Tool {
-    /// What is announced, to be changed.
+    /// The definition, for changes.
     pub(crate) fn definition_mut(&mut self) -> &mut model::Tool {
         Arc::make_mut(&mut self.definition)
     }
@@ -227,7 +227,7 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// The schema of a type, plain and self-contained.
+/// The schema of a type, without references to other documents.
 pub fn schema_of<T: JsonSchema>() -> Raw {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -242,28 +242,28 @@ fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, error.to_string())))
 }
 
-/// What ends a tool before it has an answer.
+/// Why a tool ends without a result.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It failed; the model is told.
+    /// The tool failed. The model sees the text.
     Failed(String),
-    /// It was refused.
+    /// The call is rejected with a fault.
     Fault(Box<Fault>),
-    /// The client has to answer something first.
+    /// The client must answer input requests first.
     InputRequired(Vec<KeyedInputRequest>),
-    /// It goes on as a task.
+    /// The call continues as a task.
     Detach,
 }
 
 impl ToolError {
-    /// A failure that the model is told.
+    /// A failure whose text the model sees.
     pub fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
     }
 }
 
-/// Any error is a failure of the tool: its text and its causes are told.
+/// Any error is a failure of the tool. The model sees its text and its causes.
 impl<E: std::error::Error> From<E> for ToolError {
     fn from(error: E) -> Self {
         let mut text = error.to_string();

@@ -1,7 +1,7 @@
-//! Other servers behind one: upstreams, federation, and ready-made layers of a chain.
+//! The gateway: upstreams, federation, and ready-made layers of a chain.
 //!
-//! [`upstream`] is one server that calls are forwarded to, [`federation`] joins several of them behind one server,
-//! and [`layers`] are the ready-made layers around their calls. The crate `creole-config` builds all of it from a
+//! [`upstream`] is one server that calls are forwarded to. [`federation`] merges several upstreams into one server.
+//! [`layers`] are the ready-made layers around their calls. The crate `creole-config` builds all of it from a
 //! configuration file.
 
 pub mod federation;

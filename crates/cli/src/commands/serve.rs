@@ -1,4 +1,4 @@
-//! `creole serve`: a configuration, spoken on stdin and stdout or over HTTP.
+//! `creole serve`: serves a configuration on stdin and stdout or over HTTP.
 
 mod host;
 mod http;
@@ -21,7 +21,7 @@ use crate::{log, output};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    // What is wrong with the configuration is told in the form that it asks for, as far as that can be read.
+    // Errors of the configuration are written in the log format that it sets, as far as that can be read.
     let wanted = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
     if wanted == Some(LogFormat::Json) {
         output::use_json_messages();
@@ -34,11 +34,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// What the configuration and the command line ask for.
+/// The plan of the configuration and the command line.
 fn load_plan(args: &ServeArgs) -> Result<Plan, Failure> {
     let mut plan = Plan::load(args.chosen.source(), &creole_config::packs())?;
     if !args.command.is_empty() && args.chosen.is_default() {
-        // Whoever only names a program wants that program and nothing else.
+        // With only a program on the command line, that program alone is served.
         plan.server.packs.clear();
         plan.server.instructions = None;
     }
@@ -57,7 +57,7 @@ pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
     })
 }
 
-/// How the server is reached over HTTP, if it is: the command line has the last word.
+/// The HTTP listener, if there is one. The command line overrides the configuration.
 fn http_plan(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
     if args.stdio {
         return None;
@@ -69,7 +69,7 @@ fn http_plan(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
     Some(reached)
 }
 
-/// The log that was configured, as the command line changes it.
+/// The plan of the log. The command line overrides the configuration.
 fn log_plan(plan: &Plan, args: &ServeArgs) -> LogPlan {
     let format = args.log.map_or(plan.log.format, Into::into);
     let level = match plan.log.level {

@@ -1,5 +1,5 @@
-//! The client for programs that just want to use a server: it finds out how, calls, and answers questions in the
-//! way that the server's era asks them.
+//! The client for programs that use one server. It detects the server's era, makes calls, and answers input requests in
+//! the style of that era.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,16 +28,16 @@ use super::reconnecting::{ReconnectSettings, ReconnectingConnection};
 use super::transport::Transport;
 use crate::chain::BoxFuture;
 
-/// The dialect of servers that no other is known of.
+/// The dialect of servers without a known dialect.
 const SPEC_DIALECT: &str = "spec";
 
-/// How often a server may end one call with questions.
+/// The maximum number of input rounds of one call.
 const MAX_ROUNDS: usize = 10;
 
-/// The most pages of one list that are read.
+/// The maximum number of pages that are read of one list.
 const MAX_PAGES: usize = 1000;
 
-/// A client to be: who it is, and what servers may ask of it.
+/// A client builder: its identity, and the input requests that it answers.
 #[derive(Debug)]
 pub struct ClientBuilder {
     identity: Implementation,
@@ -50,7 +50,7 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// A client of this name, which cannot be asked anything.
+    /// A client of this name that answers no input requests.
     pub fn new(name: &str, version: &str) -> Self {
         let (name, version) = (name.to_owned(), version.to_owned());
         Self {
@@ -64,15 +64,15 @@ impl ClientBuilder {
         }
     }
 
-    /// The same client, which speaks this era to servers that have both. Default: the newest one. A server can ask in
-    /// the middle of a call in either, but many tools were written for [`Era::Handshake`] and only ask there.
+    /// Sets the preferred era for servers that support both. Default: the newest one. A server can request input during
+    /// a call in either era, but many tools were written for [`Era::Handshake`] and request input only there.
     #[must_use]
     pub fn prefer_era(mut self, era: Era) -> Self {
         self.era = era;
         self
     }
 
-    /// The same client, which speaks this revision and no other one.
+    /// Sets the only revision that the client uses.
     #[must_use]
     pub fn revision(mut self, revision: Revision) -> Self {
         self.revision = Some(revision);
@@ -80,21 +80,21 @@ impl ClientBuilder {
         self
     }
 
-    /// The same client for servers that speak this dialect.
+    /// Sets the dialect of the server.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
     }
 
-    /// The same client with these limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same client, which fills in forms: the answer is `{"action":…,"content":…}`, and nothing declines.
+    /// Answers form elicitations. The response is `{"action":…,"content":…}`, and `None` declines.
     #[must_use]
     pub fn on_form<F, R>(mut self, answer: F) -> Self
     where
@@ -105,7 +105,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The same client, which has pages visited: the answer is `{"action":…}`, and nothing declines.
+    /// Answers URL elicitations. The response is `{"action":…}`, and `None` declines.
     #[must_use]
     pub fn on_url<F, R>(mut self, answer: F) -> Self
     where
@@ -116,7 +116,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The same client, which samples from a model: the answer is the result of `sampling/createMessage`.
+    /// Answers sampling requests. The response is the result of `sampling/createMessage`.
     #[must_use]
     pub fn on_sampling<F, R>(mut self, answer: F) -> Self
     where
@@ -127,7 +127,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The same client with these roots: the uri and the name of each.
+    /// Sets the roots: the uri and the name of each.
     #[must_use]
     pub fn roots(mut self, roots: &[(&str, &str)]) -> Self {
         let roots: Vec<_> =
@@ -137,7 +137,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The same client, which is told of progress, and of log messages from this level on.
+    /// Receives progress, and log messages from this level on.
     #[must_use]
     pub fn on_event(mut self, least: Level, tell: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.log = Some(least);
@@ -145,10 +145,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects to a server, in the way that it wants to be spoken to. Within a tokio runtime.
+    /// Connects to a server in an era that it supports. Requires a tokio runtime.
     ///
     /// # Errors
-    /// When the server cannot be reached, or nothing that it speaks is known here.
+    /// When the server cannot be reached, or has no revision in common with this client.
     pub async fn connect(self, way: Address) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
         let dialer = Connector::new(way, profile);
@@ -165,11 +165,11 @@ impl ClientBuilder {
         Ok(self.into_client(line, found, capabilities))
     }
 
-    /// Connects over a transport to a server that speaks in the way that is [preferred](Self::prefer_era), as far as its
-    /// dialect has that: there is no second transport to ask it by. Within a tokio runtime.
+    /// Connects over a transport in the [preferred](Self::prefer_era) era, as far as the dialect has it. The era is not
+    /// detected, because that may need a second transport. Requires a tokio runtime.
     ///
     /// # Errors
-    /// When the server does not answer, or not as its dialect says.
+    /// When the server does not respond, or not in its dialect.
     pub async fn connect_over(self, transport: Box<dyn Transport>) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
         let pinned = self.revision.map(Revision::rules);
@@ -248,16 +248,16 @@ pub struct Client {
     capabilities: Arc<ClientCapabilities>,
     callbacks: Callbacks,
     log: Option<Level>,
-    /// Which arguments of which tools are repeated in headers; learnt when tools are listed.
+    /// The mirrored headers of each tool, recorded when tools are listed.
     mirrored_headers: Mutex<HashMap<String, Arc<[MirroredHeader]>>>,
-    /// Which tools only run as tasks; learnt when tools are listed.
+    /// The tools that only run as tasks, recorded when tools are listed.
     pub(super) task_tools: Mutex<BTreeSet<String>>,
-    /// Items that break the rules of their kind; learnt when they are listed.
+    /// The excluded items, which have invalid definitions, recorded when they are listed.
     excluded_items: Mutex<BTreeMap<ListKind, Vec<ExcludedItem>>>,
 }
 
 impl Client {
-    /// Connects to a server that may ask nothing.
+    /// Connects to a server without answering its input requests.
     ///
     /// # Errors
     /// As [`ClientBuilder::connect`].
@@ -265,25 +265,26 @@ impl Client {
         ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(way).await
     }
 
-    /// The conversation itself, for what is not here. When the server has forgotten it, another follows.
+    /// The current connection, for operations that this type lacks. A new one replaces it when the server has lost the
+    /// session.
     pub fn connection(&self) -> Connection {
         self.connection.connection()
     }
 
-    /// How the server wanted to be spoken to.
+    /// The era of the server, as detected.
     pub fn detected_era(&self) -> DetectedEra {
         self.detected_era
     }
 
-    /// The name of the dialect that the server is taken to speak.
+    /// The name of the server's dialect.
     pub fn dialect(&self) -> &str {
         &self.dialect
     }
 
-    /// All items of a list; tools that are not to be used are left out.
+    /// All items of a list, without unusable tools.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
         let mut items = self.list_all(kind).await?;
         if kind == ListKind::Tools {
@@ -293,10 +294,10 @@ impl Client {
         Ok(items)
     }
 
-    /// All items of a list as the server tells them, tools that are not to be used among them.
+    /// All items of a list as the server sent them, including unusable tools.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn list_all(&self, kind: ListKind) -> Result<Vec<Arc<Definition>>, Fault> {
         let (mut items, mut excluded, mut cursor) = (Vec::new(), Vec::new(), None);
         for _ in 0..MAX_PAGES {
@@ -317,7 +318,7 @@ impl Client {
         Err(internal_fault("the server's list does not end"))
     }
 
-    /// The items of a list that were left out when it was last fetched, because they break the rules of their kind.
+    /// The excluded items of a list when it was last fetched, because their definitions are invalid.
     pub fn excluded_items(&self, kind: ListKind) -> Vec<ExcludedItem> {
         self.excluded_items
             .lock()
@@ -327,32 +328,32 @@ impl Client {
             .unwrap_or_default()
     }
 
-    /// Reads a resource; the result as the server wrote it.
+    /// Reads a resource. Returns the result as the server sent it.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn read_resource(&self, uri: &str) -> Result<Raw, Fault> {
         self.call_raw(Operation::ReadResource { uri: uri.to_owned() }).await
     }
 
-    /// Renders a prompt; the result as the server wrote it.
+    /// Renders a prompt. Returns the result as the server sent it.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn get_prompt(&self, name: &str, arguments: &impl Serialize) -> Result<Raw, Fault> {
         let arguments = Some(Raw::from_value(arguments));
         self.call_raw(Operation::GetPrompt { name: name.to_owned(), arguments }).await
     }
 
-    /// Completes an argument; the result as the server wrote it.
+    /// Completes an argument. Returns the result as the server sent it.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn complete(&self, request: CompletionRequest) -> Result<Raw, Fault> {
         self.call_raw(Operation::Complete(request)).await
     }
 
-    /// Ends the conversation.
+    /// Closes the connection.
     pub async fn close(self) {
         self.connection.connection().close().await;
     }
@@ -364,11 +365,11 @@ impl Client {
         }
     }
 
-    /// Calls, and answers what the server asks: while the call waits, or by calling again. A server that has forgotten
-    /// the session, or wants other headers, has not done anything yet: it is called once more.
+    /// Makes a call and answers its input requests, inline or by retrying the call. A call that the server rejected
+    /// before it ran, because the session was lost or its headers did not match, is retried once.
     ///
     /// # Errors
-    /// What the server says, or why it says nothing.
+    /// The server's fault, or why it did not respond.
     pub async fn call(&self, operation: Operation) -> Result<Payload, Fault> {
         let (mut reentry, mut is_mended) = (None, false);
         for _ in 0..MAX_ROUNDS {
@@ -402,7 +403,7 @@ impl Client {
         Err(Fault::new(FaultKind::InputRefused, format!("the server asked {MAX_ROUNDS} times")))
     }
 
-    /// Does what lets a call be made again that was refused before it was carried out; tells whether there is anything.
+    /// Prepares the retry of a call that was rejected before it ran. Returns whether a retry is possible.
     async fn recover(&self, connection: &Connection, operation: &Operation, fault: &Fault) -> bool {
         let is_tool = matches!(operation, Operation::CallTool { .. });
         match fault.kind {
@@ -431,7 +432,7 @@ impl Client {
         mirrors: Arc<[MirroredHeader]>,
     ) -> Outcome {
         let mut calling = connection.start_call_with(request, mirrors);
-        // Who is asked while the call goes on; nobody once it is over.
+        // The callbacks of inline input requests. They are aborted when the call ends.
         let mut answering = JoinSet::new();
         loop {
             match calling.next().await {
@@ -450,8 +451,8 @@ impl Client {
         }
     }
 
-    /// Learns which arguments are repeated in headers. A tool that names a header which cannot be is not to be
-    /// used (2026-07-28 basic/transports/streamable-http, custom headers from tool parameters).
+    /// Records the mirrored headers of tools. A tool that names an invalid header is unusable and removed (2026-07-28
+    /// basic/transports/streamable-http, custom headers from tool parameters).
     fn learn_mirrored_headers(&self, tools: &mut Vec<Arc<Definition>>) {
         let rules = self.connection().greeting().rules;
         if rules.era != Era::Stateless {

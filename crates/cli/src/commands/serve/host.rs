@@ -1,4 +1,4 @@
-//! What the command line adds to a plan: how its servers are started, and what a reload asks of the program.
+//! Connects the command line to a plan: starts the servers and hosts their reloads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
     })
 }
 
-/// The servers of a plan, which run already, and how they are reloaded.
+/// The reloader of a plan whose servers are running.
 ///
 /// # Errors
 /// When an argument is invalid.

@@ -1,4 +1,4 @@
-//! Serving over HTTP.
+//! Serves over HTTP.
 
 use std::io;
 use std::io::ErrorKind;
@@ -27,18 +27,18 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;
 
-/// Listens until it is told to end.
+/// Listens until the shutdown.
 pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
     let premises = Prerequisites::of(plan, Some(reached), args.dangerously_without_auth)?;
     allow_many_files();
     let runtime = super::runtime(&mut runtime_builder())?;
     let ended = runtime.block_on(listen(plan, reached, args, premises));
-    // Whoever still computes has been given up by now.
+    // Calls that still compute have been abandoned by now.
     runtime.shutdown_background();
     ended
 }
 
-/// A pool, unless there is one core: then it would only get in its own way.
+/// A thread pool, unless there is one core, on which a pool only adds overhead.
 fn runtime_builder() -> Builder {
     match std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
         1 => Builder::new_current_thread(),
@@ -72,7 +72,7 @@ async fn listen(
     told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
     output::write_message(&connection_hint(plan, reached, address));
     if args.http.is_none() && stdin_is_a_pipe() {
-        // Somebody may have started it to speak on stdin and stdout, and would wait for ever.
+        // A client may have started this process for stdio, and would wait forever.
         output::write_message(
             "creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them",
         );
@@ -100,7 +100,7 @@ fn reload_certificates(certificates: &Certificates) {
     }
 }
 
-/// Why an address cannot be listened on, and what to do.
+/// The reason why an address cannot be listened on, with a suggestion.
 fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
     let why = match error.kind() {
         ErrorKind::AddrInUse => {
@@ -118,13 +118,13 @@ fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
     Failure::Serve(format!("{listen} cannot be listened on: {why}"))
 }
 
-/// Whether another program writes to stdin, as clients do who start a server.
+/// Whether stdin is a pipe, as it is when a client starts a server.
 fn stdin_is_a_pipe() -> bool {
     let stdin = std::fs::metadata("/dev/stdin").map(|it| it.file_type());
     stdin.is_ok_and(|it| it.is_fifo() || it.is_socket())
 }
 
-/// What a person is told who wants to call.
+/// The message that tells the user where to connect.
 fn connection_hint(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
     let scheme = if reached.tls.is_some() { "https" } else { "http" };
     let line = |plan: &Plan| {
@@ -134,7 +134,7 @@ fn connection_hint(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> Stri
     plan.split().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of the servers, and what is served at each.
+/// The router over the servers' paths, and the instances behind it.
 async fn router(
     plan: &Plan,
     reached: &HttpPlan,
@@ -145,7 +145,7 @@ async fn router(
     let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
     let mut all = Vec::new();
     for (place, plan) in plan.split().iter().enumerate() {
-        // The oldest transport has one path, which leads to the first server.
+        // HTTP+SSE, the oldest transport, has one path, which leads to the first server.
         let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
         let path = path(plan, reached);
         let served = start_instance(plan, args, Affinity::Principal).await?;
@@ -161,7 +161,7 @@ async fn router(
             }
         };
         let methods = [Method::POST, Method::GET, Method::DELETE];
-        // Without sessions there is no stream to open and nothing to end.
+        // Without sessions there is no stream to GET and no session to DELETE.
         let taken = if plan.server.dialect.is_sessionless() { 1 } else { methods.len() };
         router = router.route(route(path, &methods[..taken]));
         if let Some(path) = old_sse {
@@ -176,7 +176,7 @@ fn path<'a>(plan: &'a Plan, reached: &'a HttpPlan) -> &'a str {
     plan.server.path.as_ref().unwrap_or(&reached.path)
 }
 
-/// The endpoint of one server, which ends with the process.
+/// The endpoint of one server, which drains at the shutdown.
 fn endpoint(
     served: &ServerInstance,
     reached: &HttpPlan,
@@ -212,14 +212,14 @@ fn settings(reached: &HttpPlan, state: State) -> EndpointSettings {
     }
 }
 
-/// Lets the process have as many connections as the system allows at all; usual limits are for people.
+/// Raises the limit of open files to the maximum that the system allows. The default limits are for interactive use.
 #[cfg(unix)]
 fn allow_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
 
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it is refused, connections wait for a free place a little earlier.
+    // If this fails, connections wait for a free slot earlier.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

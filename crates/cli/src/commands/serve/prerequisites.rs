@@ -1,4 +1,4 @@
-//! What a server needs before it starts: `serve` and `config check` ask here, so that one refuses what the other does.
+//! Prerequisites of a server. `serve` and `config check` share them, so that both reject the same configurations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use creole_config::plan::layer::LayerPlan;
 use crate::failure::Failure;
 use crate::output;
 
-/// What was made of the files that a server needs.
+/// The parsed files that a server needs.
 pub(crate) struct Prerequisites {
     pub(crate) certificates: Option<Arc<Certificates>>,
     pub(crate) authenticator: Option<Authenticator>,
 }
 
 impl Prerequisites {
-    /// What the plan needs where it is reached like this; everybody may call if that was said.
+    /// Loads what the plan needs for this listener. `is_open` allows callers without authentication.
     ///
     /// # Errors
-    /// When the server may not start like this, or a file cannot be used.
+    /// When the server may not be exposed like this, or a file cannot be used.
     pub(crate) fn of(
         plan: &Plan,
         reached: Option<&HttpPlan>,
@@ -44,7 +44,7 @@ impl Prerequisites {
     }
 }
 
-/// Whether the server may be reached from other machines without knowing who calls.
+/// Checks that the server is not reachable from other machines without authentication.
 fn check_exposure(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
     let is_guarded = plan.auth.is_some() || plan.signs_in_at_a_site();
     if reached.is_loopback() || is_guarded {
@@ -81,7 +81,7 @@ fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
     of_layers.chain(plan.state.as_deref())
 }
 
-/// A file that will be written needs its folder.
+/// Checks that the folder of a file to be written exists.
 fn check_folder(file: &Path) -> Result<(), Failure> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,4 +1,4 @@
-//! What the process is told from outside: to end, to end at once, to read its files again.
+//! Signals to the process: drain, end at once, reload.
 
 use std::io;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use creole_config::Reloader;
 
 use crate::output;
 
-/// Something besides the configuration that is read again on request; it says what came of it where that matters.
+/// Reloads something other than the configuration, and reports the outcome if it matters.
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
 
-/// Listens to signals from now on, for as long as the process lives.
+/// Handles signals until the process ends.
 pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>) -> io::Result<()> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
@@ -20,7 +20,7 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>)
             match wish {
                 Signal::Reload => {
                     reloads.iter().for_each(|reload| reload());
-                    // A server behind may take its time; signals do not wait for it.
+                    // A reload may wait for upstreams. Signals do not wait for it.
                     let renewal = Arc::clone(&renewal);
                     tokio::spawn(async move { renewal.reload_and_report().await });
                 }
@@ -38,8 +38,7 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>)
     Ok(())
 }
 
-/// Listens to the signal that has the configuration read again, for as long as the process lives; others mean what they
-/// always mean.
+/// Handles the reload signal until the process ends. Other signals keep their default effect.
 #[cfg(unix)]
 pub(super) fn listen_for_reloads(renewal: &Arc<Reloader>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

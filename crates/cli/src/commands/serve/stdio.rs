@@ -1,4 +1,4 @@
-//! Serving on stdin and stdout.
+//! Serves on stdin and stdout.
 
 use std::io;
 use std::io::IsTerminal;
@@ -18,7 +18,7 @@ use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output;
 
-/// Speaks until the client is gone.
+/// Serves until the client disconnects.
 pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     let servers = plan.split();
     let [only] = servers.as_slice() else {
@@ -30,7 +30,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     if io::stdin().is_terminal() {
         output::write_message(&terminal_hint(plan));
     }
-    // One thread: a stdio server has one peer, and a pool would cost more at start than it brings.
+    // One thread: a stdio server has one client, and starting a pool costs more than it gains.
     let runtime = super::runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
         let served = start_instance(only, args, Affinity::Single).await?;
@@ -47,18 +47,18 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     })
 }
 
-/// How long the servers behind may take to end once nobody hears what comes of it.
+/// How long upstreams may take to close after the client has disconnected.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Ends the servers behind. When the client is gone, no more time is given to them than that: whoever is left is killed
-/// as the runtime ends.
+/// Closes the upstreams. If the client is gone, they have `CLOSE_TIMEOUT` for it, and the rest is killed when the
+/// runtime ends.
 pub(crate) async fn close_upstreams(
     ended: io::Result<EndReason>,
     closing: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     match ended {
         Ok(EndReason::InputClosed) => closing.await,
-        // What did not end by then does not matter any more.
+        // Upstreams that have not closed by then are abandoned.
         _ => _ = timeout(CLOSE_TIMEOUT, closing).await,
     }
     ended
@@ -66,7 +66,7 @@ pub(crate) async fn close_upstreams(
         .map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
 }
 
-/// What a person at a terminal is told, who would otherwise see nothing happen.
+/// The message for a user at a terminal. Without it, the terminal shows no output.
 fn terminal_hint(plan: &Plan) -> String {
     format!(
         "creole: `{}` speaks MCP on stdin and stdout and waits for a client to start it; to try it by \
