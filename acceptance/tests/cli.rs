@@ -1,4 +1,4 @@
-//! The command line of the real binary: exit code, stdout and stderr, word for word.
+//! Tests of the binary's command line: exit code, and exact stdout and stderr.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! `creole call` of tools that run as tasks, of servers of both eras.
+//! Tests of `creole call` with tools that run as tasks, on servers of both eras.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The verbs that use another server, by the real binary: exit code, stdout and stderr.
+//! Tests of the binary's verbs that use another server: exit code, stdout and stderr.
 #![cfg(unix)]
 
 use std::fs;

@@ -1,8 +1,8 @@
-//! The official conformance suite against the real binary over HTTP.
+//! Runs the official conformance suite against the binary over HTTP.
 //!
-//! Exactly what a revision requires is run, with an empty list of expected failures; the scenarios that do
-//! not count have to hold as well, and none may be passed over in silence. Where the suite cannot be
-//! installed that is told on stderr; where `CI=true` it is a failure.
+//! The tests run exactly the scenarios that a revision requires, with an empty list of expected failures. Scenarios
+//! that do not count must pass as well, and none may be skipped silently. If the suite cannot be installed, the tests
+//! report it on stderr. With `CI=true` they fail.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,7 +1,7 @@
-//! The official conformance suite against `creole::client`, by a small program that does what each scenario wants.
+//! Runs the official conformance suite against `creole::client`, through a small program that performs each scenario.
 //!
-//! Every scenario for clients is either run, with an empty list of expected failures, or among those that need
-//! OAuth. Where the suite cannot be installed that is told on stderr; where `CI=true` it is a failure.
+//! Every client scenario either runs, with an empty list of expected failures, or is one of those that need OAuth. If
+//! the suite cannot be installed, the tests report it on stderr. With `CI=true` they fail.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

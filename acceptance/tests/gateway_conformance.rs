@@ -1,9 +1,8 @@
-//! The official conformance suite against another server, through the gateway.
+//! Runs the official conformance suite against another server through the gateway.
 //!
-//! Each era of clients meets each era of servers, over a pipe and over HTTP. What the suite takes for an answer
-//! could be the text of an error, so what is listed and answered is also compared with what the server says to
-//! clients of its own. Where the suite cannot be installed that is told on stderr; where `CI=true` it is a
-//! failure.
+//! The tests combine each client era with each upstream era, over stdio and over HTTP. The suite may accept the text of
+//! an error as a result. So the tests also compare lists and results with those that the server sends to its direct
+//! clients. If the suite cannot be installed, the tests report it on stderr. With `CI=true` they fail.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

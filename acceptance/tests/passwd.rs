@@ -1,4 +1,4 @@
-//! `creole passwd`: exit code, stdout, stderr and the files that it leaves.
+//! Tests of `creole passwd`: exit code, stdout, stderr and the files that it writes.
 #![cfg(unix)]
 
 use std::fs;

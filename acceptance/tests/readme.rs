@@ -1,27 +1,29 @@
-//! What the documents show is what happens: their commands are run and their configurations loaded.
+//! Checks the documents: runs their commands and loads their configurations.
 //!
-//! The rule, for every Markdown file at the root and under `docs/`, whose blocks are taken in order in
+//! The rules apply to every Markdown file at the root and under `docs/`. The blocks of a file are taken in order, in
 //! one empty folder per file:
 //!
-//! - A block marked `sh` holds one command per line. Those that begin with `creole`, `echo` or `printf`
-//!   are run by a shell that finds the binary under test as `creole`; `cargo run … -p creole-cli … --`
-//!   in them is the same binary, which is not built anew. Each must end with 0.
-//! - One that listens (`--http`) is asked to end after three seconds, and must then end with 0. Port 8080 in it
-//!   and in what it prints stands for any port, because others may have it.
-//! - One that ends with ` &` and listens goes on in the background until the document ends; port 8080 in the document then
-//!   stands for the port that it has.
-//! - One with `python3` is not run where there is none, which is said on stderr and is a failure where `CI=true`.
-//! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run,
-//!   which is said on stderr. Comments and empty lines are nothing.
-//! - A block marked `text` or `json` directly after it is what these commands print, on stdout and then
-//!   on stderr; `…` stands for any text, and where it is `json` white space does not count. If it begins
-//!   with `error`, the last command must fail instead.
-//! - A block marked `toml` is a configuration: `creole config check` must find it right. It stays in the
-//!   folder as `creole.toml`, or as `NAME.toml` if its first line is `# NAME.toml`. One that has
-//!   `[dependencies]` is for Cargo and left alone.
-//! - A block marked `js`, `python` or `yaml` whose first line is a comment with a file's name stays in the folder as that file.
-//! - A block marked `json` that follows no commands is JSON, unless it has an `…`.
-//! - Rust in a document is the doctests' matter, and a block marked otherwise is a picture.
+//! - A block marked `sh` holds one command per line. Commands that begin with `creole`, `echo` or `printf` are run by a
+//!   shell that finds the binary under test as `creole`. `cargo run … -p creole-cli … --` in them is the same binary,
+//!   which is not rebuilt. Each must exit with 0.
+//! - A command that listens (`--http`) gets the shutdown signal after three seconds, and must then exit with 0. Port
+//!   8080 in it and in its output stands for any port, because 8080 may be in use.
+//! - A command that listens and ends with ` &` runs in the background until the document ends. Port 8080 in the
+//!   document then stands for its port.
+//! - A command with `python3` is skipped where there is none. The skip is reported on stderr, and is a failure with
+//!   `CI=true`.
+//! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run, which is
+//!   reported on stderr. Comments and empty lines are ignored.
+//! - A block marked `text` or `json` directly after it is the output of these commands, stdout and then stderr. `…`
+//!   stands for any text, and in `json` white space does not count. If the block begins with `error`, the last command
+//!   must fail instead.
+//! - A block marked `toml` is a configuration that `creole config check` must accept. It stays in the folder as
+//!   `creole.toml`, or as `NAME.toml` if its first line is `# NAME.toml`. A block with `[dependencies]` is for Cargo
+//!   and ignored.
+//! - A block marked `js`, `python` or `yaml` whose first line is a comment with a file name stays in the folder as that
+//!   file.
+//! - A block marked `json` that follows no commands is JSON, unless it contains `…`.
+//! - The doctests cover Rust in a document. A block with any other mark is an illustration.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,7 +1,8 @@
-//! The official example messages, and every shape that Creole can write, against the official rules.
+//! Checks the official example messages, and every shape that Creole can write, against the official rules.
 //!
 //! The examples are not part of this repository: `MCP_SPEC_DIR` names the folder that holds
-//! `2026-07-28/examples/<Definition>/<example>.json`. Without it only the published types judge, and the tests say so.
+//! `2026-07-28/examples/<Definition>/<example>.json`. Without it, the tests check only against the published types and
+//! report that.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

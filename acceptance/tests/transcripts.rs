@@ -1,7 +1,7 @@
-//! Every transcript, played on each stage: the pure machine, in memory, the real binary over stdio and HTTP.
+//! Plays every transcript on each stage: the pure machine, in memory, the binary over stdio and over HTTP.
 //!
-//! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text; `UPDATE=1` rewrites
-//! the expected lines that do not match, for review.
+//! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text. `UPDATE=1` rewrites the expected lines
+//! that do not match, for review.
 
 #![allow(clippy::print_stdout, reason = "a test tells what it played and what it left out")]
 

@@ -1,4 +1,4 @@
-//! The preset `mcp-chain` itself: its front, and the external server that it has or is given (seed 001).
+//! Tests of the preset `mcp-chain`: its front, and its default or configured external server (seed 001).
 
 use std::fs;
 

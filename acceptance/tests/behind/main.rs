@@ -1,5 +1,4 @@
-//! One server behind another, as the command line puts it there: `connect`, `serve -- COMMAND`, and the chain of the
-//! preset `mcp-chain`.
+//! Tests of upstreams on the command line: `connect`, `serve -- COMMAND`, and the chain of the preset `mcp-chain`.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,4 +1,4 @@
-//! Programs and presets that the command line names: what they find in their environment, and how they are spoken to.
+//! Tests of programs and presets on the command line: their environment and their dialect.
 
 use creole_acceptance::process_under_test::told;
 use serde_json::json;

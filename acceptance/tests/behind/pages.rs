@@ -1,4 +1,4 @@
-//! Lists of several pages: all of them are fetched from the server behind, and all are given to the client before.
+//! Tests of paginated lists: the gateway fetches all pages of the upstream and serves all items to the client.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The way to a PostgreSQL server that takes no connection in the clear.
+//! Tests of TLS connections to a PostgreSQL server that accepts no unencrypted connection.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The examples about databases and scripts do what they say, to a client that nobody here wrote.
+//! Tests of the examples about databases and scripts, with a third-party client.
 
 use std::env;
 use std::ffi::OsString;

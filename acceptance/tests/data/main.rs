@@ -1,4 +1,5 @@
-//! Databases and scripts, by the real binary: SQLite files, a PostgreSQL server that is started for it, and JavaScript.
+//! Tests of databases and scripts with the binary: SQLite files, a PostgreSQL server started by the tests, and
+//! JavaScript.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

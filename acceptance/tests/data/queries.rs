@@ -1,4 +1,4 @@
-//! Queries as tools and tables as resources: the same of every database.
+//! Tests of queries as tools and tables as resources. Every database must behave the same.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Scripts around a server, around a server behind it, and as tools; and what happens when their files change.
+//! Tests of scripts around a server, around an upstream and as tools, and of changes of their files.
 
 use std::fs;
 use std::path::Path;

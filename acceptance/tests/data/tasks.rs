@@ -1,4 +1,4 @@
-//! The pack `tasks`: what one store promises, all promise: the store itself, and two servers that share it.
+//! Tests of the pack `tasks` on every store: the store itself, and two servers that share it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

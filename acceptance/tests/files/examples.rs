@@ -1,4 +1,4 @@
-//! The examples about files do what they say.
+//! Tests of the examples about files.
 
 use creole_acceptance::process_under_test::Server;
 use creole_acceptance::stage::stdio::repository;

@@ -1,4 +1,4 @@
-//! A folder as resources.
+//! Tests of a folder as resources.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Files behind the real binary: folders as resources, Markdown files as prompts, single resources.
+//! Tests of files with the binary: folders as resources, Markdown files as prompts, single resources.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,4 +1,4 @@
-//! Markdown files as prompts.
+//! Tests of Markdown files as prompts.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What `creole config check` says about wrong files.
+//! Tests of the errors that `creole config check` reports about invalid files.
 
 use creole_acceptance::process_under_test::check;
 

@@ -1,4 +1,4 @@
-//! Many questions of one caller, and what others notice of them.
+//! Tests of many parked calls of one caller, and of their effect on other callers.
 
 use std::fs;
 

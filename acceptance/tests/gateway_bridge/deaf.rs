@@ -1,4 +1,4 @@
-//! Lists of servers that say that they tell of changes, and cannot be heard.
+//! Tests of the lists of upstreams that announce change notifications but have no stream to deliver them.
 
 use std::time::Duration;
 use std::{fs, thread};

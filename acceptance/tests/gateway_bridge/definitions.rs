@@ -1,4 +1,4 @@
-//! Definitions that break the rules: they are left out, named in the log, and nobody else's list suffers.
+//! Tests of invalid definitions: they are excluded and logged, and other upstreams' lists are not affected.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the layers around a server behind the gateway see and let be seen.
+//! Tests of the layers around an upstream: which messages they see, redact or withhold.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Servers of the stateless era, for clients that are asked while they wait.
+//! Tests of upstreams of the stateless era with clients that receive inline input requests.
 
 use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::http::Request;

@@ -1,5 +1,5 @@
-//! Servers that speak both eras, or one: each caller is served in its own era where the server has it, and a program is
-//! started once for each session.
+//! Tests of upstreams with one era or both. Each caller is served in its own era if the upstream supports it, and a
+//! program is started once per session.
 
 use std::fs;
 use std::path::Path;

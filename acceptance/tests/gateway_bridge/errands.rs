@@ -1,4 +1,4 @@
-//! Tasks that cross the eras: how they look on either side, how they end, and who may ask for them.
+//! Tests of tasks across the eras: their form on either side, their end, and which callers may query them.
 
 use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Nobody sees, answers or spoils what belongs to somebody else.
+//! Tests of the isolation of callers: no caller can see, answer or disturb another caller's calls.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};

@@ -1,4 +1,4 @@
-//! Servers that have some tools only for clients that can be asked for something.
+//! Tests of upstreams that list some tools only for clients with certain input capabilities.
 
 use std::time::{Duration, Instant};
 

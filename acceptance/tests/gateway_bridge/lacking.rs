@@ -1,4 +1,4 @@
-//! Questions of servers of the handshake era that the caller cannot be asked.
+//! Tests of input requests from upstreams of the handshake era that the caller does not support.
 
 use creole_acceptance::gateway::{HandshakeClient, ReceivedMessage};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! Frame by frame: what a server behind the gateway is told, and what its callers are.
+//! Tests of the gateway frame by frame: the frames that upstreams and callers receive.
 //!
-//! The servers are puppets: each test says what they say.
+//! The upstreams are puppets whose frames each test writes.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

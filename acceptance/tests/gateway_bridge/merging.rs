@@ -1,4 +1,4 @@
-//! Two servers behind one: what they have stands side by side, and each is asked for its own.
+//! Tests of two upstreams behind one server: their items are merged, and each call goes to its own upstream.
 
 use std::fs;
 

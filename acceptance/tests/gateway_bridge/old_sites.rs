@@ -1,4 +1,5 @@
-//! Servers of HTTP+SSE, the transport of 2024-11-05, whose stream does not say which call a question belongs to.
+//! Tests of upstreams of HTTP+SSE, the transport of 2024-11-05, whose stream does not link an input request to its
+//! call.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a client sees and hears of the session that its calls use, over HTTP.
+//! Tests of the notifications that an HTTP client receives from the upstream session of its calls.
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingResponse, ScriptedChild, ScriptedReplies, StatelessClient,

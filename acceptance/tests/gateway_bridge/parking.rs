@@ -1,4 +1,4 @@
-//! Questions of servers of the handshake era, for clients that come back with the answers.
+//! Tests of input requests from upstreams of the handshake era, for clients that retry the call with the responses.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! What comes too late, and what never comes.
+//! Tests of timeouts: late responses and missing responses.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

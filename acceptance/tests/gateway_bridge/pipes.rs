@@ -1,4 +1,4 @@
-//! A gateway that is itself spoken to on a pipe, by one caller.
+//! Tests of a gateway on stdio, with one caller.
 
 use creole_acceptance::gateway::ScriptedChildren;
 use creole_acceptance::process_under_test::Server;

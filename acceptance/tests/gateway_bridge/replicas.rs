@@ -1,4 +1,4 @@
-//! Several processes with one file of state, and a client that comes back to another one than it left.
+//! Tests of replicas on one state file, with a client that returns to another replica.
 
 use std::path::Path;
 use std::{fs, thread};

@@ -1,4 +1,4 @@
-//! Questions on the way: what a server hears while it waits, and what it may not do afterwards.
+//! Tests of input rounds: what an upstream receives while it waits, and what it may not send afterwards.
 
 use creole_acceptance::gateway::ScriptedReplies;
 use serde_json::json;

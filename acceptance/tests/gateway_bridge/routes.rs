@@ -1,4 +1,4 @@
-//! One process that speaks in several ways, each at a path of its own.
+//! Tests of one process with several dialects, each at its own path.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What several callers, and several generations of the protocol, have of one server at the same time.
+//! Tests of several callers, of both eras, that share one upstream at the same time.
 
 use creole_acceptance::gateway::{HandshakeClient, PendingResponse, ScriptedReplies};
 use serde_json::{Value, json};

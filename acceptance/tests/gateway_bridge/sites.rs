@@ -1,4 +1,4 @@
-//! What servers are asked over HTTP, header by header.
+//! Tests of the requests to upstreams over HTTP, header by header.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};

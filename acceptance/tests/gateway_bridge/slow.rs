@@ -1,4 +1,4 @@
-//! Callers that do not take what they are told.
+//! Tests of callers that do not read their responses.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Questions inside of tasks of servers of the handshake era, for clients that come back with the answers.
+//! Tests of input requests inside tasks of upstreams of the handshake era, for clients that return with the responses.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What servers of the handshake era are told of calls, and what they tell of them.
+//! Tests of the messages to and from upstreams of the handshake era during calls.
 
 use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::http::{Request, required_headers};

@@ -1,4 +1,4 @@
-//! Servers that say what nobody asked for.
+//! Tests of upstreams that send unsolicited or invalid messages.
 
 use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies};
 use serde_json::json;

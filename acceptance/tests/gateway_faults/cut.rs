@@ -1,4 +1,4 @@
-//! Links that are dead without a word. All that is dead is noticed within the same time, so all are cut at once.
+//! Tests of connections that die silently. All are detected within the same timeout, so the test cuts all at once.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

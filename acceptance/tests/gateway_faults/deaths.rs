@@ -1,4 +1,4 @@
-//! Servers that end, and those that do not.
+//! Tests of upstreams that exit, and of upstreams that do not.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

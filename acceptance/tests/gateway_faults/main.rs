@@ -1,4 +1,4 @@
-//! Servers behind the gateway that die, hang, babble or never start.
+//! Tests of upstreams that exit, hang, send invalid messages or never start.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,4 +1,4 @@
-//! Servers that are called over HTTP and fail there.
+//! Tests of upstreams over HTTP that fail.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};

@@ -1,4 +1,4 @@
-//! Servers that are called over HTTP with tokens that become too old.
+//! Tests of upstreams over HTTP whose tokens expire.
 
 use std::fs;
 use std::path::{Path, PathBuf};

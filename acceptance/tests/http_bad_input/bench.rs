@@ -1,4 +1,4 @@
-//! The server under test, a client that is rude to it, and another one that must not notice.
+//! The server under test, a client that sends bad input, and another client that must not be affected.
 
 use creole_acceptance::http::{Connection, ListeningServer, Request, Response, required_headers};
 use creole_acceptance::process_under_test::resource_usage::ResourceUsage;

@@ -1,4 +1,4 @@
-//! Who callers say that they are, and what web pages have them do (D14, D23, D32).
+//! Rows about the identity of callers and about requests from web pages (D14, D23, D32).
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Bodies that are too long, requests that hide others, methods that are not ours (A35, A36, A51, A53).
+//! Rows about oversized bodies, request smuggling and unsupported methods (A35, A36, A51, A53).
 
 use creole_acceptance::http::{Connection, Request};
 

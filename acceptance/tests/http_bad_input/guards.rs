@@ -1,4 +1,4 @@
-//! Hosts and origins: who a web page on the same machine pretends to be (D20, D21, D24).
+//! Rows about hosts and origins, which a web page on the same machine may forge (D20, D21, D24).
 
 use creole_acceptance::http::Request;
 

@@ -1,4 +1,4 @@
-//! Header fields that say too little, too much, or something else than the body (A40 to A50, A54).
+//! Rows about header fields that are missing, superfluous or contradict the body (A40 to A50, A54).
 
 use creole_acceptance::http::{Events, Request};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! Bad input over HTTP, as tables: what is sent, and the exact status and code that come back.
+//! Tests of bad input over HTTP, as tables: the request, and the exact status and code of the response.
 //!
-//! After each row another client calls a tool and is answered. The names of the rows (A01, D20…) are those of
-//! the catalogue of bad input that the transcripts name too.
+//! After each row another client calls a tool and must get its response. The names of the rows (A01, D20…) are those of
+//! the catalogue of bad input, which the transcripts use too.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

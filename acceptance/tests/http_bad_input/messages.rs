@@ -1,4 +1,4 @@
-//! Bodies that are no JSON, no message, or a message that nobody can mean (A01 to A18, A25 to A33).
+//! Rows about bodies that are not JSON, not a message, or an invalid message (A01 to A18, A25 to A33).
 
 use creole_acceptance::http::Request;
 

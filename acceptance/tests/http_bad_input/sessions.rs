@@ -1,4 +1,4 @@
-//! Sessions: ids that nobody can guess or choose, and their end (D30, D31, D34).
+//! Rows about sessions: ids that clients can neither guess nor choose, and the end of a session (D30, D31, D34).
 
 use std::collections::HashSet;
 use std::io::Read;

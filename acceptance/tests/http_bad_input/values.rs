@@ -1,4 +1,4 @@
-//! Values at their limits: ids, texts, many values, ids in flight (A07, A08, A10, A19 to A23, A56).
+//! Rows about values at their limits: ids, texts, many values, ids in flight (A07, A08, A10, A19 to A23, A56).
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! The checker itself: it lets an honest server pass and finds every misdeed.
+//! Tests of the checker: it accepts a correct server and detects every violation.
 
 use creole_acceptance::load::{Breach, Era, History};
 

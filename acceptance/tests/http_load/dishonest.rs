@@ -1,4 +1,4 @@
-//! A small server that answers `echo` and does one thing wrong, to see whether the checker notices.
+//! A small server that answers `echo` and commits one violation, for the tests of the checker.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

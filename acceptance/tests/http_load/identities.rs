@@ -1,4 +1,4 @@
-//! Every answer reaches the caller that asked, whatever id it used.
+//! Tests that every response reaches its own caller, whatever id the caller used.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! The real binary under load over HTTP: nobody gets an answer that is not theirs, and whoever is slow,
-//! many or gone costs others nothing.
+//! Tests of the binary under load over HTTP: no client gets another client's response, and slow, numerous or vanished
+//! clients do not affect others.
 //!
-//! Each test prints its figures. They are for people: nothing here fails because a machine is slow.
+//! Each test prints its figures for information. No test fails because a machine is slow.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

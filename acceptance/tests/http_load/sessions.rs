@@ -1,4 +1,4 @@
-//! Sessions that nobody ends.
+//! Tests of sessions that no client ends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Clients that send too slowly, or do not read.
+//! Tests of clients that send too slowly or do not read.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Ten thousand clients that only listen, and a change that all of them are told.
+//! Tests of ten thousand clients that only listen, and of a change that is announced to all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

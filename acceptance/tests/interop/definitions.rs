@@ -1,5 +1,4 @@
-//! The rules for definitions, before those who wrote them: the official schemas of every revision, and what the official
-//! TypeScript SDK accepts.
+//! Compares the rules for definitions with the official schemas of every revision and with the official TypeScript SDK.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The same clients over HTTP, each in each of its modes against a server of its own.
+//! Runs the same clients over HTTP, each in each of its modes against its own server.
 
 use std::thread;
 

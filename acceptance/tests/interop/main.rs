@@ -1,9 +1,8 @@
-//! Clients that nobody here wrote, each talking to the real binary over stdio; over HTTP in [`http`].
+//! Runs third-party clients against the binary over stdio. [`http`] runs them over HTTP.
 //!
-//! Every peer speaks in each of its modes to the presets `default` and `everything`, and as an old
-//! client to the seeds' presets. A peer that cannot be installed is told of on stderr and left out;
-//! where `CI=true` that is a failure. [`schema`] asks a validator of others about configurations,
-//! [`definitions`] about what servers list.
+//! Every peer connects in each of its modes to the presets `default` and `everything`, and as an old client to the
+//! seeds' presets. A peer that cannot be installed is reported on stderr and skipped. With `CI=true` that is a failure.
+//! [`schema`] checks configurations with a third-party validator, and [`definitions`] checks the lists of servers.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,5 +1,5 @@
-//! The JSON Schema of configurations, before a validator that nobody here wrote: Ajv, which editors use. The TypeScript
-//! SDK brings it along.
+//! Checks the JSON Schema of configurations with Ajv, a third-party validator that editors use. The TypeScript SDK
+//! includes it.
 
 use std::fs;
 use std::io::Write;

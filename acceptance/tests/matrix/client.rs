@@ -1,4 +1,4 @@
-//! The clients: what they are called, what they speak, and what they cannot be made to do.
+//! The clients of the matrix: their names, their revisions, and the features that they cannot exercise.
 
 use std::ffi::OsString;
 

@@ -1,9 +1,8 @@
-//! Every client through Creole to every server, and the table of what works: `docs/matrix.md`.
+//! Tests every client through Creole with every server, and checks the table of results: `docs/matrix.md`.
 //!
-//! The ends are SDKs that nobody here wrote, older releases among them. What is seen has to be at least what the table
-//! says; `CREOLE_WRITE_MATRIX=1 cargo test -p creole-acceptance --test matrix -- --test-threads=1` writes
-//! it anew.
-//! An SDK that cannot be installed is told of on stderr and left out; where `CI=true` that is a failure.
+//! The clients and servers are third-party SDKs, including older releases. The results must be at least as good as the
+//! table. `CREOLE_WRITE_MATRIX=1 cargo test -p creole-acceptance --test matrix -- --test-threads=1` rewrites the table.
+//! An SDK that cannot be installed is reported on stderr and skipped. With `CI=true` that is a failure.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

@@ -1,4 +1,4 @@
-//! What servers have to show each feature with.
+//! The items of each server that exercise each feature.
 
 use creole_acceptance::peers::UpstreamServer;
 use serde_json::{Value, json};

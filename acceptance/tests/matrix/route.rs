@@ -1,4 +1,4 @@
-//! The ways from a client through Creole to a server.
+//! The routes from a client through Creole to a server.
 
 use std::ffi::OsString;
 use std::fs;

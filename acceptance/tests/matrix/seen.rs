@@ -1,4 +1,4 @@
-//! What a client is asked to do with a server, and what came of it.
+//! The steps that a client performs with a server, and their results.
 
 use creole_acceptance::peers::{Steps, UpstreamServer};
 use serde_json::Value;

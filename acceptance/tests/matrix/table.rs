@@ -1,4 +1,4 @@
-//! The table of what works, as it is published.
+//! The published table of results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Names, orders, values and defaults of what servers take, and what is refused before it is sent.
+//! Tests of arguments: their names, order, values and defaults, and what is rejected before it is sent.
 
 use crate::place::Place;
 

@@ -1,4 +1,4 @@
-//! Colours, wrapping and progress: at a terminal, and never in a pipe.
+//! Tests of colours, wrapping and progress, which appear at a terminal and never in a pipe.
 
 use crate::place::{Place, at_terminal};
 

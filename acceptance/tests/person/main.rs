@@ -1,4 +1,4 @@
-//! What a person meets on the command line, by the real binary: at a terminal and in a pipe.
+//! Tests of the binary's command line as a user sees it, at a terminal and in a pipe.
 #![cfg(unix)]
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! Proxies and private authorities of a network, by the environment and by flags.
+//! Tests of proxies and private certificate authorities, set by the environment and by flags.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

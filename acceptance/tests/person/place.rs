@@ -1,4 +1,4 @@
-//! A folder to run commands in, with a pipe or a terminal around them.
+//! A folder to run commands in, with a pipe or a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The verbs that set Creole up: a configuration, a client, a shell, a manual.
+//! Tests of the verbs that set Creole up: a configuration, a client, a shell, a manual.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What a start costs, in time of the processor: how busy the machine is does not count.
+//! Tests of the cost of a start, in processor time, so that the load of the machine does not count.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! How it ends: when its input does, when its reader goes, when it is told nothing (security C10, C11).
+//! Tests of the end of the process: after its input ends, without a reader, and without any message (security C10, C11).
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How bytes become lines on a real pipe (security A37 to A39).
+//! Tests of line framing on a real pipe (security A37 to A39).
 
 use std::thread;
 use std::time::Duration;

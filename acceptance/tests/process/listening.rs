@@ -1,4 +1,4 @@
-//! The server on a port: how it begins, what it survives and how it ends (security B15, C27, C29, D22).
+//! Tests of the server on a port: its start, its robustness and its shutdown (security B15, C27, C29, D22).
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

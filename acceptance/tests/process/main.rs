@@ -1,5 +1,5 @@
-//! The real binary as a process: what it does with pipes, sockets and files, under pressure and at its
-//! end. What it says is the transcripts' matter.
+//! Tests of the binary as a process: its pipes, sockets and files, under pressure and at its end. The transcripts test
+//! its messages.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

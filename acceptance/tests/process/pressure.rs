@@ -1,4 +1,4 @@
-//! Many requests, slow readers, broken tools: nothing grows, nothing is lost.
+//! Tests of many requests, slow readers and broken tools: memory stays bounded and no response is lost.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! A configuration that changes while the server runs: all of it holds, or nothing changes.
+//! Tests of reloads while the server runs: the whole configuration takes effect, or nothing changes.
 
 use std::fs;
 use std::path::Path;

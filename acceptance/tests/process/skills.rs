@@ -1,4 +1,4 @@
-//! A folder of skills behind the real binary: what is served, and what is said of a wrong one.
+//! Tests of a folder of skills with the binary: the served skills, and the errors for an invalid one.
 
 use std::fs;
 use std::path::Path;

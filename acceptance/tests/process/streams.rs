@@ -1,4 +1,4 @@
-//! What its standard streams may be: pipes, sockets, files, closed, or read by nobody.
+//! Tests of the kinds of standard streams: pipes, sockets, files, closed streams, and streams without a reader.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

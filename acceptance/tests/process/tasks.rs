@@ -1,4 +1,4 @@
-//! The task file under processes that are killed or share it (security C25).
+//! Tests of the task file with processes that are killed or share it (security C25).
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The log on stderr: what seed 000 asks for, as lines of JSON, and nothing that is not asked for.
+//! Tests of the log on stderr: exactly the events that seed 000 requires, as lines of JSON.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Programs: what they are given, and what becomes of what they write.
+//! Tests of programs as tools: their input, and how their output is converted.
 
 use serde_json::{Value, json};
 

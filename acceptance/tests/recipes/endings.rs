@@ -1,4 +1,4 @@
-//! A program ends with its call, with all that it started, however the call ends.
+//! Tests that a program and all its children end with their call, however the call ends.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The examples: each is loaded as it is, and its tools are called.
+//! Tests of the examples: each is loaded unchanged, and its tools are called.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Services: what they are asked, and what becomes of what they answer.
+//! Tests of HTTP services as tools: their requests, and how their responses are converted.
 
 use serde_json::{Value, json};
 

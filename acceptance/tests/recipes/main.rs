@@ -1,5 +1,5 @@
-//! Tools without code, by the real binary: a configuration, a client on its pipes, and programs and services that
-//! look closely at what they are given.
+//! Tests of configured tools with the binary: a configuration, a client on stdio, and programs and services that check
+//! their input.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

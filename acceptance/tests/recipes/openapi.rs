@@ -1,4 +1,4 @@
-//! Services that OpenAPI documents describe: what they are asked, what is refused, and what a large one costs.
+//! Tests of OpenAPI services: their requests, the rejected calls, and the cost of a large document.
 
 use std::fs;
 use std::time::Duration;

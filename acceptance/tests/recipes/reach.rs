@@ -1,4 +1,4 @@
-//! Which addresses tools reach: what the configuration writes out, and else the internet alone.
+//! Tests of the addresses that tools may reach: those that the configuration names, and otherwise only public ones.
 
 use serde_json::json;
 

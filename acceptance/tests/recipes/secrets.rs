@@ -1,4 +1,4 @@
-//! Secrets reach the program and the service they are for, and nobody else.
+//! Tests that secrets reach only the program and the service that they are for.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! A service that writes down what it is asked and answers what it was told to.
+//! A service that records its requests and sends the configured responses.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener};

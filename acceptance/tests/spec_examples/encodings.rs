@@ -1,4 +1,4 @@
-//! Every shape that the machine can write, in every revision, under the eyes of the referee.
+//! Checks every shape that the machine can write, in every revision, with the referee.
 
 mod fixtures;
 mod tasks;

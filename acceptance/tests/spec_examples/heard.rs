@@ -1,4 +1,4 @@
-//! The official examples of what servers say, heard by our client.
+//! Tests of our client with the official examples of servers' messages.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `config check` refuses what `serve` refuses, and with `--connect` tries what the configuration names.
+//! Tests of `config check`: it rejects what `serve` rejects, and with `--connect` it tries the configured upstreams.
 
 use super::Place;
 

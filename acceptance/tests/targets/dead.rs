@@ -1,4 +1,4 @@
-//! Upstreams that do not answer: named with their reason, never taken for success.
+//! Tests of upstreams that do not respond: they are reported with the reason, never as a success.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `--config`: a configuration is served within the command that uses it.
+//! Tests of `--config`: the command that uses a configuration serves it in its own process.
 
 use std::net::TcpListener;
 

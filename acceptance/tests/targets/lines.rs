@@ -1,4 +1,4 @@
-//! What a server writes to stderr: JSON where that is asked for, and why callers are refused.
+//! Tests of a server's stderr: JSON if it is requested, and the reasons for rejected callers.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Configurations as the command line uses them: as targets, checked, and asked for their status.
+//! Tests of configurations on the command line: as targets, with `config check`, and with their status.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

@@ -1,4 +1,4 @@
-//! What people are told who mistyped something or met the wrong server.
+//! Tests of the messages about typing errors and wrong servers.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! `creole check --wordpress` on sites in every state that people have asked about.
+//! Tests of `creole check --wordpress` on sites in every reported state.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Clients that others wrote, in front of a mock: by a bridge for those that only know standard streams.
+//! Tests of third-party clients in front of a mock. Clients that only support stdio use a bridge.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! Tools that change things rarely changed, or that belong to the second phase: what each asks of the site, and that it succeeds.
+//! Tests of rarely used writing tools and of tools of the second phase: their requests to the site, and their success.
 
 use creole_acceptance::peers::wordpress::RunningSite;
 use serde_json::{Value, json};

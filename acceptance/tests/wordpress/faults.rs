@@ -1,4 +1,4 @@
-//! What a site can do wrong, and what becomes of passwords: a mock that misbehaves.
+//! Tests of site faults and of the handling of passwords, with a mock that misbehaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
-//! The preset `buddyboss` in front of a site: a mock for what a site can do wrong, and a real WordPress.
+//! Tests of the preset `buddyboss` in front of a site: a mock for site faults, and a real WordPress.
 //!
-//! A WordPress that cannot be prepared is told of on stderr and left out; where `CI=true` that is a failure.
+//! A WordPress that cannot be prepared is reported on stderr and skipped. With `CI=true` that is a failure.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

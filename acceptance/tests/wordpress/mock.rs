@@ -1,5 +1,4 @@
-//! A site that does what a test needs: the routes of WordPress that the door asks, a few members, and every fault that
-//! a site can have.
+//! A mock site: the WordPress routes that authentication uses, a few members, and every fault that a site can have.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

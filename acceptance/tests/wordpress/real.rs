@@ -1,4 +1,4 @@
-//! A real WordPress with the test platform: its own Application Passwords, its own errors, its own data.
+//! Tests of a real WordPress with the test platform: its Application Passwords, errors and data.
 
 use std::process::{Command, Stdio};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Tools that are made of the routes of a real WordPress, with the configuration of the guide and with all of them.
+//! Tests of tools from the routes of a real WordPress, with the configuration of the guide and with all routes.
 
 use std::fs;
 

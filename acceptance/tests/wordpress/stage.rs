@@ -1,9 +1,9 @@
-//! The stage `site`: the preset `buddyboss` in front of a site, spoken to by single POSTs.
+//! The stage `site`: the preset `buddyboss` in front of a site, called by single POSTs.
 //!
-//! A line is the body of a POST; what comes back is a line. An answer that is not a message of the protocol is the
-//! line `{"http":STATUS,…}`. A line that begins with `@` is for the stage: `@as NAME` says who calls from now on
-//! (`nobody`, `wrong`, or a user of the site), `@GET` and `@DELETE` ask by that method, `@platform off` switches the
-//! platform of the site off.
+//! A line is the body of a POST, and the response is a line. A response that is not a message of the protocol is the
+//! line `{"http":STATUS,…}`. A line that begins with `@` is a command to the stage: `@as NAME` sets the caller from now
+//! on (`nobody`, `wrong`, or a user of the site), `@GET` and `@DELETE` send a request with that method, and
+//! `@platform off` switches the platform of the site off.
 
 use std::collections::VecDeque;
 use std::time::Duration;

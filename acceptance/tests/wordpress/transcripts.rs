@@ -1,4 +1,4 @@
-//! Document 004, clause by clause, in front of a mock.
+//! Tests of document 004, clause by clause, in front of a mock.
 
 use std::fs;
 use std::path::PathBuf;

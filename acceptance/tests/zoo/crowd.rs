@@ -1,4 +1,4 @@
-//! Many published servers behind one gateway: all are listed, and none is left when the gateway ends.
+//! Tests of many published servers behind one gateway: all are listed, and none survives the gateway.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,9 +1,9 @@
-//! Published servers do the same through Creole as without it, for clients of both eras.
+//! Tests that published servers behave the same through Creole as without it, for clients of both eras.
 //!
-//! Each test starts one server of `acceptance/peers/zoo` or `acceptance/peers/reference` without Creole,
-//! behind `creole connect` and behind `creole serve --http`, and compares what clients see. What may
-//! differ is written in `acceptance/src/zoo/compare.rs`.
-//! A server that cannot be installed is told of on stderr and left out; where `CI=true` that is a failure.
+//! Each test starts one server of `acceptance/peers/zoo` or `acceptance/peers/reference` without Creole, behind
+//! `creole connect` and behind `creole serve --http`, and compares the results at the clients. The allowed differences
+//! are in `acceptance/src/zoo/compare.rs`.
+//! A server that cannot be installed is reported on stderr and skipped. With `CI=true` that is a failure.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]

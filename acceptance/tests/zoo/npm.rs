@@ -1,4 +1,4 @@
-//! Servers from npm, made with releases of the TypeScript SDK from 0.5 to 2 and with FastMCP.
+//! Tests of servers from npm, made with releases of the TypeScript SDK from 0.5 to 2 and with FastMCP.
 
 use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;

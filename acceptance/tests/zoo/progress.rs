@@ -1,4 +1,4 @@
-//! Each step of progress is told once, in every era and on every way.
+//! Tests that each progress step is sent once, in every era and on every route.
 
 use creole_acceptance::zoo::{ServerRoute, ZooEra, ZooStep};
 use serde_json::{Value, json};

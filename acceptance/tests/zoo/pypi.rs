@@ -1,4 +1,4 @@
-//! Servers from PyPI, made with releases of the Python SDK from 1.1 to 2 and with FastMCP 2 and 4.
+//! Tests of servers from PyPI, made with releases of the Python SDK from 1.1 to 2 and with FastMCP 2 and 4.
 
 use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;

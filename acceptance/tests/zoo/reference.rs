@@ -1,4 +1,4 @@
-//! The servers that are published for tests: one shows every feature, the other follows the roots.
+//! Tests of the servers that are published for tests: one has every feature, the other uses the roots.
 
 use creole_acceptance::zoo::{Package, Published, ZooStep};
 use serde_json::json;

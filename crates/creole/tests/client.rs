@@ -1,4 +1,4 @@
-//! Connections to real servers: children, HTTP endpoints and servers that misbehave.
+//! Tests of connections to real servers: children, HTTP endpoints and servers that misbehave.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

@@ -1,4 +1,5 @@
-//! Functions as tools, resources and prompts: what they may take and return, and what a client sees of it.
+//! Tests of functions as tools, resources and prompts: their parameters, their return types, and the results at a
+//! client.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The HTTP endpoint, asked in process: what belongs to whom, what ends when, and what is kept.
+//! Tests of the HTTP endpoint in process: ownership by principals, ends of calls and sessions, and kept state.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

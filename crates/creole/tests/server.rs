@@ -1,4 +1,5 @@
-//! Servers built with the library, spoken to in memory: both eras, middleware, questions, faults.
+//! Tests of servers built with the library, over an in-memory connection: both eras, middleware, input requests,
+//! faults.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

@@ -1,4 +1,4 @@
-//! A client and a server as machines, mouth to ear: every operation in every revision.
+//! Tests of a client machine connected to a server machine: every operation in every revision.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

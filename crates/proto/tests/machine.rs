@@ -1,4 +1,4 @@
-//! Laws of the machine: whatever is said, finished, asked or announced, in whatever order.
+//! Properties of the server machine that hold for any order of frames, outcomes, input requests and notifications.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

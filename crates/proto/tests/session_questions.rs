@@ -1,4 +1,4 @@
-//! Questions of a session that belong to no call.
+//! Tests of input requests of a session outside of any call.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

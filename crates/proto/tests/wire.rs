@@ -1,4 +1,4 @@
-//! Laws of the wire and framing layers, held against `serde_json` and against any way of cutting.
+//! Properties of the wire and framing layers, compared with `serde_json` and for any split of the bytes.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A configuration with every key that there is.
+//! Tests of a configuration with every key.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Configuration files as a whole: the presets, the schema for editors, and files that cannot be read.
+//! Tests of whole configuration files: the presets, the schema for editors, and unreadable files.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

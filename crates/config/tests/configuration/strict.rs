@@ -1,5 +1,5 @@
-//! What the schema for editors refuses, the reader refuses too, with its place; and neither lets a key or a type pass
-//! that there is not.
+//! Tests that the reader rejects, with a location, everything that the schema for editors rejects. Both reject unknown
+//! keys and wrong types.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Children that misbehave or end, and what their callers are told.
+//! Tests of children that misbehave or exit, and of the faults that their callers get.
 
 use creole::client::{ChildServer, Connection};
 use creole::proto::client::{CallRequest, ClientLimits};

@@ -1,4 +1,4 @@
-//! What every way to a server has in common, in both eras.
+//! Tests of the behaviour that all transports share, in both eras.
 
 use creole::client::{CallEvent, CallStep, Connection, LineServer};
 use creole::proto::client::ClientLimits;

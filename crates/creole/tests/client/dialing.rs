@@ -1,4 +1,4 @@
-//! Finding out how a server wants to be spoken to, and the client that does so by itself.
+//! Tests of the detection of a server's era, and of the client that does it automatically.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Servers behind TLS: whom to trust, and what is said of whom not to.
+//! Tests of servers with TLS: the trusted certificates, and the errors for untrusted ones.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whether what belongs to no call can be heard from a server over HTTP.
+//! Tests of whether notifications outside of calls can be received from a server over HTTP.
 
 use creole::client::Connection;
 use creole::client::transport::http::{HttpAddress, HttpServer};

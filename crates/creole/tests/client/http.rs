@@ -1,4 +1,4 @@
-//! Servers behind HTTP: our own endpoint on a real socket, in both eras.
+//! Tests of servers over HTTP: our own endpoint on a real socket, in both eras.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What servers answer takes memory of a budget, and a call whose answer does not fit fails at once.
+//! Tests of the memory budget of responses: a call whose response does not fit fails at once.
 
 use creole::budget::Budget;
 use creole::client::transport::http::{HttpAddress, HttpServer};

@@ -1,4 +1,4 @@
-//! Calls that a server refused before it carried them out, and that the client makes once more.
+//! Tests of calls that a server rejected before it ran them, and that the client retries once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! What becomes of children when this process dies without a word.
+//! Tests of children whose parent process is killed.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Servers behind proxies: tunnels for TLS, forwarding for plain HTTP, and what is said where that fails.
+//! Tests of servers behind proxies: tunnels for TLS, forwarding for plain HTTP, and the errors.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! HTTP servers that misbehave: each answer is written out by the test.
+//! Tests of HTTP servers that misbehave. Each test writes out the responses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

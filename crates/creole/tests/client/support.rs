@@ -1,4 +1,4 @@
-//! A server to connect to, and the ways to it.
+//! A server to connect to, and its addresses.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A client that asks an endpoint without a network in between.
+//! A client that calls an endpoint without a network.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Sessions of the handshake generation: whose they are, what they keep, and how they end.
+//! Tests of sessions of the handshake era: their owner, their state and their end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Requests that bring all that they need.
+//! Tests of requests of the stateless era.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Pages that somebody is sent to in the middle of a call, and comes back from late, never, or by hand.
+//! Tests of URL elicitations during a call that are completed late, never, or by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

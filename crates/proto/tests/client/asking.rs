@@ -1,4 +1,4 @@
-//! Questions in both eras, listeners, progress, cancellation and time.
+//! Tests of input requests in both eras, listeners, progress, cancellation and timeouts.
 
 use core::time::Duration;
 

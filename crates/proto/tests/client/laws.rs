@@ -1,4 +1,4 @@
-//! Laws of the client's machine: whatever is asked, said, given up or broken, in whatever order.
+//! Properties of the client machine that hold for any order of calls, frames, cancellations and failures.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A client's machine whose frames go straight to a server's, and back.
+//! A client machine and a server machine that exchange their frames directly.
 
 use core::time::Duration;
 use std::sync::Arc;

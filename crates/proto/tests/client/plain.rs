@@ -1,4 +1,4 @@
-//! Plain calls: handshake, lists, tools, failures.
+//! Tests of plain calls: handshake, lists, tools, failures.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What one server answers reaches another's client in that client's words, and untouched where it can be.
+//! Tests of relayed results: they are rewritten for the client's revision, and unchanged if possible.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Messages of models between peers of which one knows lists of blocks and tools, and the other does not.
+//! Tests of sampling messages between peers of which only one supports lists of blocks and tools.
 
 use creole_proto::client::{CallKey, ClientEvent, OpenMode};
 use creole_proto::model::{ClientCapabilities, InputRequest};

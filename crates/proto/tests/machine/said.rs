@@ -1,4 +1,4 @@
-//! What can happen to a machine, at random.
+//! Random inputs for a machine.
 
 use core::time::Duration;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A machine and the accounts of what it owes: an answer to each request, once.
+//! A machine with a record of its open requests, which checks that each gets exactly one response.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The pack `everything`: what the conformance suite looks at, and what our own tests lean on.
+//! Tests of the pack `everything`, which the conformance suite and our own tests use.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The packs, as clients see them: each test talks to a whole server in the same process.
+//! Tests of the packs as clients see them. Each test calls a whole server in the same process.
 
 mod everything;
 mod simple;

@@ -1,4 +1,4 @@
-//! The small packs, as a client sees them.
+//! Tests of the small packs, as a client sees them.
 
 use creole_tools::{PACKS, PackOptions};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The pack `tasks`, as a client sees it.
+//! Tests of the pack `tasks`, as a client sees it.
 
 use std::time::{Duration, Instant};
 
