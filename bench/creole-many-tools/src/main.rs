@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
 use creole::serve::http::{
-    Drain, Endpoint, Guard, Limits, Listener, Method, Route, Router, Settings,
+    Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use creole::{Server, Tool};
 use tokio::runtime::Builder;
@@ -44,12 +44,12 @@ fn server(count: usize) -> Server {
 }
 
 async fn serve(server: Server) -> io::Result<()> {
-    let settings = Settings { max_sessions: SESSIONS, ..Settings::default() };
-    let endpoint = Endpoint::new(server.start(), settings);
+    let settings = EndpointSettings { max_sessions: SESSIONS, ..EndpointSettings::default() };
+    let endpoint = McpEndpoint::new(server.start(), settings);
     let methods = [Method::GET, Method::POST, Method::DELETE];
-    let router = Router::new(Guard::loopback(), Drain::new());
+    let router = Router::new(OriginGuard::loopback(), Drain::new());
     let router = router.route(Route::new("/mcp", &methods, endpoint));
-    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), Limits::default()).await?;
+    let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into(), HttpLimits::default()).await?;
     let address = listener.address()?;
     writeln!(io::stderr(), "creole: `creole-many-tools` listens on http://{address}/mcp")?;
     listener.serve(router).await;
