@@ -187,7 +187,7 @@ impl Authenticator {
 
     /// Decides whether the caller with this `Authorization` header, from this address, is admitted.
     ///
-    /// [`authorization`] takes the header out of a request. A name and a password that were correct are not verified
+    /// The HTTP layer takes the header out of a request. A name and a password that were correct are not verified
     /// again for a minute.
     pub async fn authenticate(
         &self,

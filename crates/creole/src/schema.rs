@@ -61,7 +61,7 @@ pub struct Violation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// The text is longer than [`MAX_TEXT`].
+    /// The text is longer than `MAX_TEXT`.
     TooLarge,
     /// The text is not JSON, for this reason.
     NotJson(String),
@@ -123,7 +123,7 @@ impl Schema {
     /// Validates `instance`; the first call compiles the schema.
     ///
     /// # Errors
-    /// At least one and at most [`MAX_VIOLATIONS`] violations. If the schema itself is unusable,
+    /// At least one and at most `MAX_VIOLATIONS` violations. If the schema itself is unusable,
     /// [`Violation::is_broken_schema`] holds for the only one.
     pub fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
         match self.compiled.get_or_init(|| Compiled::new(self.text())) {

@@ -105,7 +105,7 @@ impl Sealer {
     }
 
     /// Seals with the newest of these secrets from now on. Texts of the previous one still open, also if only this
-    /// sealer knows it. Other machines may use the secrets too; their clocks may differ by up to [`MAX_CLOCK_SKEW`].
+    /// sealer knows it. Other machines may use the secrets too; their clocks may differ by up to `MAX_CLOCK_SKEW`.
     pub fn set_secrets(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! An upstream as an endpoint: forwards calls to another server and translates between its era and the caller's.
 //!
 //! An upstream of the handshake era sends input requests during a call. A caller of that era receives them as they are.
-//! A caller of the stateless era receives them as the outcome of its call, and the upstream call is [parked](park)
+//! A caller of the stateless era receives them as the outcome of its call, and the upstream call is parked
 //! meanwhile. An upstream of the stateless era ends its call with input requests. For callers of the handshake era,
 //! [`creole::input`] sends them and then repeats the call.
 
