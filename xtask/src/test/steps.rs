@@ -31,7 +31,11 @@ pub(super) const STEPS: &[Step] = &[
         run: peers,
     },
     Step { name: "fuzz", about: "a short run of every fuzz target", run: fuzz },
-    Step { name: "doctests", about: "examples in the documentation run", run: doctests },
+    Step {
+        name: "doctests",
+        about: "examples in the documentation run, and its links lead somewhere",
+        run: doctests,
+    },
     Step { name: "tests", about: "unit, property, transcript and peer tests", run: tests },
 ];
 
@@ -94,8 +98,13 @@ fn fuzz(repository: &Repository) -> Outcome {
     done(cargo(repository, "run --quiet --manifest-path fuzz/Cargo.toml --bin smoke"))
 }
 
+/// Runs the examples in the documentation and checks its links.
 fn doctests(repository: &Repository) -> Outcome {
-    done(cargo(repository, "test --quiet --doc --workspace"))
+    cargo(repository, "test --quiet --doc --workspace")?;
+    let words = "doc --quiet --no-deps --workspace";
+    let mut command = cargo_command(repository, words);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    done(finish(command, words))
 }
 
 fn tests(repository: &Repository) -> Outcome {
