@@ -33,17 +33,20 @@ const ALBUM: ArgumentSpec =
 const FOLDER: ArgumentSpec =
     optional("folder_id", SiteArgumentType::Id, "ID of the folder to add it to").not_sent();
 
+/// The filters of lists of photos and of videos.
+const IN_ALBUMS: &[ArgumentSpec] = &[
+    USER,
+    IN_GROUP,
+    ACTIVITY,
+    optional("album_id", SiteArgumentType::Id, "Only those of this album"),
+    SEARCH,
+    PAGE,
+    PER_PAGE,
+];
+
 pub(super) const TOOLS: &[ToolSpec] = &[
     list_tool("buddyboss_list_media", "/buddyboss/v1/media", "Photo", "List photos.")
-        .with_arguments(&[
-            USER,
-            IN_GROUP,
-            ACTIVITY,
-            optional("album_id", SiteArgumentType::Id, "Only those of this album"),
-            SEARCH,
-            PAGE,
-            PER_PAGE,
-        ]),
+        .with_arguments(IN_ALBUMS),
     get_tool("buddyboss_get_media", "/buddyboss/v1/media/{id}", "Photo", "Get one photo.")
         .with_arguments(&[required("id", SiteArgumentType::Id, "Photo ID")]),
     upload_tool(
@@ -61,15 +64,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Photo ID")]),
     list_tool("buddyboss_list_videos", "/buddyboss/v1/video", "Video", "List videos.")
-        .with_arguments(&[
-            USER,
-            IN_GROUP,
-            ACTIVITY,
-            optional("album_id", SiteArgumentType::Id, "Only those of this album"),
-            SEARCH,
-            PAGE,
-            PER_PAGE,
-        ]),
+        .with_arguments(IN_ALBUMS),
     get_tool("buddyboss_get_video", "/buddyboss/v1/video/{id}", "Video", "Get one video.")
         .with_arguments(&[required("id", SiteArgumentType::Id, "Video ID")]),
     upload_tool(
