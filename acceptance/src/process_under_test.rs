@@ -152,14 +152,14 @@ impl ChildGuard {
         ResourceUsage::of(self.0.id())
     }
 
-    /// Waits for it to end by itself, and returns its total processor time.
+    /// Waits for it to exit without a signal, and returns its total processor time.
     #[track_caller]
     #[must_use]
     pub fn processor_time_until_end(&self) -> Duration {
         resource_usage::processor_time_until_end(self.0.id())
     }
 
-    /// Waits for it to end by itself, and returns the processor time of its first thread, to the nanosecond.
+    /// Waits for it to exit without a signal, and returns the processor time of its first thread, to the nanosecond.
     #[track_caller]
     #[must_use]
     pub fn first_thread_until_end(&self) -> Duration {
@@ -167,7 +167,7 @@ impl ChildGuard {
         resource_usage::first_thread(self.0.id())
     }
 
-    /// Waits for it to end by itself. Returns its exit code, or `None` if a signal ended it.
+    /// Waits for it to exit without a signal. Returns its exit code, or `None` if a signal ended it.
     #[track_caller]
     pub fn wait(&mut self) -> Option<i32> {
         let started = Instant::now();

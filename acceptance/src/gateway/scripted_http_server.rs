@@ -15,7 +15,7 @@ use super::ScriptedReplies;
 /// How long a test waits: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with a port. It sends the replies of a [`ScriptedReplies`] by itself. All other requests become a
+/// A server with a port. It sends the replies of a [`ScriptedReplies`] without the test. All other requests become a
 /// [`PendingRequest`].
 pub struct ScriptedHttpServer {
     port: u16,

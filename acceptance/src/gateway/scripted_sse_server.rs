@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 type Streams = Arc<Mutex<HashMap<usize, TcpStream>>>;
 
 /// A server whose responses all come on the stream that a client opened first. It sends the replies of a
-/// [`ScriptedReplies`] by itself. All other messages become a [`SseServerMessage`].
+/// [`ScriptedReplies`] without the test. All other messages become a [`SseServerMessage`].
 pub struct ScriptedSseServer {
     port: u16,
     messages: Receiver<SseServerMessage>,

@@ -56,7 +56,7 @@ pub fn sockets(process: u32) -> BTreeSet<PathBuf> {
     links.filter(|link| link.to_string_lossy().starts_with("socket:")).collect()
 }
 
-/// Waits for a child that was not waited for yet to end by itself, and returns its total processor time.
+/// Waits for a child that was not waited for yet to exit without a signal, and returns its total processor time.
 #[track_caller]
 pub(super) fn processor_time_until_end(process: u32) -> Duration {
     let started = Instant::now();

@@ -91,7 +91,7 @@ fn questions() -> Vec<ZooStep> {
     ]
 }
 
-/// What the server tells by itself.
+/// Notifications that the server sends without a request.
 fn changes() -> Vec<ZooStep> {
     let gzip =
         json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"});

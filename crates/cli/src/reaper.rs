@@ -6,7 +6,7 @@ use std::time::Duration;
 use creole::client::Address;
 use creole::process::{Reaper, run_reaper};
 
-/// How long programs have to end by themselves.
+/// How long programs have to exit before they are signalled.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Runs the reaper.

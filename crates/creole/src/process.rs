@@ -3,7 +3,7 @@
 //!
 //! A child gets a cleared environment, its own process group, pipes, and no other descriptor: every descriptor that is
 //! open in this process, inherited ones included, is marked close-on-exec. To stop a child, its standard input is
-//! closed first. A group that does not end by itself is then signalled, and finally killed. A program that leaves its
+//! closed first. A group that does not exit is then signalled, and finally killed. A program that leaves its
 //! group on purpose escapes this.
 //!
 //! When this process dies without stopping its children, their standard input closes, which every well-behaved server
@@ -113,7 +113,7 @@ impl fmt::Debug for Program {
 /// How long a child has at each step of its termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracePeriods {
-    /// Time to end by itself after its standard input is closed.
+    /// Time to exit after its standard input is closed.
     pub after_close: Duration,
     /// Time to end after it was signalled.
     pub after_signal: Duration,

@@ -174,7 +174,7 @@ pub struct Upstream {
     /// The lists whose last fetch failed.
     list_failures: ListFailures,
     status_record: StatusRecord,
-    /// Whether the upstream decides by itself which calls become tasks.
+    /// Whether the upstream decides which calls become tasks.
     decides_tasks: AtomicBool,
     /// Whether the upstream announces changes of its lists.
     announces_changes: AtomicBool,

@@ -17,12 +17,12 @@ const LONGER: &[(&str, &str)] = &[];
 
 /// Texts that are forbidden in source files.
 const BANNED: &[(&str, &str)] = &[
-    ("#[ignore", "a test that does not run is no test: let it pass or take it out"),
-    ("todo!", "finish it, or leave it out"),
-    ("unimplemented!", "finish it, or leave it out"),
-    ("dbg!", "take it out"),
-    ("TODO", "finish it, or write an issue"),
-    ("FIXME", "finish it, or write an issue"),
+    ("#[ignore", "make the test pass, or remove it"),
+    ("todo!", "implement it, or remove it"),
+    ("unimplemented!", "implement it, or remove it"),
+    ("dbg!", "remove it"),
+    ("TODO", "implement it, or describe it in the issue tracker"),
+    ("FIXME", "implement it, or describe it in the issue tracker"),
 ];
 
 pub(super) fn check(files: &[File], findings: &mut Findings) {

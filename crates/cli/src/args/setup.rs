@@ -120,7 +120,7 @@ Examples:
 It shows what it would change and asks first. Everything else in the file stays as it is, comments included, and the
 file as it was is kept beside it.";
 
-/// Clients that start servers by themselves.
+/// Clients that start servers as child processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientName {
     /// Claude Desktop.

@@ -110,7 +110,7 @@ impl TaskShared {
     /// Removes a task that is expired or unknown to its owner.
     async fn remove_task(&self, key: &TaskKey) {
         if let Err(fault) = self.store.remove(key).await {
-            // The record expires by itself.
+            // The record expires.
             tracing::warn!(target: "creole", task = key.id(), reason = fault.detail, "task not removed");
         }
     }

@@ -240,7 +240,7 @@ impl TransportHandle for HttpTransport {
     }
 
     fn on_call_done(&self, call: CallKey) {
-        // The exchange continues to its end by itself, so that its connection can be reused.
+        // The exchange continues to its end in its own task, so that its connection can be reused.
         self.inner.lock().calls.remove(&call);
     }
 

@@ -77,7 +77,7 @@ pub(crate) async fn fetch(
 }
 
 /// Names the items of an upstream and attaches its endpoint. An item that cannot be named is excluded with the reason.
-/// An upstream that decides by itself which calls become tasks states nothing about tasks in its lists.
+/// An upstream that decides which calls become tasks states nothing about tasks in its lists.
 pub(crate) fn remote_items(
     kind: ListKind,
     items: &[Arc<Definition>],

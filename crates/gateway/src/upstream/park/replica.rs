@@ -191,7 +191,7 @@ async fn send_reply(desk: &ReplicaResponder, said: &ReplicaReply) {
             FaultKind::BackendUnavailable,
             detail,
         )));
-        // The waiting replica notices by itself that the state fails.
+        // The waiting replica detects that the state fails.
         _ = desk.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
 }

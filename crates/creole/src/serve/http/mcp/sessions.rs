@@ -101,7 +101,7 @@ impl Sessions {
         tracing::debug!(target: "creole::http", "a session made room for another");
         gone.close();
         if self.replicas.is_some() {
-            // Another replica may use it; its saved record expires by itself.
+            // Another replica may use it; its saved record expires.
             return;
         }
         if let Err(error) = self.state.remove(&state_key(gone.id())).await {
@@ -179,7 +179,7 @@ impl Sessions {
         };
         let over: Vec<_> = self.read().all().filter(|session| is_over(session)).cloned().collect();
         for session in over {
-            // Its saved record expires by itself: another replica may use it.
+            // Its saved record expires: another replica may use it.
             self.write().remove(session.id());
             session.close();
         }
