@@ -5,10 +5,10 @@
 
 mod lazy;
 
+use creole::sync::Mutex;
 use std::fmt::Write as _;
 use std::io;
 use std::io::{Stderr, Write};
-use std::sync::{Mutex, PoisonError};
 
 use creole::proto::wire::is_control;
 use creole_config::plan::LogPlan;
@@ -135,7 +135,7 @@ impl<W: LogSink> LogLines<W> {
         let line = one_line(&String::from_utf8_lossy(event));
         // A progress line would be in front of it.
         output::erase_status();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let notice = (self.lost_notice)(state.lost_lines);
         if state.lost_lines > 0 && state.write_line(&notice) {
             state.lost_lines = 0;
@@ -237,7 +237,7 @@ mod tests {
         for _ in 0..2000 {
             lines.write_event(&[b'x'; 1000]);
         }
-        let lost = lines.state.lock().unwrap().lost_lines;
+        let lost = lines.state.lock().lost_lines;
         assert!(lost > 1000, "{lost}");
         let mut seen = vec![0; 100_000];
         let count = reader.read(&mut seen).unwrap();
@@ -257,6 +257,6 @@ mod tests {
         drop(reader);
         let lines = LogLines::new(writer, json_notice);
         lines.write_event(b"{}\n");
-        assert_eq!(lines.state.lock().unwrap().lost_lines, 1);
+        assert_eq!(lines.state.lock().lost_lines, 1);
     }
 }

@@ -1,10 +1,11 @@
 //! Shows the progress of a call: a bar if the total is known, otherwise a spinner and the elapsed time. Only at a
 //! terminal, and erased at the end.
 
+use creole::sync::Mutex;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -88,7 +89,7 @@ impl Drop for PromptGuard {
 }
 
 fn wait() -> MutexGuard<'static, Option<WaitState>> {
-    CURRENT_WAIT.lock().unwrap_or_else(PoisonError::into_inner)
+    CURRENT_WAIT.lock()
 }
 
 fn tick() {

@@ -1,9 +1,10 @@
 //! Reloads the configuration while the server runs. A reload takes effect as a whole or changes nothing.
 
+use creole::sync::Mutex as StdMutex;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole::auth::{AuthError, Authenticator};
@@ -302,7 +303,7 @@ impl Reloader {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ServerInstance>> {
-        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+        self.instances.lock()
     }
 }
 

@@ -5,9 +5,10 @@ mod json_conversion;
 #[cfg(test)]
 mod tests;
 
+use creole::sync::RwLock;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
@@ -98,7 +99,7 @@ impl ScriptLayer {
     }
 
     fn is_hidden(&self, kind: ListKind, name: &str) -> bool {
-        let hidden = self.hidden.read().unwrap_or_else(PoisonError::into_inner);
+        let hidden = self.hidden.read();
         !hidden.is_empty() && hidden.contains(&(kind.member(), name.to_owned()))
     }
 
@@ -109,7 +110,7 @@ impl ScriptLayer {
         };
         let names = std::iter::once(item.name().to_owned())
             .chain(Some(kind).filter(|it| *it == ListKind::Templates).and_then(|_| uri()));
-        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
+        let mut hidden = self.hidden.write();
         for name in names {
             match is_shown {
                 true => _ = hidden.remove(&(kind.member(), name)),
@@ -148,7 +149,7 @@ impl ScriptLayer {
 
     /// Logs once.
     fn log_once(&self, what: String) {
-        let mut told = self.logged.write().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.logged.write();
         if told.len() < 1000 && told.insert(what.clone()) {
             tracing::error!("{what}");
         }

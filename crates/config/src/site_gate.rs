@@ -1,6 +1,7 @@
 //! The site gate: authenticates HTTP callers at a WordPress site that a reload may reconfigure.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use creole::sync::RwLock;
+use std::sync::Arc;
 
 use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
 use creole_tools::wordpress::Site;
@@ -16,13 +17,13 @@ impl SiteGate {
 
     /// Authenticates at this site from now on.
     pub(crate) fn set_site(&self, site: &Site) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = site.clone();
+        *self.0.write() = site.clone();
     }
 }
 
 impl Authenticate for SiteGate {
     fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
-        let site = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let site = self.0.read().clone();
         Admission::Later(Box::pin(async move { site.authenticate(head, peer).await }))
     }
 }

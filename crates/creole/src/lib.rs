@@ -225,6 +225,8 @@ pub mod server;
 pub mod skill;
 pub mod state;
 pub mod stream;
+#[doc(hidden)]
+pub mod sync;
 pub mod task;
 mod telemetry;
 pub mod tool;

@@ -14,11 +14,12 @@ mod skill_requests;
 mod unlisted_resources;
 mod visibility;
 
+use crate::sync::{Mutex, RwLock};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{Fault, FaultKind};
@@ -274,7 +275,7 @@ impl Registry {
 
     /// Keeps a value as long as the registry exists, for example a file watcher that must stop with it.
     pub fn attach(&self, kept: impl Any + Send) {
-        self.shared.attached.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(kept));
+        self.shared.attached.lock().push(Box::new(kept));
     }
 
     /// Changes from now on, for the transports. A receiver that lags must announce every list as changed.
@@ -402,11 +403,11 @@ impl Registry {
 
     /// The state is consistent between any two calls, so a panic in another thread does not invalidate it.
     fn read(&self) -> RwLockReadGuard<'_, RegistryState> {
-        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, RegistryState> {
-        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.write()
     }
 }
 

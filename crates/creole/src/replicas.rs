@@ -14,9 +14,10 @@ mod replica_responses;
 #[cfg(test)]
 mod tests;
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -189,7 +190,7 @@ impl ReplicaShared {
     }
 
     fn registrations(&self) -> MutexGuard<'_, Registrations> {
-        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registrations.lock()
     }
 }
 

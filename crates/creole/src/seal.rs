@@ -3,9 +3,10 @@
 //! A sealed text is `c1.<key id>.<base64url(nonce || ciphertext || tag)>`, made with XChaCha20-Poly1305. Its purpose
 //! and its recipient are bound into it, so a text that is moved to another user, method or purpose does not open.
 
+use crate::sync::RwLock;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -98,7 +99,7 @@ impl Sealer {
     /// Rotating to the secret in use does nothing, so a configuration may be reloaded.
     pub(crate) fn rotate(&self, secret: &[u8; 32]) {
         let key = Arc::new(SealKey::new(secret));
-        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.write();
         if keys.current.id != key.id {
             keys.previous = Some(std::mem::replace(&mut keys.current, key));
         }
@@ -108,7 +109,7 @@ impl Sealer {
     /// sealer knows it. Other machines may use the secrets too; their clocks may differ by up to `MAX_CLOCK_SKEW`.
     pub fn set_secrets(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
-        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.write();
         keys.leeway_ms = MAX_CLOCK_SKEW.as_millis() as u64;
     }
 
@@ -124,7 +125,7 @@ impl Sealer {
         expires_at_ms: u64,
         plain: &[u8],
     ) -> String {
-        let key = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner).current);
+        let key = Arc::clone(&self.keys.read().current);
         let mut sealed = Vec::with_capacity(EXPIRY + plain.len() + TAG);
         sealed.extend_from_slice(&expires_at_ms.to_be_bytes());
         sealed.extend_from_slice(plain);
@@ -160,7 +161,7 @@ impl Sealer {
             .decrypt_in_place(&XNonce::from(nonce), &associated_data(purpose, binding), &mut opened)
             .map_err(|_| SealError::Invalid)?;
         let expires_at_ms = *opened.first_chunk::<EXPIRY>().ok_or(SealError::Invalid)?;
-        let leeway_ms = self.keys.read().unwrap_or_else(PoisonError::into_inner).leeway_ms;
+        let leeway_ms = self.keys.read().leeway_ms;
         if now_ms >= u64::from_be_bytes(expires_at_ms).saturating_add(leeway_ms) {
             return Err(SealError::Expired);
         }
@@ -174,7 +175,7 @@ impl Sealer {
             return None;
         }
         let (id, encoded) = text.strip_prefix(PREFIX)?.split_once('.')?;
-        let key = self.keys.read().unwrap_or_else(PoisonError::into_inner).find(id)?;
+        let key = self.keys.read().find(id)?;
         let (nonce, sealed) = encoded.split_at_checked(NONCE / 3 * 4)?;
         let nonce = URL_SAFE_NO_PAD.decode(nonce).ok()?.try_into().ok()?;
         Some((key, nonce, URL_SAFE_NO_PAD.decode(sealed).ok()?))
@@ -183,7 +184,7 @@ impl Sealer {
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read();
         f.debug_struct("Sealer").field("key", &keys.current.id).finish_non_exhaustive()
     }
 }

@@ -15,9 +15,10 @@ mod store;
 mod tests;
 mod work;
 
+use crate::sync::Mutex;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
@@ -153,7 +154,7 @@ impl TaskShared {
     }
 
     fn activity(&self) -> MutexGuard<'_, WorkerActivity> {
-        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+        self.activity.lock()
     }
 }
 

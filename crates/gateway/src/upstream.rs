@@ -23,8 +23,9 @@ pub use creole::client::Address;
 pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
+use creole::sync::RwLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, OnceLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, ClientSession, ConnectionId};
@@ -272,7 +273,7 @@ impl Upstream {
     /// Lists its items in another source of a registry from now on.
     pub(crate) fn move_to(&self, place: ItemSource) {
         place.set_name(self.name());
-        self.source.write().unwrap_or_else(PoisonError::into_inner).move_to(place);
+        self.source.write().move_to(place);
     }
 
     /// Whether a restart with these settings would change nothing.
@@ -281,7 +282,7 @@ impl Upstream {
     }
 
     fn source(&self) -> RwLockReadGuard<'_, ItemSource> {
-        self.source.read().unwrap_or_else(PoisonError::into_inner)
+        self.source.read()
     }
 
     fn announce(&self, change: Change) {
@@ -308,11 +309,11 @@ impl Upstream {
     }
 
     fn set_tool_index(&self, callable: ToolIndex) {
-        *self.tool_index.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(callable);
+        *self.tool_index.write() = Arc::new(callable);
     }
 
     fn tool_index(&self) -> Arc<ToolIndex> {
-        Arc::clone(&self.tool_index.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.tool_index.read())
     }
 }
 

@@ -3,7 +3,8 @@
 //! Most servers never write one, and the span storage of the default subscriber takes eight pages of memory when it is
 //! created: a twentieth of a start.
 
-use std::sync::{OnceLock, PoisonError, RwLock};
+use creole::sync::RwLock;
+use std::sync::OnceLock;
 
 use tracing::callsite::rebuild_interest_cache;
 use tracing::level_filters::LevelFilter;
@@ -20,12 +21,12 @@ static LEVEL: RwLock<LevelFilter> = RwLock::new(LevelFilter::OFF);
 
 /// Changes the log level from now on.
 pub(super) fn set_level(level: LevelFilter) {
-    *LEVEL.write().unwrap_or_else(PoisonError::into_inner) = level;
+    *LEVEL.write() = level;
     rebuild_interest_cache();
 }
 
 fn level() -> LevelFilter {
-    *LEVEL.read().unwrap_or_else(PoisonError::into_inner)
+    *LEVEL.read()
 }
 
 /// Forwards events to a subscriber that it creates for the first of them. Spans are not recorded: this program opens

@@ -3,9 +3,10 @@
 //! Failed attempts are counted by account and address, and by address alone. An attempt counts from its start, so that
 //! many concurrent ones are not all free. Whether an account exists makes no difference.
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -94,7 +95,7 @@ impl LoginThrottle {
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Digest, FailedAttempts>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

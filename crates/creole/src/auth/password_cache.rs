@@ -2,8 +2,9 @@
 //!
 //! Both belong to one read of the files: a reload drops them.
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -31,7 +32,7 @@ impl<T> PasswordCache<T> {
 
     /// The principal, if the password was verified recently.
     pub(super) fn find(&self, fingerprint: &Digest) -> Option<Principal> {
-        let right = lock(&self.verified);
+        let right = self.verified.lock();
         let (until, principal) = right.get(fingerprint)?;
         (Instant::now() < *until).then(|| principal.clone())
     }
@@ -39,7 +40,7 @@ impl<T> PasswordCache<T> {
     /// Records a verified password.
     pub(super) fn insert(&self, fingerprint: Digest, principal: &Principal) {
         let now = Instant::now();
-        let mut right = lock(&self.verified);
+        let mut right = self.verified.lock();
         if right.len() >= MAX_CACHED {
             right.retain(|_, (until, _)| now < *until);
         }
@@ -52,7 +53,7 @@ impl<T> PasswordCache<T> {
 
     /// Joins the one verification of this fingerprint: concurrent attempts share its outcome.
     pub(super) fn join_check(&self, fingerprint: Digest) -> SharedCheck<'_, T> {
-        let cell = Arc::clone(lock(&self.in_progress).entry(fingerprint).or_default());
+        let cell = Arc::clone(self.in_progress.lock().entry(fingerprint).or_default());
         SharedCheck { recent: self, fingerprint, cell }
     }
 }
@@ -61,7 +62,7 @@ impl<T> PasswordCache<T> {
 impl<T> PasswordCache<T> {
     /// The number of attempts that wait for a verification.
     pub(super) fn waiting_count(&self) -> usize {
-        lock(&self.in_progress).values().map(|cell| Arc::strong_count(cell) - 1).sum()
+        self.in_progress.lock().values().map(|cell| Arc::strong_count(cell) - 1).sum()
     }
 }
 
@@ -76,17 +77,13 @@ pub(super) struct SharedCheck<'a, T> {
 impl<T> Drop for SharedCheck<'_, T> {
     /// Removes a verification that is complete, or that has no other participant.
     fn drop(&mut self) {
-        let mut checked = lock(&self.recent.in_progress);
+        let mut checked = self.recent.in_progress.lock();
         let is_mine = checked.get(&self.fingerprint).is_some_and(|it| Arc::ptr_eq(it, &self.cell));
         // Two: the table and this participant.
         if is_mine && (self.cell.initialized() || Arc::strong_count(&self.cell) == 2) {
             checked.remove(&self.fingerprint);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -105,7 +102,7 @@ mod tests {
             recent.insert(numbered(number), &Principal::local());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        assert_eq!(lock(&recent.verified).len(), MAX_CACHED);
+        assert_eq!(recent.verified.lock().len(), MAX_CACHED);
         assert!(recent.find(&numbered(0)).is_none() && recent.find(&numbered(1999)).is_some());
         tokio::time::advance(CACHE_TTL).await;
         assert!(recent.find(&numbered(1999)).is_none());
@@ -117,14 +114,14 @@ mod tests {
         let (first, second) = (recent.join_check([1; 32]), recent.join_check([1; 32]));
         assert!(Arc::ptr_eq(&first.cell, &second.cell));
         drop(first);
-        assert_eq!(lock(&recent.in_progress).len(), 1, "somebody still waits");
+        assert_eq!(recent.in_progress.lock().len(), 1, "somebody still waits");
         second.cell.get_or_init(async || 7).await;
         let late = recent.join_check([1; 32]);
         assert_eq!(late.cell.get(), Some(&7));
         drop(second);
-        assert!(lock(&recent.in_progress).is_empty(), "what is done is not joined any more");
+        assert!(recent.in_progress.lock().is_empty(), "what is done is not joined any more");
         drop(late);
         assert!(recent.join_check([1; 32]).cell.get().is_none());
-        assert!(lock(&recent.in_progress).is_empty());
+        assert!(recent.in_progress.lock().is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! Opens connections to a server by its address: detects the era that it speaks, and caches it.
 
+use crate::sync::Mutex;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole_proto::client::Profile;
@@ -316,7 +317,7 @@ impl Connector {
     }
 
     fn era_cache(&self) -> MutexGuard<'_, EraCache> {
-        self.era_cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.era_cache.lock()
     }
 }
 

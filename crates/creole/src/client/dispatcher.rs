@@ -3,8 +3,9 @@
 
 mod machine_events;
 
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -375,7 +376,7 @@ impl Dispatcher {
     }
 
     fn lock(&self) -> MutexGuard<'_, DispatcherState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn now(&self) -> Duration {

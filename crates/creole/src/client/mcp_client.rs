@@ -1,8 +1,9 @@
 //! The client for programs that use one server. It detects the server's era, makes calls, and answers input requests in
 //! the style of that era.
 
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use creole_proto::client::{CallRequest, ClientLimits, Profile};
 use creole_proto::dialect::{Dialect, DialectText, builtin};
@@ -307,10 +308,7 @@ impl Client {
             items.extend(page.items.iter().cloned());
             excluded.extend(page.excluded.into_vec());
             if page.next.is_none() {
-                self.excluded_items
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(kind, excluded);
+                self.excluded_items.lock().insert(kind, excluded);
                 return Ok(items);
             }
             cursor = page.next;
@@ -320,12 +318,7 @@ impl Client {
 
     /// The excluded items of a list when it was last fetched, because their definitions are invalid.
     pub fn excluded_items(&self, kind: ListKind) -> Vec<ExcludedItem> {
-        self.excluded_items
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&kind)
-            .cloned()
-            .unwrap_or_default()
+        self.excluded_items.lock().get(&kind).cloned().unwrap_or_default()
     }
 
     /// Reads a resource. Returns the result as the server sent it.
@@ -469,12 +462,12 @@ impl Client {
             }
             mirrors.is_ok()
         });
-        *self.mirrored_headers.lock().unwrap_or_else(PoisonError::into_inner) = learnt;
+        *self.mirrored_headers.lock() = learnt;
     }
 
     fn mirrored_headers_of(&self, operation: &Operation) -> Arc<[MirroredHeader]> {
         let Operation::CallTool { name, .. } = operation else { return [].into() };
-        let known = self.mirrored_headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.mirrored_headers.lock();
         known.get(name).map_or_else(|| [].into(), Arc::clone)
     }
 }

@@ -1,6 +1,6 @@
 //! A client's connection that is opened again after its server lost the session.
 
-use std::sync::{PoisonError, RwLock};
+use crate::sync::RwLock;
 
 use creole_proto::model::Level;
 use creole_proto::revision::Era;
@@ -48,7 +48,7 @@ impl ReconnectingConnection {
 
     /// The current connection.
     pub(super) fn connection(&self) -> Connection {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// Opens a new connection, if the server lost this session and therefore processed none of its requests; returns
@@ -67,7 +67,7 @@ impl ReconnectingConnection {
             return true;
         }
         let Ok(other) = dialer.connect_in(*era, offer).await else { return false };
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = other;
+        *self.current.write() = other;
         self.set_level().await;
         true
     }

@@ -1,7 +1,7 @@
 //! Follows a server's tasks to their end, for a client that only needs the result.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use creole_proto::client::CallRequest;
@@ -28,7 +28,7 @@ impl Client {
     pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
         let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
-        *self.task_tools.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.task_tools.lock() = names;
     }
 
     /// Allows the server to make the call a task, if the revision has that: the task is then followed.
@@ -55,7 +55,7 @@ impl Client {
     }
 
     fn is_task_tool(&self, tool: &str) -> bool {
-        self.task_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(tool)
+        self.task_tools.lock().contains(tool)
     }
 
     /// The outcome of a call that became a task.

@@ -9,13 +9,14 @@
 //! their environment, and the reaper searches for it. Until a child executes its program, it also holds our end of the
 //! reaper's input: when that input ends, every child can be recognised.
 
+use crate::sync::Mutex;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
@@ -72,7 +73,7 @@ impl Reaper {
     }
 
     fn send_line(&self, line: &str) {
-        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut process = self.process.lock();
         if let Some(stdin) = &mut process.0.stdin
             && let Err(error) = stdin.write_all(line.as_bytes())
         {

@@ -1,8 +1,9 @@
 //! Reads a child's standard error: always, so that the child never blocks; logs it at a bounded rate; and keeps its
 //! end, to be quoted when the child fails.
 
+use crate::sync::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use creole_proto::wire::is_control;
@@ -47,7 +48,7 @@ struct TailProgress {
 impl StderrTail {
     fn push(&self, bytes: &[u8]) {
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let mut kept = self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.bytes.lock();
         let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
         let excess = (kept.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);
         kept.drain(..excess);
@@ -73,7 +74,7 @@ impl StderrTail {
 
     /// The last lines, as printable text.
     pub fn text(&self) -> String {
-        let mut kept = self.0.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.bytes.lock();
         let lines = kept.make_contiguous().trim_ascii_end().split(|byte| *byte == b'\n');
         let lines: Vec<_> = lines.map(printable).collect();
         lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n").trim().to_owned()

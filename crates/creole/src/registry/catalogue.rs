@@ -1,7 +1,8 @@
 //! A list of named items in order of addition, with lookup by name and pagination.
 
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use creole_proto::http::{MirroredHeader, MirroredHeaderError};
 use creole_proto::model::{Definition, Items, ListKind};
@@ -407,7 +408,7 @@ impl<T> Catalogue<T> {
     /// The cached first page, or a new one that is cached. The number of items on it is the same each time.
     fn first_page(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
         // The cache is consistent, even after a panic.
-        let mut fronts = self.first_pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fronts = self.first_pages.lock();
         let is_known =
             |(who, known): &&(Viewer, Items)| *who == viewer && known.is_joined_for(rules);
         if let Some((_, known)) = fronts.iter().find(is_known) {
@@ -419,7 +420,7 @@ impl<T> Catalogue<T> {
     }
 
     fn clear_first_pages(&mut self) {
-        self.first_pages.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.first_pages.get_mut().clear();
     }
 
     /// The index after the last item of the previous page; if that item is gone, its former position.

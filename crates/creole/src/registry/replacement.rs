@@ -1,12 +1,13 @@
 //! Replaces one registry by another: sources move over, and the differences are announced to clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use creole_proto::model::ListKind;
 
 use super::catalogue::Layers;
 use super::{ItemSource, Registry, RegistrySettings, RegistryShared, RegistryState, WeakRegistry};
+use crate::sync::{Mutex, RwLock};
 
 impl Registry {
     /// A registry that replaces this one: it has the same tasks and the same receivers of changes, and announces

@@ -3,7 +3,8 @@
 mod entries;
 mod logs;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::Mutex;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -186,7 +187,7 @@ impl MemoryState {
     }
 
     fn data(&self) -> MutexGuard<'_, MemoryData> {
-        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+        self.data.lock()
     }
 }
 

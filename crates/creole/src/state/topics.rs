@@ -1,9 +1,10 @@
 //! Messages to the subscribers in this process.
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use bytes::Bytes;
 use tokio::sync::broadcast;
@@ -157,6 +158,6 @@ impl Topics {
     }
 
     fn listeners(&self) -> MutexGuard<'_, TopicListeners> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners.lock()
     }
 }

@@ -1,7 +1,8 @@
 //! Streams that the kernel cannot poll (terminals, files), each served by one detached thread.
 
+use crate::sync::Mutex;
 use std::io::{ErrorKind, Read, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -122,7 +123,7 @@ struct WriteState {
 
 impl WriteProgress {
     fn lock(&self) -> MutexGuard<'_, WriteState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Records that a chunk was written, or that writing it failed.
@@ -213,7 +214,7 @@ mod tests {
 
     impl Write for StoppableTarget {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -253,7 +254,7 @@ mod tests {
 
     impl Read for Crumbs {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            *self.found.lock().unwrap() += usize::from(buffer.ends_with(b"x"));
+            *self.found.lock() += usize::from(buffer.ends_with(b"x"));
             buffer[0] = b'a';
             buffer[CHUNK - 1] = b'x';
             let read = self.left.min(1);
@@ -266,7 +267,7 @@ mod tests {
     fn a_byte_costs_neither_a_zeroed_chunk_nor_its_memory() {
         let (found, (sender, mut chunks)) = (Arc::default(), mpsc::channel(8));
         read_all(Crumbs { left: 5, found: Arc::clone(&found) }, &sender);
-        assert_eq!(*found.lock().unwrap(), 5, "reads into the buffer of the first one");
+        assert_eq!(*found.lock(), 5, "reads into the buffer of the first one");
         while let Ok(chunk) = chunks.try_recv() {
             assert!(chunk.unwrap().capacity() < CHUNK);
         }
@@ -282,7 +283,7 @@ mod tests {
             sent += output.write(&bytes[sent..]).await.unwrap();
         }
         output.flush().await.unwrap();
-        assert!(*target.0.lock().unwrap() == bytes);
+        assert!(*target.0.lock() == bytes);
     }
 
     #[tokio::test]
@@ -290,14 +291,14 @@ mod tests {
         let target = StoppableTarget::default();
         let output = BlockingOutput::start(target.clone()).unwrap();
         let mut taken = 0;
-        let stop = target.0.lock().unwrap();
+        let stop = target.0.lock();
         while let Some(more) = output.try_write(&[7; CHUNK]).unwrap() {
             taken += more;
         }
         drop(stop);
         assert_eq!(taken, MAX_IN_FLIGHT * CHUNK);
         output.flush().await.unwrap();
-        assert_eq!(target.0.lock().unwrap().len(), taken);
+        assert_eq!(target.0.lock().len(), taken);
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! Claims on input requests: one that two requests wait for is sent once.
 
+use crate::sync::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -35,7 +36,7 @@ impl InputClaims {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.claimed.lock()
     }
 }
 

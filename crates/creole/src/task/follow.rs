@@ -1,6 +1,6 @@
 //! Announces changes of tasks to their followers: sessions that asked for a task, and listeners.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use creole_proto::model::TaskState;
 use creole_proto::operation::Change;
@@ -47,7 +47,7 @@ impl TaskShared {
     }
 
     fn followed_tasks(&self) -> MutexGuard<'_, std::collections::HashSet<String>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.followed.lock()
     }
 }
 

@@ -6,8 +6,9 @@
     reason = "only tests use these, also those of other crates"
 )]
 
+use creole::sync::{Mutex, RwLock};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use creole::call::Origin;
@@ -42,7 +43,7 @@ struct RecordingChannel(Mutex<Vec<Event>>);
 
 impl ClientChannel for RecordingChannel {
     fn send_event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.0.lock().push(event);
         Box::pin(async {})
     }
 
@@ -74,7 +75,7 @@ pub async fn events_of(
     let outcome =
         service.start_call(started, Arc::clone(&ears) as _, Origin::new("a".into())).0.await;
     assert!(matches!(outcome, Outcome::Complete(_)), "{outcome:?}");
-    std::mem::take(&mut ears.0.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut ears.0.lock())
 }
 
 /// A caller of the newest revision without capabilities.
@@ -219,7 +220,7 @@ impl FlakyTools {
 
     /// The arguments of the last call.
     pub fn last_arguments(&self) -> Value {
-        self.last_arguments.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_arguments.read().clone()
     }
 
     fn run(
@@ -230,7 +231,7 @@ impl FlakyTools {
             let flaky = Arc::clone(&self);
             Box::pin(async move {
                 flaky.calls.fetch_add(1, Ordering::SeqCst);
-                *flaky.last_arguments.write().unwrap_or_else(PoisonError::into_inner) = arguments;
+                *flaky.last_arguments.write() = arguments;
                 let left = flaky.failures.load(Ordering::SeqCst);
                 if left == 0 {
                     return Ok(flaky.answer.clone());

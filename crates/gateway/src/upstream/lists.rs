@@ -15,8 +15,9 @@ pub(crate) mod session_subscriptions;
 pub(crate) mod subscriptions;
 pub(crate) mod unsubscribe_queue;
 
+use creole::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole::SessionList;
@@ -241,7 +242,7 @@ impl UpstreamLists {
     }
 
     fn lock(&self) -> MutexGuard<'_, UpstreamListsInner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -12,7 +12,8 @@ pub(crate) mod request_state;
 mod slots;
 pub(crate) mod takeover;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use creole::sync::Mutex;
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 use creole::call::{Call, CancelReason, Context};
@@ -267,7 +268,7 @@ impl ParkedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, ParkSlots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 }
 

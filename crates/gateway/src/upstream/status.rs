@@ -1,6 +1,6 @@
 //! The state of an upstream, for operators.
 
-use std::sync::{Mutex, PoisonError};
+use creole::sync::Mutex;
 use std::time::Duration;
 
 use creole::client::Address;
@@ -124,15 +124,15 @@ impl StatusRecord {
 
     /// Whether the upstream declares this list.
     pub(super) fn declares(&self, kind: ListKind) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).declared.contains(&kind)
+        self.0.lock().declared.contains(&kind)
     }
 
     fn update(&self, change: impl FnOnce(&mut StatusData)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 
     fn snapshot(&self) -> StatusData {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

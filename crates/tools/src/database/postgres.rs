@@ -1,8 +1,9 @@
 //! PostgreSQL: a small pool of connections, opened on demand and discarded after an incomplete use.
 
+use creole::sync::Mutex;
 use std::error::Error;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use serde_json::Value;
@@ -45,7 +46,7 @@ impl PostgresPool {
         let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let kept = {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = self.idle.lock();
             idle.retain(|client| !client.is_closed());
             idle.pop()
         };
@@ -109,7 +110,7 @@ impl Drop for PostgresLease {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
         if self.is_done && !client.is_closed() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+            self.idle.lock().push(client);
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (query, way) = (client.cancel_token(), self.tls.clone());
             runtime.spawn(async move { drop(query.cancel_query(way).await) });

@@ -1,8 +1,9 @@
 //! SQLite files, read through a small pool of read-only connections.
 
+use creole::sync::Mutex;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -60,11 +61,11 @@ impl SqlitePool {
         let work = tokio::task::spawn_blocking(move || {
             // The permit is released with the connection, even if the call was cancelled.
             let _place = place;
-            let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let kept = idle.lock().pop();
             let mut connection = kept.map_or_else(|| open(&file), Ok)?;
             let rows = read(&mut connection, &sql, &values, room, stopped);
             if !matches!(rows, Err(DatabaseError::Unavailable(_))) {
-                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                idle.lock().push(connection);
             }
             rows
         });

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
+use creole::sync::Mutex;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::watch::{WatchState, lock};
+use super::watch::WatchState;
 
 /// The shared watcher, while it has subscribers.
 static SHARED_WATCHER: Mutex<Weak<SharedWatcher>> = Mutex::new(Weak::new());
@@ -27,14 +28,14 @@ struct WatcherState {
 impl SharedWatcher {
     /// Subscribes a listener to the shared watcher.
     pub(super) fn subscribe(listener: &Arc<WatchState>) -> Result<Arc<Self>, String> {
-        let mut slot = lock(&SHARED_WATCHER);
+        let mut slot = SHARED_WATCHER.lock();
         let hub = match slot.upgrade() {
             Some(hub) => hub,
             None => Self::open()?,
         };
         *slot = Arc::downgrade(&hub);
         drop(slot);
-        let mut listeners = lock(&hub.listeners);
+        let mut listeners = hub.listeners.lock();
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
         drop(listeners);
@@ -45,7 +46,7 @@ impl SharedWatcher {
         let slot: Arc<Mutex<Weak<Self>>> = Arc::default();
         let inner = Arc::clone(&slot);
         let told = move |event: notify::Result<Event>| {
-            let hub = lock(&inner).upgrade();
+            let hub = inner.lock().upgrade();
             if let Some(hub) = hub {
                 hub.dispatch(&event);
             }
@@ -53,18 +54,18 @@ impl SharedWatcher {
         let watcher = notify::recommended_watcher(told).map_err(|error| error.to_string())?;
         let system = Mutex::new(WatcherState { watcher, counts: BTreeMap::new() });
         let hub = Arc::new(Self { system, listeners: Mutex::default() });
-        *lock(&slot) = Arc::downgrade(&hub);
+        *slot.lock() = Arc::downgrade(&hub);
         Ok(hub)
     }
 
     fn dispatch(&self, event: &notify::Result<Event>) {
-        let listeners: Vec<_> = lock(&self.listeners).iter().filter_map(Weak::upgrade).collect();
+        let listeners: Vec<_> = self.listeners.lock().iter().filter_map(Weak::upgrade).collect();
         listeners.iter().for_each(|listener| listener.record_event(event));
     }
 
     /// Watches the direct contents of a folder. Repeated for a folder that replaced another.
     pub(super) fn watch(&self, folder: &Path) -> Result<(), String> {
-        let mut system = lock(&self.system);
+        let mut system = self.system.lock();
         let watched = system.watcher.watch(folder, RecursiveMode::NonRecursive);
         watched.map_err(|error| error.to_string())?;
         *system.counts.entry(folder.to_owned()).or_default() += 1;
@@ -73,7 +74,7 @@ impl SharedWatcher {
 
     /// Stops watching a folder, unless another subscriber watches it.
     pub(super) fn unwatch(&self, folder: &Path) {
-        let mut system = lock(&self.system);
+        let mut system = self.system.lock();
         let Some(count) = system.counts.get_mut(folder) else { return };
         *count -= 1;
         if *count == 0 {

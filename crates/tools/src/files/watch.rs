@@ -4,10 +4,11 @@
 //! but for a second at most. The report says that something changed and which files were written. The receiver scans
 //! the folder itself, so a missed change only delays it.
 
+use creole::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl FolderWatch {
 impl Drop for FolderWatch {
     fn drop(&mut self) {
         // The thread is not joined, because it may be the one that drops this.
-        lock(&self.shared.pending).ended = true;
+        self.shared.pending.lock().ended = true;
         self.shared.wakeup.notify_all();
     }
 }
@@ -109,7 +110,7 @@ impl WatchState {
         if paths.peek().is_none() {
             return;
         }
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.changed = true;
         for path in paths.filter(|_| is_written) {
             if pending.written.len() < MAX_PATHS {
@@ -126,7 +127,7 @@ impl WatchState {
         loop {
             // Changes in a folder before it was watched were missed.
             if update_watches(watched, hub, &mut known) {
-                lock(&self.pending).changed = true;
+                self.pending.lock().changed = true;
             }
             let Some(written) = self.wait_until_settled() else { break };
             watched.on_change(&written);
@@ -136,7 +137,7 @@ impl WatchState {
 
     /// Waits until changes have settled; `None` at the end.
     fn wait_until_settled(&self) -> Option<BTreeSet<PathBuf>> {
-        let waiting = self.wakeup.wait_while(lock(&self.pending), |it| !it.changed && !it.ended);
+        let waiting = self.wakeup.wait_while(self.pending.lock(), |it| !it.changed && !it.ended);
         let mut pending = waiting.unwrap_or_else(PoisonError::into_inner);
         let since = Instant::now();
         while !pending.ended && since.elapsed() < MAX_DELAY {
@@ -196,11 +197,6 @@ fn update_watches(
         }
     }
     came
-}
-
-/// The locked data is consistent between any two steps, so a poisoned lock is usable.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Creating an engine takes longer than most functions. Definitions contain no data of callers, so no isolation is
 //! needed. State that a function leaves behind may or may not exist for the next item.
 
+use creole::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{fmt, thread};
 
@@ -36,7 +37,7 @@ impl EngineBatch {
         function: Function,
         arguments: &[String],
     ) -> ScriptResult {
-        let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.0.lock();
         // A thread that has just ended does not accept the job, and another is started.
         for _ in 0..2 {
             let jobs = match thread.take() {

@@ -1,9 +1,10 @@
 //! The worker threads of scripts. A script that waits for a forwarded call occupies no thread.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -81,7 +82,7 @@ pub(super) fn start(start: StartCall) -> Result<Sender<WorkerMessage>, Box<Scrip
 impl Workers {
     fn pick_worker(&self, compute: Duration) -> Option<Worker> {
         let most = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         if all.len() < most {
             all.push(spawn()?);
         }
@@ -106,7 +107,7 @@ impl Workers {
 impl Worker {
     /// Whether it has been busy with one step for longer than this.
     fn is_late(&self, time: Duration) -> bool {
-        let busy = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = *self.busy.lock();
         busy.is_some_and(|since| since.elapsed() > time)
     }
 }
@@ -132,7 +133,7 @@ struct RunningCall {
 
 fn run_worker(messages: &Receiver<WorkerMessage>, busy: &Mutex<Option<Instant>>) {
     let mut sessions: HashMap<u64, RunningCall> = HashMap::new();
-    let mark = |since| *busy.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    let mark = |since| *busy.lock() = since;
     while let Ok(message) = messages.recv() {
         mark(Some(Instant::now()));
         match message {

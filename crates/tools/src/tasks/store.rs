@@ -1,9 +1,10 @@
 //! The asynchronous task store. A file has one connection, which is opened on first use and never used on the runtime's
 //! threads. Otherwise the tasks are on a server.
 
+use creole::sync::Mutex;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -180,7 +181,7 @@ impl TaskFile {
         work: impl FnOnce(&mut TaskDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // A panic rolls its transaction back, so the data is consistent.
-        let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.lock();
         let done = match &mut *database {
             Some(open) => work(open),
             closed => work(closed.insert(self.open()?)),

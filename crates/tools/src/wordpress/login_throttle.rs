@@ -1,9 +1,9 @@
 //! The login throttle: counts wrong passwords per client address. The site cannot do that, because all requests reach
 //! it from this server.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ pub(super) struct LoginThrottle(Mutex<HashMap<IpAddr, (Instant, u32)>>);
 impl LoginThrottle {
     /// The time until an address may try another password.
     pub(super) fn retry_delay(&self, address: IpAddr) -> Option<Duration> {
-        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = self.0.lock();
         let (since, count) = counted.get(&throttle_key(address))?;
         let left = WINDOW.checked_sub(since.elapsed()).filter(|left| !left.is_zero());
         left.filter(|_| *count >= MAX_FAILURES)
@@ -30,7 +30,7 @@ impl LoginThrottle {
 
     /// Records a wrong password.
     pub(super) fn record_failure(&self, address: IpAddr) {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.0.lock();
         if counted.len() >= MAX_ADDRESSES {
             counted.retain(|_, (since, _)| since.elapsed() < WINDOW);
         }

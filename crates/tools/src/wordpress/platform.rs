@@ -1,6 +1,6 @@
 //! Detects the platform plugin: whether it is active, and whether it sees the caller's login.
 
-use std::sync::{Mutex, PoisonError};
+use creole::sync::Mutex;
 use std::time::Duration;
 
 use http::Method;
@@ -22,7 +22,7 @@ pub(super) struct PlatformCache(Mutex<Option<(Instant, bool)>>);
 impl Site {
     /// Whether the platform is active. An unreadable index counts as active.
     pub(super) async fn has_platform(&self) -> bool {
-        let known = *self.inner.platform.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self.inner.platform.0.lock();
         match known {
             Some((since, has)) if since.elapsed() < CACHE_TTL => has,
             _ => self.refresh_platform().await,
@@ -34,7 +34,7 @@ impl Site {
         let Ok(namespaces) = self.namespaces().await else { return true };
         let has = namespaces.iter().any(|name| name == NAMESPACE);
         let known = Some((Instant::now(), has));
-        *self.inner.platform.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.inner.platform.0.lock() = known;
         has
     }
 

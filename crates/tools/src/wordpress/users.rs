@@ -1,9 +1,10 @@
 //! The callers' users at the site. A caller's credentials are checked there, and the result is cached briefly.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use creole::ToolError;
@@ -91,17 +92,17 @@ impl UserCache {
 
     /// A recently admitted user, by principal.
     pub(super) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
-        lock(&self.admitted).get(principal).map(|(_, visitor)| Arc::clone(visitor))
+        self.admitted.lock().get(principal).map(|(_, visitor)| Arc::clone(visitor))
     }
 
     fn admit(&self, visitor: &Arc<SiteUser>) {
         let now = Instant::now();
-        let mut admitted = lock(&self.admitted);
+        let mut admitted = self.admitted.lock();
         admitted.retain(|_, (since, _)| since.elapsed() < ADMISSION_TTL);
         evict_oldest(&mut admitted, |(since, _)| Some(*since));
         admitted.insert(Arc::clone(&visitor.principal), (now, Arc::clone(visitor)));
         drop(admitted);
-        let mut welcomed = lock(&self.recent_logins);
+        let mut welcomed = self.recent_logins.lock();
         welcomed.retain(|_, since| since.elapsed() < ADMISSION_TTL);
         evict_oldest(&mut welcomed, |since| Some(*since));
         welcomed.insert(visitor.credentials.header().as_bytes().to_vec(), now);
@@ -111,8 +112,10 @@ impl UserCache {
     pub(super) fn has_recent_lookup(&self, proof: &BasicCredentials) -> bool {
         let key = proof.header().as_bytes();
         let is_answered = |cell: &Arc<LookupCell>| cell.get().is_some() && is_fresh(cell);
-        lock(&self.lookups).get(key).is_some_and(is_answered)
-            || lock(&self.recent_logins)
+        self.lookups.lock().get(key).is_some_and(is_answered)
+            || self
+                .recent_logins
+                .lock()
                 .get(key)
                 .is_some_and(|since| since.elapsed() < ADMISSION_TTL)
     }
@@ -120,12 +123,12 @@ impl UserCache {
     /// Forgets a user, so that the next request looks the user up again.
     pub(super) fn forget(&self, visitor: &SiteUser) {
         let key = visitor.credentials.header().as_bytes();
-        lock(&self.lookups).remove(key);
-        lock(&self.recent_logins).remove(key);
+        self.lookups.lock().remove(key);
+        self.recent_logins.lock().remove(key);
     }
 
     fn cell(&self, proof: &BasicCredentials) -> Arc<LookupCell> {
-        let mut shown = lock(&self.lookups);
+        let mut shown = self.lookups.lock();
         let key = proof.header().as_bytes();
         if let Some(cell) = shown.get(key).filter(|cell| is_fresh(cell)) {
             return Arc::clone(cell);
@@ -250,10 +253,6 @@ impl fmt::Debug for UserCache {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Visitors").finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

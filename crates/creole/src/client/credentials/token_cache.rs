@@ -1,6 +1,7 @@
 //! Caches an authorization for all requests to a server, and fetches it again once for all requests that were refused.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::Mutex;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole_proto::fault::Fault;
@@ -114,7 +115,7 @@ impl TokenCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, TokenCacheState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -18,8 +18,9 @@ pub use legacy_sse::LegacySseServer;
 pub(crate) use probe::ProbeResponse;
 pub use resumed::ResumedServer;
 
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 use creole_proto::client::{CallKey, FrameKind, NegotiationResult, OutgoingFrame};
@@ -100,7 +101,7 @@ struct CallStream {
 
 impl HttpSession {
     fn lock(&self) -> MutexGuard<'_, HttpSessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn era(&self) -> Option<Era> {

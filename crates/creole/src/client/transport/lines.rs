@@ -1,9 +1,10 @@
 //! The line transport: servers on the other end of two byte streams, one message per line; children and any other pair
 //! of streams.
 
+use crate::sync::Mutex;
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -180,7 +181,7 @@ impl<O: ByteSink + 'static> TransportHandle for LineTransport<O> {
 
     fn close(&self) -> BoxFuture<'static, ()> {
         self.shut_down();
-        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let child = self.child.lock().take();
         Box::pin(async move {
             if let Some(child) = child {
                 child.stop().await;
@@ -224,7 +225,7 @@ struct WriteQueue<O> {
 
 impl<O> LineWriter<O> {
     fn lock(&self) -> MutexGuard<'_, WriteQueue<O>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The state of one connection behind a lock, shared by its reader and its background party.
 
+use crate::sync::Mutex;
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -166,7 +167,7 @@ impl<O: ByteSink> SharedConnection<O> {
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {
         // A panic while the lock is held also ends the connection.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The names that a layer assigned, and the item that each stands for.
 
+use creole::sync::RwLock;
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
 use creole_proto::model::ListKind;
 
@@ -27,7 +27,7 @@ impl AssignedNames {
     /// Begins a round, in which all items of the list claim their names again. A name keeps its item until another item
     /// claims it, so that calls find their item meanwhile. After a round without a claim the name is forgotten.
     pub(crate) fn start_round(&self, kind: ListKind) {
-        let mut books = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.0.write();
         let book = books.entry(kind).or_default();
         let last = book.round;
         book.names.retain(|_, holder| holder.round == last);
@@ -36,7 +36,7 @@ impl AssignedNames {
 
     /// Assigns a name to an item. If another item has it, returns that item.
     pub(crate) fn assign(&self, kind: ListKind, name: &str, own: &str) -> Result<(), String> {
-        let mut books = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.0.write();
         let ListNames { round, names } = books.entry(kind).or_default();
         match names.get(name) {
             Some(holder) if holder.own_name != own && holder.round == *round => {
@@ -54,7 +54,7 @@ impl AssignedNames {
 
     /// The item that a name stands for.
     pub(crate) fn own_name(&self, kind: ListKind, name: &str) -> Option<String> {
-        let books = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let books = self.0.read();
         books.get(&kind)?.names.get(name).map(|holder| holder.own_name.clone())
     }
 }

@@ -1,7 +1,8 @@
 //! The filter layer: hides items by name and by hints.
 
+use creole::sync::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
@@ -64,7 +65,7 @@ impl Filter {
         if self.settings.kinds.contains(&kind) {
             let FilterSettings { allow, deny, .. } = &self.settings;
             let matching = allow.matching(name).chain(deny.matching(name)).map(str::to_owned);
-            self.matched_patterns.lock().unwrap_or_else(PoisonError::into_inner).extend(matching);
+            self.matched_patterns.lock().extend(matching);
         }
     }
 
@@ -118,7 +119,7 @@ impl Middleware for Filter {
     }
 
     fn unmatched_patterns(&self) -> Vec<String> {
-        let matched = self.matched_patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        let matched = self.matched_patterns.lock();
         let FilterSettings { allow, deny, .. } = &self.settings;
         let of = |key: &'static str, names: &NamePatterns| {
             let unmatched = names.patterns().iter().filter(|it| !matched.contains(*it));

@@ -1,7 +1,7 @@
 //! The behaviour hints of tools, recorded from their definitions.
 
+use creole::sync::RwLock;
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
 
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::wire::Object;
@@ -50,7 +50,7 @@ impl HintedTools {
             return;
         }
         let holds = holds(Hints::of(item));
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         if holds {
             known.insert(item.name().to_owned());
         } else {
@@ -60,6 +60,6 @@ impl HintedTools {
 
     /// Whether the condition holds for the tool.
     pub(crate) fn contains(&self, tool: &str) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
+        self.0.read().contains(tool)
     }
 }

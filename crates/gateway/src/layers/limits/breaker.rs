@@ -1,6 +1,6 @@
 //! The circuit breaker layer: refuses calls to an upstream that fails.
 
-use std::sync::{Mutex, PoisonError};
+use creole::sync::Mutex;
 use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
@@ -46,7 +46,7 @@ impl Breaker {
     /// Admits a call, as the trial call or as a normal one, or returns how long calls are refused.
     fn admit(&self) -> Result<BreakerPass<'_>, Duration> {
         let now = Instant::now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         match *state {
             BreakerState::Closed(_) => Ok(BreakerPass { breaker: self, is_probe: false }),
             BreakerState::Open(until) if until > now => Err(until - now),
@@ -59,7 +59,7 @@ impl Breaker {
     }
 
     fn change(&self, change: impl FnOnce(BreakerState) -> BreakerState) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         *state = change(*state);
     }
 }
@@ -174,6 +174,6 @@ mod tests {
         assert!(breaker.admit().is_err());
         drop(trying);
         breaker.admit().unwrap().finish(false);
-        assert_eq!(*breaker.state.lock().unwrap(), BreakerState::Closed(0));
+        assert_eq!(*breaker.state.lock(), BreakerState::Closed(0));
     }
 }

@@ -1,7 +1,7 @@
 //! The rate limit layer: bounds the number of calls per time window.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};
@@ -74,7 +74,7 @@ impl RateLimit {
     fn take_token(&self, principal: &str) -> Result<(), (Duration, &'static str)> {
         let RateSettings { principal_calls, overall_calls, window: per } = self.settings;
         let now = Instant::now();
-        let mut shares = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.buckets.lock();
         let own = principal_calls.map(|calls| {
             (TokenBucket::refilled(shares.callers.get(principal).copied(), calls, per, now), calls)
         });
@@ -177,7 +177,7 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
             limit.take_token(&caller.to_string()).unwrap();
         }
-        assert!(limit.buckets.lock().unwrap().callers.len() <= MAX_CALLERS);
+        assert!(limit.buckets.lock().callers.len() <= MAX_CALLERS);
         assert!(limit.take_token(&(MAX_CALLERS + 9).to_string()).is_err());
     }
 }

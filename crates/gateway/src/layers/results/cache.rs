@@ -2,7 +2,8 @@
 
 mod entries;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use creole::sync::Mutex;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole::seal::digest;
@@ -102,7 +103,7 @@ impl Cache {
     }
 
     fn entries(&self) -> MutexGuard<'_, CacheEntries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

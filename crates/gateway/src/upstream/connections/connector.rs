@@ -1,7 +1,8 @@
 //! Opens connections to an upstream and applies backoff after failures.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use creole::client::transport::http::ResumedServer;
@@ -271,15 +272,16 @@ impl UpstreamConnector {
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionFailures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failures.lock()
     }
 }
 
 /// In-process servers for tests.
 #[cfg(test)]
 pub(crate) mod in_process {
+    use creole::sync::Mutex;
     use std::collections::HashMap;
-    use std::sync::{Arc, Mutex, PoisonError};
+    use std::sync::Arc;
 
     use creole::BoxFuture;
     use creole::client::{ClientOffer, Connection, ConnectionSetup, LineServer};
@@ -298,7 +300,7 @@ pub(crate) mod in_process {
         serve: fn(MemoryConnection) -> F,
     ) {
         let serve: ServeFn = Arc::new(move |end| drop(tokio::spawn(serve(end))));
-        let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = SERVERS.lock();
         servers.get_or_insert_default().insert(name.to_owned(), serve);
     }
 
@@ -308,7 +310,7 @@ pub(crate) mod in_process {
         profile: &Arc<Profile>,
         offer: &ClientOffer,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
-        let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = SERVERS.lock();
         let name = dialer.name().to_owned();
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);

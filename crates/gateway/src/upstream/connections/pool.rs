@@ -11,8 +11,9 @@ mod slots;
 pub(crate) use key::{DeclaredInputs, SessionKey, SessionOwner};
 pub(crate) use lease::UpstreamLease;
 
+use creole::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 use creole::client::{Connection, ServerNotification};
@@ -106,7 +107,7 @@ impl UpstreamSlot {
     }
 
     fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     /// Whether no call runs in it.
@@ -115,7 +116,7 @@ impl UpstreamSlot {
     }
 
     fn idle_since(&self) -> Instant {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_used.lock()
     }
 
     /// Retires the connection if the upstream sent input requests after its call was abandoned.
@@ -154,7 +155,7 @@ impl UpstreamSlot {
             tokio::spawn(forward_changes(connection.notifications(), key, changes.clone()));
         }
         self.cell.fill(connection.clone());
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.log_level.lock() = None;
         Ok(connection)
     }
 }
@@ -379,7 +380,7 @@ impl UpstreamPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, UpstreamSlots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The active calls of an upstream session, and the routing of messages that identify no call.
 
+use creole::sync::Mutex;
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use creole::call::ClientSession;
@@ -58,7 +59,7 @@ struct ActiveCall {
 
 impl ActiveCalls {
     fn lock(&self) -> MutexGuard<'_, ActiveCallsInner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds an active call.

@@ -1,7 +1,8 @@
 //! The excluded items of an upstream. Each exclusion is logged when it begins, not at each fetch.
 
+use creole::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use creole::proto::model::{ExcludedItem, ListKind};
 
@@ -75,7 +76,7 @@ impl ExcludedItems {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(ListKind, ExclusionReason), Vec<ExcludedItem>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

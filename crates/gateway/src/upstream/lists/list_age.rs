@@ -1,8 +1,9 @@
 //! The age of each list: decides when it is stale and whether it has changed.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole::proto::model::{CacheHints, Definition, ListKind};
@@ -73,7 +74,7 @@ impl ListAges {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, ListAge>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Records lists whose fetch failed. Each list fails on its own and is fetched again with backoff.
 
+use creole::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use creole::proto::fault::Fault;
@@ -68,7 +69,7 @@ impl ListFailures {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ListKind, ListFailure>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

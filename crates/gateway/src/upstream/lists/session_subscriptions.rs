@@ -1,9 +1,10 @@
 //! Resource subscriptions of callers. Each is made in the session that the caller's calls use, where the upstream
 //! announces changes.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use creole::call::{ConnectionId, Context};
 use creole::client::Connection;
@@ -113,7 +114,7 @@ impl SessionSubscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionSubscriptionsInner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -326,7 +327,7 @@ impl Upstream {
 impl SubscribedSession {
     fn set_hold(&self, hold: Option<SessionHold>) {
         let before = {
-            let mut held = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.hold.lock();
             std::mem::replace(&mut *held, hold)
         };
         drop(before);

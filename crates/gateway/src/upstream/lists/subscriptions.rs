@@ -1,7 +1,8 @@
 //! The resource subscriptions at an upstream, and the requests that make them.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use creole::client::{CallStep, Connection};
@@ -248,7 +249,7 @@ impl ResourceSubscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

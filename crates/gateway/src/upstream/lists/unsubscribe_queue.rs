@@ -1,8 +1,9 @@
 //! Queues resources without subscribers. The gateway unsubscribes after a delay, since many callers subscribe again at
 //! once. One task per upstream serves all resources.
 
+use creole::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{MutexGuard, Weak};
 
 use tokio::time::{Instant, sleep_until};
 
@@ -53,7 +54,7 @@ impl UnsubscribeQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, UnsubscribeQueueInner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

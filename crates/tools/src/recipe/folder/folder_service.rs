@@ -1,9 +1,10 @@
 //! Serves a folder as resources.
 
+use creole::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model;
@@ -86,7 +87,7 @@ impl FolderService {
 
     /// Replaces the listed files.
     fn list(self: &Arc<Self>, found: &ScanResult, source: &ItemSource) {
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found.files.clone());
+        *self.listed.lock() = Arc::new(found.files.clone());
         let folder = Arc::clone(self);
         let reader = Resource::new("", "", move |uri, _| Arc::clone(&folder).read(uri));
         let resources = found
@@ -161,7 +162,7 @@ impl FolderService {
 
     /// The completions of a path: the names in the folder that it addresses, folders with a slash.
     pub(super) fn complete_path(&self, typed: &str) -> Vec<String> {
-        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let listed = Arc::clone(&self.listed.lock());
         let mut proposed: Vec<String> = Vec::new();
         let matching =
             listed.keys().map(|path| template_value(path)).filter(|path| path.starts_with(typed));

@@ -17,7 +17,7 @@ struct CountingCredentials {
 
 impl CountingCredentials {
     fn gives(&self, token: &str) {
-        *self.given.lock().unwrap() = token.to_owned();
+        *self.given.lock() = token.to_owned();
     }
 
     fn fetched(&self) -> usize {
@@ -28,7 +28,7 @@ impl CountingCredentials {
 impl Credentials for CountingCredentials {
     fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, FetchResult> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
-        let given = self.given.lock().unwrap().clone();
+        let given = self.given.lock().clone();
         Box::pin(async move {
             sleep(Duration::from_secs(1)).await;
             match &*given {

@@ -2,8 +2,9 @@
 //! stream is resumed after the last event that the other process received (2025-11-25 basic/transports, resumability
 //! and redelivery).
 
+use crate::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use creole_proto::client::{CallKey, FrameKind, OutgoingFrame};
 use creole_proto::fault::{Fault, FaultKind};
@@ -133,7 +134,7 @@ impl ResumedTransport {
     }
 
     fn resume_call(&self, call: CallKey) {
-        let rest = self.pending_resume.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rest = self.pending_resume.lock().take();
         let inner = Arc::clone(&self.inner);
         let Some((last, questions)) = rest else {
             let fault = Fault::new(FaultKind::Internal, "one call goes on here, and no other");

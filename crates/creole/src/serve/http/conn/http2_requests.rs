@@ -3,9 +3,10 @@
 //! Behind a proxy one connection carries the requests of many clients. Progress on the socket says nothing about a
 //! single request, so each request has its own timeout.
 
+use crate::sync::Mutex;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl Http2Progress {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The body of a request, from the fast path or from hyper.
 
+use crate::sync::Mutex;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -158,7 +159,7 @@ impl BodyFeed {
     }
 
     fn lock(&self) -> MutexGuard<'_, FeedState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The timeouts of one connection: the timestamps of its phases and the check against the limits.
 
+use crate::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use http::Version;
 use tokio::time::Instant;
@@ -157,7 +158,7 @@ impl ConnectionTimeouts {
 
     fn timestamps(&self) -> MutexGuard<'_, Timestamps> {
         // Every change is one assignment, so a panic leaves no partial change.
-        self.timestamps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timestamps.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Announces changes to machine hosts, and expires unused sessions.
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -74,7 +75,7 @@ impl ChangeFanout {
     }
 
     fn lock(&self) -> MutexGuard<'_, FanoutState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

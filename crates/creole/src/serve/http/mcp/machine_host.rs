@@ -5,7 +5,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::Mutex;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -397,7 +398,7 @@ impl MachineHost {
 
     fn lock(&self) -> MutexGuard<'_, MachineHostState> {
         // Every change is complete before anything can panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Sends an input request to the client; the input response arrives later.
@@ -434,7 +435,7 @@ impl MachineHost {
 impl Drop for MachineHost {
     fn drop(&mut self) {
         let id = self.id();
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.get_mut();
         inner
             .machine
             .subscribed_uris()

@@ -4,8 +4,9 @@ mod table;
 
 pub(crate) use table::QuotaHolder;
 
+use crate::sync::{Mutex, RwLock};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -77,7 +78,7 @@ impl Sessions {
     /// Removes expired sessions, unless that was just done.
     fn expire_if_due(&self) {
         let now = Instant::now();
-        let mut searched = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut searched = self.last_search.lock();
         if searched.is_none_or(|last| last + SEARCH_INTERVAL <= now) {
             *searched = Some(now);
             drop(searched);
@@ -198,11 +199,11 @@ impl Sessions {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, SessionTable> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+        self.table.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, SessionTable> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+        self.table.write()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Limits the number of connections, in total and per address.
 
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -74,7 +75,7 @@ impl ConnectionSlots {
 
 impl AddressCounts {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! TLS: a certificate and its key from files, reloaded when they change.
 
+use crate::sync::Mutex;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, fs, io};
 
@@ -107,7 +108,7 @@ impl Certificates {
 
     fn current(&self) -> MutexGuard<'_, LoadedCertificates> {
         // Every change is one assignment, so a panic leaves no partial change.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock()
     }
 }
 

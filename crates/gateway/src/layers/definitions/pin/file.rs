@@ -1,9 +1,9 @@
 //! The file with the pinned definitions of tools.
 
+use creole::sync::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use creole_proto::wire::Raw;
@@ -149,7 +149,7 @@ pub(crate) fn read(path: &Path) -> io::Result<PinFile> {
 
 /// Updates the file. It is replaced atomically.
 pub(crate) fn update<T>(path: &Path, change: impl FnOnce(&mut PinFile) -> T) -> io::Result<T> {
-    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = WRITING.lock();
     let mut all = read(path)?;
     let before = serde_json::to_string(&all).map_err(io::Error::other)?;
     all.version = 1;

@@ -1,9 +1,10 @@
 //! The pins of one upstream's tools in memory, and the comparison with current definitions.
 
+use creole::sync::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use creole::seal::digest;
@@ -67,7 +68,7 @@ impl PinStore {
     }
 
     fn tools(&self) -> MutexGuard<'_, Pins> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock()
     }
 
     /// Whether the tool may be listed with its current definition.
@@ -137,7 +138,7 @@ impl PinStore {
     fn take_file_changed(&self) -> bool {
         let found = std::fs::metadata(&self.path).ok();
         let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
-        let mut last = self.file_stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.file_stamp.lock();
         std::mem::replace(&mut *last, stamp) != stamp
     }
 

@@ -1,6 +1,7 @@
 //! The cell of one connection. Reading and emptying it never wait; one task at a time fills it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use creole::sync::Mutex;
+use std::sync::MutexGuard;
 
 use creole::client::Connection;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
@@ -33,7 +34,7 @@ impl ConnectionCell {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 }
 

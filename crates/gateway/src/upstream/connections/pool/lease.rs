@@ -1,7 +1,7 @@
 //! The lease of an upstream connection: one call's use of a pool slot.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use creole::client::Connection;
@@ -108,7 +108,7 @@ impl UpstreamLease {
 
     /// Whether a lower log level must be requested from the upstream. The level counts as requested afterwards.
     pub(crate) fn claim_lower_level(&self, wanted: Level) -> bool {
-        let mut level = self.pool_slot.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = self.pool_slot.log_level.lock();
         let lowers = level.is_none_or(|level| wanted < level);
         if lowers {
             *level = Some(wanted);

@@ -1,9 +1,10 @@
 //! The connections to one server, kept for later requests: an HTTP/1.1 connection carries one request at a time, one
 //! HTTP/2 connection carries all.
 
+use crate::sync::Mutex;
 use std::error::Error;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -187,7 +188,7 @@ impl ConnectionPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.lock()
     }
 }
 

@@ -4,8 +4,9 @@
 //! response does not return it to hyper: it puts the response here and never completes, and the connection takes its
 //! stream back and continues [without hyper](crate::serve::http::conn::http1::streaming).
 
+use crate::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::{CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, Method, Response, Version};
@@ -29,7 +30,7 @@ impl<B> DetachSlot<B> {
 
     /// Stores the response to a request of that version.
     pub(crate) fn detach(&self, version: Version, response: Response<B>) {
-        *self.response.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, response));
+        *self.response.lock() = Some((version, response));
         self.is_detached.store(true, Ordering::Release);
     }
 
@@ -40,7 +41,7 @@ impl<B> DetachSlot<B> {
 
     /// Takes the response, with the version of its request.
     pub(crate) fn take(&self) -> Option<(Version, Response<B>)> {
-        self.response.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.response.lock().take()
     }
 }
 

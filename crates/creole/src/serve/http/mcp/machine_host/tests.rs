@@ -69,7 +69,7 @@ async fn a_call_that_is_cancelled_during_its_first_poll_learns_it() {
     let (conversation, call) = called(Tool::new("t", "Computes", {
         move |_: Nothing, context: CallContext| {
             entered.send(()).unwrap();
-            wait.lock().unwrap().recv().unwrap();
+            wait.lock().recv().unwrap();
             learnt.send(context.is_cancelled()).unwrap();
             std::future::pending::<String>()
         }
@@ -90,12 +90,12 @@ async fn a_call_that_is_cancelled_before_it_begins_does_not_begin() {
     let ran = Arc::new(Mutex::new(false));
     let runs = Arc::clone(&ran);
     let (conversation, call) = called(Tool::new("t", "Notes that it ran", move |_: Nothing| {
-        *runs.lock().unwrap() = true;
+        *runs.lock() = true;
         std::future::ready("done")
     }));
     cancel(&conversation);
     assert!(conversation.start_call(call, &mut Context::from_waker(Waker::noop())).is_none());
-    assert!(!*ran.lock().unwrap());
+    assert!(!*ran.lock());
 }
 
 #[tokio::test(start_paused = true)]
