@@ -181,6 +181,11 @@ pub struct Rules {
     pub errors: &'static [ErrorRow],
 }
 
+impl Rules {
+    /// The rules of the newest stateless revision. Creole stores definitions, results and requests in its form.
+    pub const CANONICAL: &'static Self = &RULES[Revision::V2026_07_28 as usize];
+}
+
 const SESSION_METHODS: MethodSet = MethodSet::of(&[
     Method::Initialize,
     Method::Ping,
@@ -401,6 +406,6 @@ mod tests {
     #[test]
     fn each_era_has_a_newest_revision() {
         assert_eq!(Revision::newest(Era::Handshake).rules().name, "2025-11-25");
-        assert_eq!(Revision::newest(Era::Stateless).rules().name, "2026-07-28");
+        assert_eq!(Revision::newest(Era::Stateless).rules().name, Rules::CANONICAL.name);
     }
 }

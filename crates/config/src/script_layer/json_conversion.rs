@@ -4,7 +4,7 @@ use creole::Call;
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, Contents, Implementation};
 use creole_proto::operation::{Operation, Outcome, Payload, RelayedKind, RelayedResult};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 use creole_tools::script::ScriptError;
 use serde_json::{Map, Value, json};
@@ -169,7 +169,7 @@ pub(crate) fn outcome_from_json(
         Operation::ReadResource { uri } => (RelayedKind::Contents, contents(value, uri)?),
         _ => (RelayedKind::Prompt, prompt(value)?),
     };
-    let rules = Revision::newest(Era::Stateless).rules();
+    let rules = Rules::CANONICAL;
     Ok(Outcome::Complete(Payload::Relayed(RelayedResult::new(
         Raw::from_value(&result),
         rules,

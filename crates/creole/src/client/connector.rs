@@ -10,7 +10,7 @@ use creole_proto::client::era_probe::suggests_legacy_sse;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta::PROTOCOL_VERSION;
 use creole_proto::model::ClientCapabilities;
-use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::revision::{Era, Rules};
 use tokio::time::Instant;
 
 use super::connection::{Connection, OnInputRequest, OnLog};
@@ -308,7 +308,7 @@ impl Connector {
     fn newest_in(&self, era: Era) -> DetectedEra {
         match era {
             Era::Handshake => DetectedEra::Handshake,
-            Era::Stateless => DetectedEra::Stateless(Revision::newest(Era::Stateless).rules()),
+            Era::Stateless => DetectedEra::Stateless(Rules::CANONICAL),
         }
     }
 

@@ -139,14 +139,14 @@ impl EraCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use creole_proto::revision::Revision;
+    use creole_proto::revision::Rules;
 
     fn hours(hours: u64) -> Duration {
         Duration::from_secs(hours * 3600)
     }
 
     fn stateless() -> DetectedEra {
-        DetectedEra::Stateless(Revision::newest(Era::Stateless).rules())
+        DetectedEra::Stateless(Rules::CANONICAL)
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl<'a> NegotiationTerms<'a> {
         let stateless = of(Era::Stateless);
         Self {
             profile,
-            stateless: stateless.unwrap_or_else(|| Revision::newest(Era::Stateless).rules()),
+            stateless: stateless.unwrap_or_else(|| Rules::CANONICAL),
             proposed: of(Era::Handshake).unwrap_or_else(|| proposed_rules(profile)),
             offer,
         }

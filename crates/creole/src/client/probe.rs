@@ -5,7 +5,7 @@ use std::time::Duration;
 use creole_proto::client::era_probe::{NoEvidenceReason, ProbeReply, ProbeVerdict, judge_reply};
 use creole_proto::client::{Machine, OpenMode, Outbox, Profile};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::revision::Rules;
 use std::sync::Arc;
 
 use super::era::DetectedEra;
@@ -31,7 +31,7 @@ pub(super) async fn probe_http(
 
 /// The `server/discover` request, as a line.
 fn discover_request(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
-    let rules = Revision::newest(Era::Stateless).rules();
+    let rules = Rules::CANONICAL;
     let mut out = Outbox::default();
     Machine::new(Arc::clone(profile), OpenMode::Stateless { rules }).open(Duration::ZERO, &mut out);
     (out.take_bytes(), rules)

@@ -9,7 +9,7 @@ use creole_proto::model::{
     Definition, Implementation, ListKind, Reference, ServerCapabilities, TaskSupport,
 };
 use creole_proto::operation::{Change, Operation};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 use creole_proto::wire::{Object, unquote};
 
 use super::catalogue::{DefinedItem, ExcludedEntry};
@@ -96,7 +96,7 @@ impl RemoteTarget {
     }
 
     fn from_item(remote: &RemoteItem, is_checked: bool) -> Self {
-        let text = remote.definition.text(Revision::newest(Era::Stateless).rules());
+        let text = remote.definition.text(Rules::CANONICAL);
         let item = Object::new(text).unwrap_or(Object::EMPTY);
         let [template, schema] = item.get_many(["uriTemplate", "inputSchema"]);
         Self {

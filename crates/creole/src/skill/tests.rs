@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,7 +10,7 @@ use super::*;
 const FRONT: &str = "---\nname: mail\ndescription: Writes mail\nlicense: MIT\n---\nBe brief.\n";
 
 fn entry(skill: &Skill) -> Value {
-    let rules = Revision::newest(Era::Stateless).rules();
+    let rules = Rules::CANONICAL;
     serde_json::from_str(skill.definition().text(rules)).unwrap()
 }
 

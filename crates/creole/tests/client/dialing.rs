@@ -11,7 +11,7 @@ use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
 use creole::proto::operation::{Operation, Outcome, Payload};
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::{Era, Revision, Rules};
 use creole::proto::wire::Raw;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use crate::scripted::{ResponseScript, opening, serve, serve_old, status};
 use crate::support::{LONG, call, child, profile, sh, text, tool};
 
 fn stateless() -> DetectedEra {
-    DetectedEra::Stateless(Revision::newest(Era::Stateless).rules())
+    DetectedEra::Stateless(Rules::CANONICAL)
 }
 
 fn dialer(way: Address) -> Connector {

@@ -19,7 +19,7 @@ use creole::{
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, InputRequest, Level, ListKind, PromptResult, ToolResult};
 use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 use creole_proto::server::{Call as Started, CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde_json::Value;
@@ -81,7 +81,7 @@ pub async fn events_of(
 /// A caller of the newest revision without capabilities.
 pub fn plain_caller() -> Caller {
     Caller {
-        rules: Revision::newest(Era::Stateless).rules(),
+        rules: Rules::CANONICAL,
         capabilities: Arc::default(),
         client: None,
         log: None,

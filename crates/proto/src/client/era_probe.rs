@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn newest() -> &'static Rules {
-        Revision::newest(Era::Stateless).rules()
+        Rules::CANONICAL
     }
 
     fn http(status: u16, body: &str) -> ProbeVerdict {

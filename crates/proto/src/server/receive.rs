@@ -17,7 +17,7 @@ use crate::message::{ClientMessage, RejectedMessage, classify};
 use crate::method::Method;
 use crate::model::{Level, TaskPreference};
 use crate::operation::{Caller, Payload};
-use crate::revision::{Era, Revision, Rules};
+use crate::revision::Rules;
 use crate::wire::{Fields, Frame, Id, Object, ScanError, as_object, unquote};
 use crate::{lifecycle, wire};
 
@@ -177,7 +177,7 @@ impl Machine {
         let (phase, dialect) = (self.session.phase, &self.profile.dialect);
         let stateless = lifecycle::is_stateless_request(method, &params.members, phase, dialect);
         let rules = match stateless {
-            true => Revision::newest(Era::Stateless).rules(),
+            true => Rules::CANONICAL,
             false => self.session.rules,
         };
         let taken = match stateless {

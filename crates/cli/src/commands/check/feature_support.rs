@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_the_server_does_not_offer_is_absent() {
-        let rules = Revision::newest(Era::Stateless).rules();
+        let rules = Rules::CANONICAL;
         for feature in &FEATURES[6..] {
             let verdict = feature.verdict(rules, rules, &ServerCapabilities::default());
             assert_eq!(verdict.0, Support::Absent, "{}", feature.name);

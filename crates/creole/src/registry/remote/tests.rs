@@ -1,5 +1,6 @@
 //! Items of upstreams: their order, their names, and the endpoints of their calls.
 
+use creole_proto::revision::{Era, Revision};
 use std::sync::Mutex;
 
 use creole_proto::fault::Fault;
@@ -299,7 +300,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
     assert_eq!(refused, ["z://1", "a://1"]);
     let names = || {
         let state = registry.read();
-        let rules = Revision::newest(Era::Stateless).rules();
+        let rules = Rules::CANONICAL;
         let (page, _) = state.resources.page(None, 9, rules, Viewer::of(&context()));
         page.iter().map(|item| item.name().to_owned()).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! Edits single members of JSON objects. Everything else keeps its exact text.
 
 use creole_proto::model::Definition;
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 use creole_proto::wire::{Object, quote};
 
 /// The edit of a member.
@@ -57,7 +57,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The text of a definition in the newest revision's shape.
 pub fn newest_json(definition: &Definition) -> &str {
-    definition.text(Revision::newest(Era::Stateless).rules())
+    definition.text(Rules::CANONICAL)
 }
 
 fn push(out: &mut Vec<u8>, key: &str, value: &str) {

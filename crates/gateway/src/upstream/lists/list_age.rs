@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole::proto::model::{CacheHints, Definition, ListKind};
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::Rules;
 use tokio::time::Instant;
 
 /// The minimum time between two fetches of a list because of its age.
@@ -81,7 +81,7 @@ impl ListAges {
 /// A digest of the definitions of a list.
 pub(crate) fn digest(items: &[Arc<Definition>]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let rules = Revision::newest(Era::Stateless).rules();
+    let rules = Rules::CANONICAL;
     items.iter().for_each(|item| item.text(rules).hash(&mut hasher));
     hasher.finish()
 }

@@ -12,7 +12,7 @@ use creole::proto::model::{
     CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
 };
 use creole::proto::operation::{Operation, Outcome, Payload};
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::Rules;
 
 use crate::layers::Hints;
 use crate::upstream::lists::caller_session::ListFetcher;
@@ -133,7 +133,7 @@ fn renamed_definition(kind: ListKind, item: &Definition, name: &str) -> Definiti
 
 /// A definition as JSON in the newest revision's shape.
 pub(crate) fn newest_json(item: &Definition) -> &str {
-    item.text(Revision::newest(Era::Stateless).rules())
+    item.text(Rules::CANONICAL)
 }
 
 /// The key of an item in requests: its name, its URI, or its URI template.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use creole::process::Program;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Payload};
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::{Era, Revision, Rules};
 use creole::stream::MemoryConnection;
 use creole::{Server, Service, Tool};
 use serde_json::{Value, json};
@@ -288,7 +288,7 @@ async fn aged(client: MemoryConnection) {
 async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller_alone() {
     connector::in_process::register("aged_dated", aged);
     connector::in_process::register("aged_living", living);
-    let speak = RevisionChoice::Revision(Revision::newest(Era::Stateless).rules());
+    let speak = RevisionChoice::Revision(Rules::CANONICAL);
     let dated = UpstreamSettings { revisions: speak, ..settings("aged_dated") };
     for (servers, expected) in [
         (vec![dated.clone()], [60_000, 50_000, 60_000]),

@@ -4,7 +4,7 @@ use super::*;
 use crate::layers::testing::{FlakyTools, call, fault, text};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::{RelayedKind, RelayedResult};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Rules;
 
 fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<FlakyTools>) {
     let ttl = Duration::from_secs(60);
@@ -57,7 +57,7 @@ async fn the_oldest_go_when_there_is_no_room() {
 }
 
 fn relayed(result: &str) -> Payload {
-    let rules = Revision::newest(Era::Stateless).rules();
+    let rules = Rules::CANONICAL;
     Payload::Relayed(RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Contents))
 }
 

@@ -15,7 +15,7 @@ use creole_proto::http::{
     is_json_content_type, parse_accept, response_status,
 };
 use creole_proto::method::Method as Mcp;
-use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::revision::{Era, Rules};
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
@@ -173,7 +173,7 @@ impl McpEndpoint {
         head: &McpHeaders<'_>,
         context: &mut Context<'_>,
     ) -> PostResponse<'a> {
-        let rules = Revision::newest(Era::Stateless).rules();
+        let rules = Rules::CANONICAL;
         let Frame::One(fields) = frame else {
             return PostResponse::Done(response::empty_response(400));
         };
