@@ -42,7 +42,6 @@ pub use expiry::{Expiry, ParseExpiryError};
 pub use file::{CredentialKind, read_credential_file};
 pub use keys::{BearerKey, NewKey};
 pub(crate) use login_throttle::network_prefix;
-pub(crate) use principal::LOCAL_PRINCIPAL;
 pub use principal::{Principal, Requirement};
 pub use secret::Secret;
 

@@ -28,6 +28,9 @@ pub struct Call {
     pub context: Context,
 }
 
+/// The principal id of callers of a server without authentication.
+pub(crate) const LOCAL_PRINCIPAL: &str = "local";
+
 /// The origin of a call.
 #[derive(Clone, Debug)]
 pub struct Origin {

@@ -22,16 +22,19 @@
 mod callbacks;
 mod connection;
 mod connector;
+#[cfg(feature = "http")]
 pub mod credentials;
 mod dispatcher;
 mod era;
 mod mcp_client;
 mod negotiation;
 mod pending_call;
+#[cfg(feature = "http")]
 mod probe;
 mod protocol_violations;
 mod reconnecting;
 mod tasks;
+#[cfg(feature = "http")]
 pub mod tls;
 pub mod transport;
 mod typed;
@@ -41,7 +44,9 @@ pub use connection::{
     CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, PriorMessages,
     ServerNotification,
 };
-pub use connector::{Address, ClientOffer, Connector, may_be_wrong_era};
+#[cfg(feature = "http")]
+pub use connector::may_be_wrong_era;
+pub use connector::{Address, ClientOffer, Connector};
 pub use era::{DetectedEra, EraSupport};
 pub use mcp_client::{Client, ClientBuilder};
 pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};

@@ -200,7 +200,22 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! Both features are on by default.
+//!
+//! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`], [`client::credentials`] and [`client::tls`]. A
+//!   server or client over stdio does without it, and then compiles no HTTP, no TLS and no password hashing:
+//!   `creole = { version = "0.1", default-features = false }`.
+//! - `sqlite`: state in an SQLite file: [`State::sqlite`](state::State::sqlite).
 
+#![cfg_attr(
+    not(feature = "http"),
+    allow(dead_code, reason = "methods that only the transports over HTTP call")
+)]
+
+#[cfg(feature = "http")]
 pub mod auth;
 pub mod budget;
 pub mod call;

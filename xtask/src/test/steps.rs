@@ -66,7 +66,43 @@ fn apart(repository: &Repository) -> Result<Vec<String>, String> {
 }
 
 fn lint(repository: &Repository) -> Outcome {
-    done(cargo(repository, "clippy --workspace --all-targets -- -D warnings"))
+    cargo(repository, "clippy --workspace --all-targets -- -D warnings")?;
+    cargo(
+        repository,
+        "clippy --package creole --no-default-features --all-targets -- -D warnings",
+    )?;
+    done(small_build(repository))
+}
+
+/// Crates that a server or client over stdio must not build.
+const ONLY_HTTP: &[&str] =
+    &["argon2", "aws-lc-rs", "h2", "http", "hyper", "rustls", "tokio-rustls"];
+
+/// Checks that the library without its features builds no HTTP, no TLS and no password hashing.
+fn small_build(repository: &Repository) -> Result<(), String> {
+    let words = "tree --package creole --no-default-features --edges normal --prefix none";
+    say(&format!("$ cargo {words}"));
+    let output = cargo_command(repository, words)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`cargo {words}`: {}", output.status));
+    }
+    let found = only_http(&String::from_utf8_lossy(&output.stdout));
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "creole without its feature `http` depends on {}; make what needs it part of the feature",
+        found.join(", "),
+    ))
+}
+
+/// The crates of this output of `cargo tree` that belong to the feature `http`.
+fn only_http(tree: &str) -> Vec<&'static str> {
+    let names: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    ONLY_HTTP.iter().copied().filter(|name| names.contains(name)).collect()
 }
 
 fn build(repository: &Repository) -> Outcome {
@@ -164,4 +200,17 @@ fn finish(mut command: Command, words: &str) -> Result<(), String> {
     say(&format!("$ cargo {words}"));
     let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`cargo {words}`: {status}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_of_http_is_found_by_its_whole_name() {
+        let tree = "creole v0.1.0 (/creole)\nhttparse v1.10.1\nbytes v1.12.1\n";
+        assert_eq!(only_http(tree), [""; 0]);
+        let tree = format!("{tree}hyper v1.12.0\nargon2 v0.6.0 (*)\n");
+        assert_eq!(only_http(&tree), ["argon2", "hyper"]);
+    }
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::challenge::Challenge;
-
-/// The principal id of callers of a server without authentication.
-pub(crate) const LOCAL_PRINCIPAL: &str = "local";
+use crate::call::LOCAL_PRINCIPAL;
 
 /// The principal of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

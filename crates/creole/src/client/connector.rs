@@ -1,14 +1,15 @@
 //! Opens connections to a server by its address: detects the era that it speaks, and caches it.
 
+#[cfg(feature = "http")]
+mod http;
+
 use crate::sync::Mutex;
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole_proto::client::Profile;
-use creole_proto::client::era_probe::suggests_legacy_sse;
-use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::meta::PROTOCOL_VERSION;
+use creole_proto::fault::Fault;
 use creole_proto::model::ClientCapabilities;
 use creole_proto::revision::{Era, Rules};
 use tokio::time::Instant;
@@ -17,14 +18,12 @@ use super::connection::{Connection, OnInputRequest, OnLog};
 use super::era::{DetectedEra, EraCache, EraSupport};
 use super::negotiation::{EraOrder, NegotiationTerms};
 use super::transport::Transport;
-use super::{era, negotiation, probe};
-use crate::client::transport::http::{HttpAddress, HttpServer, LegacySseServer, status_of};
-use crate::client::transport::lines::ChildServer;
+use super::{era, negotiation};
+#[cfg(feature = "http")]
+use crate::client::transport::http::HttpAddress;
 use crate::process::Program;
-
-/// Error codes about the form of a request and not about its contents, also in revisions that give them no meaning.
-const INVALID_REQUEST: i64 = -32600;
-const UNSUPPORTED_VERSION: i64 = -32022;
+#[cfg(feature = "http")]
+pub use http::may_be_wrong_era;
 
 /// The address of a server.
 #[derive(Clone, Debug)]
@@ -32,6 +31,7 @@ pub enum Address {
     /// A program to start; each connection has its own process.
     Child(Program),
     /// An HTTP URL.
+    #[cfg(feature = "http")]
     Http(HttpAddress),
 }
 
@@ -40,6 +40,7 @@ impl Address {
     pub fn name(&self) -> &str {
         match self {
             Self::Child(program) => &program.name,
+            #[cfg(feature = "http")]
             Self::Http(target) => target.name(),
         }
     }
@@ -142,6 +143,7 @@ impl Connector {
     pub async fn connect_in(&self, caller: Era, offer: &ClientOffer) -> Result<Connection, Fault> {
         match &self.address {
             Address::Child(program) => self.connect_child(program, caller, offer).await,
+            #[cfg(feature = "http")]
             Address::Http(target) => self.connect_http(target, caller, offer).await,
         }
     }
@@ -149,28 +151,6 @@ impl Connector {
     /// Records that the server does not speak an era, without a probe.
     pub fn mark_era_missing(&self, era: Era) {
         self.era_cache().mark_missing(era, era::MIN_AGE, self.started.elapsed());
-    }
-
-    /// Detects again whether the server speaks this era, after it [refused](may_be_wrong_era) a call in it; returns
-    /// whether it does.
-    ///
-    /// # Errors
-    /// When the server cannot be reached or its response is inconclusive.
-    pub async fn recheck_era(&self, era: Era, fault: &Fault) -> Result<bool, Fault> {
-        let Address::Http(target) = &self.address else { return Ok(true) };
-        if self.only_era().is_some() {
-            return Ok(true);
-        }
-        let found = probe::probe_http(target, &self.profile).await?;
-        // A server that speaks both eras responds to the probe, which says nothing about the other era.
-        let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
-        if found.era() == era || (spoke_both && !is_unsupported_version(fault)) {
-            return Ok(true);
-        }
-        let now = self.started.elapsed();
-        self.era_cache().mark_missing(era, era::MIN_AGE, now);
-        self.era_cache().learn(found, Duration::ZERO, now);
-        Ok(false)
     }
 
     /// The only allowed era, if the settings decide it.
@@ -181,15 +161,6 @@ impl Connector {
             None if !dialect.stateless => Some(Era::Handshake),
             None if !dialect.handshake => Some(Era::Stateless),
             None => None,
-        }
-    }
-
-    /// The era in which a caller of this era is served, if no probe is needed.
-    fn known_era_for(&self, caller: Era) -> Option<Era> {
-        match self.only_era() {
-            Some(Era::Stateless) if self.detected_in(Era::Stateless).is_none() => None,
-            Some(only) => Some(only),
-            None => self.supported_eras().era_for(caller),
         }
     }
 
@@ -217,99 +188,9 @@ impl Connector {
         Ok(opened.connection)
     }
 
-    /// Opens a connection over HTTP.
-    async fn connect_http(
-        &self,
-        target: &HttpAddress,
-        caller: Era,
-        offer: &ClientOffer,
-    ) -> Result<Connection, Fault> {
-        let era = self.known_era_for(caller);
-        // A dialect decides the era, not the revision: that is negotiated with the server.
-        let may_ask = self.pinned_rules.is_none() && self.only_era() != Some(Era::Handshake);
-        if let Some(era) = era {
-            match self.open_http(self.detected_in(era).unwrap_or(self.newest_in(era)), offer).await
-            {
-                Err(fault) if may_ask && contradicts_era(&fault) => self.era_cache().forget(era),
-                opened => return opened,
-            }
-        }
-        let may_shake_hands = self.only_era() != Some(Era::Stateless);
-        if may_shake_hands && caller == Era::Handshake && era != Some(Era::Handshake) {
-            match self.open_http(DetectedEra::Handshake, offer).await {
-                Err(fault) if contradicts_era(&fault) => {
-                    // If that fails too, the server's first fault is more informative.
-                    let found = probe::probe_http(target, &self.profile)
-                        .await
-                        .map_err(|_| fault.clone())?;
-                    if found.era() == Era::Handshake {
-                        return Err(fault);
-                    }
-                    let opened = self.open_http(found, offer).await.map_err(|_| fault)?;
-                    self.era_cache().mark_missing(
-                        Era::Handshake,
-                        era::MAX_AGE,
-                        self.started.elapsed(),
-                    );
-                    return Ok(opened);
-                }
-                opened => return opened,
-            }
-        }
-        let found = probe::probe_http(target, &self.profile).await?;
-        let opened = self.open_http(found, offer).await?;
-        if opened.greeting().rules.era == Era::Handshake {
-            self.era_cache().mark_missing(Era::Stateless, era::MAX_AGE, self.started.elapsed());
-        }
-        Ok(opened)
-    }
-
-    /// Opens a connection over HTTP in this form, or in the one that the server leads to.
-    async fn open_http(
-        &self,
-        found: DetectedEra,
-        offer: &ClientOffer,
-    ) -> Result<Connection, Fault> {
-        let (found, opened) = match self.open_http_once(found, offer).await {
-            Err(fault) if found == DetectedEra::Handshake && suggests_older(&fault) => {
-                // If that fails too, the server's first fault is more informative.
-                (
-                    DetectedEra::LegacySse,
-                    self.open_http_once(DetectedEra::LegacySse, offer).await.map_err(|_| fault)?,
-                )
-            }
-            opened => (found, opened?),
-        };
-        self.learn(found, &opened);
-        Ok(opened)
-    }
-
-    async fn open_http_once(
-        &self,
-        found: DetectedEra,
-        offer: &ClientOffer,
-    ) -> Result<Connection, Fault> {
-        let transport: Box<dyn Transport> = match (&self.address, found) {
-            (Address::Child(program), _) => Box::new(ChildServer::start(program).await?),
-            (Address::Http(target), DetectedEra::LegacySse) => {
-                Box::new(LegacySseServer::new(target.clone()))
-            }
-            (Address::Http(target), _) => Box::new(HttpServer::new(target.clone())),
-        };
-        Connection::open(transport, self.negotiation_terms(offer).setup(found.era())).await
-    }
-
     fn learn(&self, found: DetectedEra, opened: &Connection) {
         let fresh = Duration::from_millis(opened.greeting().server_info.cache.ttl_ms);
         self.era_cache().learn(found, fresh, self.started.elapsed());
-    }
-
-    /// The newest form of an era, for a server of which nothing is known.
-    fn newest_in(&self, era: Era) -> DetectedEra {
-        match era {
-            Era::Handshake => DetectedEra::Handshake,
-            Era::Stateless => DetectedEra::Stateless(Rules::CANONICAL),
-        }
     }
 
     fn negotiation_terms<'a>(&'a self, offer: &'a ClientOffer) -> NegotiationTerms<'a> {
@@ -329,41 +210,4 @@ pub(super) async fn open_over(
     offer: &ClientOffer,
 ) -> Result<Connection, Fault> {
     Connection::open(transport, NegotiationTerms::new(profile, pinned, offer).setup(era)).await
-}
-
-/// Whether a server may have refused a call because of its era or revision, before it processed the request.
-pub fn may_be_wrong_era(fault: &Fault) -> bool {
-    match fault.kind {
-        FaultKind::UnsupportedVersion | FaultKind::NotInitialized | FaultKind::InvalidRequest => {
-            true
-        }
-        // Not a JSON-RPC response: the server does not accept the request as such, for example without a session.
-        FaultKind::BackendUnavailable => {
-            status_of(fault).is_some_and(|status| matches!(status, 400 | 422))
-        }
-        FaultKind::Foreign => {
-            matches!(fault.foreign_code, Some(INVALID_REQUEST | UNSUPPORTED_VERSION))
-        }
-        // The server names a member that a request of a session lacks (2026-07-28 basic, `_meta`).
-        FaultKind::InvalidParams | FaultKind::InvalidArguments => {
-            fault.detail.contains(PROTOCOL_VERSION)
-        }
-        _ => false,
-    }
-}
-
-/// Whether a server says that it does not support this version.
-fn is_unsupported_version(fault: &Fault) -> bool {
-    fault.kind == FaultKind::UnsupportedVersion || fault.foreign_code == Some(UNSUPPORTED_VERSION)
-}
-
-/// Whether a reachable server refuses this era.
-fn contradicts_era(fault: &Fault) -> bool {
-    let is_absence =
-        matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy);
-    !is_absence || suggests_older(fault)
-}
-
-fn suggests_older(fault: &Fault) -> bool {
-    status_of(fault).is_some_and(suggests_legacy_sse)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole_proto::client::{OpenMode, Profile};
-use creole_proto::fault::Fault;
+use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::revision::{Era, Revision, Rules};
 
 use self::era_negotiation::{EraNegotiation, NegotiationOutcome};
@@ -58,7 +58,7 @@ impl<'a> NegotiationTerms<'a> {
         let stateless = of(Era::Stateless);
         Self {
             profile,
-            stateless: stateless.unwrap_or_else(|| Rules::CANONICAL),
+            stateless: stateless.unwrap_or(Rules::CANONICAL),
             proposed: of(Era::Handshake).unwrap_or_else(|| proposed_rules(profile)),
             offer,
         }
@@ -168,4 +168,11 @@ fn proposed_rules(profile: &Profile) -> &'static Rules {
     let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
     let newest = profile.dialect.revisions().filter(shaken).max();
     newest.map_or(profile.dialect.base_rules(), Revision::rules)
+}
+
+/// The fault of a server that supports only unknown versions.
+pub(super) fn unsupported_fault(name: &str, versions: &[String]) -> Fault {
+    let versions = versions.join(", ");
+    let detail = format!("`{name}` speaks only versions that are not known here: {versions}");
+    Fault::new(FaultKind::UnsupportedVersion, detail).with_subject(name)
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use creole_proto::client::era_probe::{NoEvidenceReason, ProbeReply, ProbeVerdict, judge_reply};
 use creole_proto::client::{Machine, OpenMode, Outbox, Profile};
-use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::fault::Fault;
 use creole_proto::revision::Rules;
 use std::sync::Arc;
 
 use super::era::DetectedEra;
+use super::negotiation::unsupported_fault;
 use crate::client::transport::http::{HttpAddress, ProbeResponse as HeardOverHttp};
 
 /// Maximum size of a response.
@@ -47,11 +48,4 @@ fn detected_era(name: &str, verdict: ProbeVerdict, refused: Fault) -> Result<Det
         ProbeVerdict::UnsupportedVersions(versions) => Err(unsupported_fault(name, &versions)),
         ProbeVerdict::NoEvidence(_) => Err(refused),
     }
-}
-
-/// The fault of a server that supports only unknown versions.
-pub(super) fn unsupported_fault(name: &str, versions: &[String]) -> Fault {
-    let versions = versions.join(", ");
-    let detail = format!("`{name}` speaks only versions that are not known here: {versions}");
-    Fault::new(FaultKind::UnsupportedVersion, detail).with_subject(name)
 }

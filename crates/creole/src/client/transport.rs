@@ -1,6 +1,7 @@
 //! The interface between a connection and its transport: frames go out through a [`TransportHandle`], messages come in
 //! through an [`Inbox`].
 
+#[cfg(feature = "http")]
 pub mod http;
 pub(crate) mod lines;
 

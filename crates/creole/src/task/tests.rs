@@ -30,8 +30,8 @@ use crate::seal::Sealer;
 use crate::state::State;
 use crate::tool::ToolError;
 use support::{
-    SilentChannel, ask, asking, at_once, get, kind, make, modern, never, older, tasks, tasks_in,
-    text, until, update,
+    ask, asking, at_once, get, kind, make, modern, never, older, tasks, tasks_in, text, until,
+    update,
 };
 
 #[tokio::test(start_paused = true)]
@@ -309,6 +309,7 @@ async fn of_two_same_answers_one_counts() {
 
 #[cfg(feature = "sqlite")]
 mod in_a_file {
+    use super::support::SilentChannel;
     use super::*;
     use crate::state::StateLimits;
 

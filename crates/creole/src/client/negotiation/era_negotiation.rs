@@ -12,8 +12,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::connection::{Connection, ConnectionSetup, PriorMessages};
-use super::super::probe::unsupported_fault;
-use super::{NegotiatedConnection, NegotiationTerms};
+use super::{NegotiatedConnection, NegotiationTerms, unsupported_fault};
 use crate::client::transport::lines::ChildServer;
 use crate::process::{Child, ChildInput, ChildOutput, Program};
 

@@ -13,7 +13,6 @@ mod resumed;
 
 pub use crate::client::transport::http::conn::proxy::Proxies;
 pub use address::HttpAddress;
-pub(crate) use fault::status_of;
 pub use legacy_sse::LegacySseServer;
 pub(crate) use probe::ProbeResponse;
 pub use resumed::ResumedServer;

@@ -19,8 +19,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::auth::LOCAL_PRINCIPAL;
-use crate::call::{Canceller, ClientChannel, ConnectionId, Origin};
+use crate::call::{Canceller, ClientChannel, ConnectionId, LOCAL_PRINCIPAL, Origin};
 use crate::chain::BoxFuture;
 use crate::registry::Announcement;
 use crate::server::Service;

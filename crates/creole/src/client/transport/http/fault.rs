@@ -133,11 +133,6 @@ pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     fault.with_subject(name).with_data(Raw::from_value(&data))
 }
 
-/// The status that a fault was made of.
-pub(crate) fn status_of(fault: &Fault) -> Option<u16> {
-    fault.data.as_ref()?.as_object()?.get("status")?.parse().ok()
-}
-
 /// The stream of a call broke off before its response; it is unknown whether the call was executed.
 pub(crate) fn stream_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` broke off before it answered"), "stream_lost")

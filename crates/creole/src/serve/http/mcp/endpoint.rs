@@ -23,9 +23,9 @@ use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
 
-use crate::auth::{LOCAL_PRINCIPAL, Principal};
+use crate::auth::Principal;
 use crate::budget::Budget;
-use crate::call::Origin;
+use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::replicas::Replicas;
 use crate::serve::http::conn::incoming::IncomingBody;
 use crate::serve::http::mcp::change_fanout::ChangeFanout;

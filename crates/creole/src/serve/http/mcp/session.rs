@@ -23,8 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use crate::auth::LOCAL_PRINCIPAL;
-use crate::call::Origin;
+use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::random;
 use crate::replicas::{Registration, Replicas};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::auth::{LOCAL_PRINCIPAL, network_prefix};
+use crate::auth::network_prefix;
+use crate::call::LOCAL_PRINCIPAL;
 use crate::serve::http::mcp::session::Session;
 
 /// How long a session may be unused from its start before another holder with as many sessions may replace it.
