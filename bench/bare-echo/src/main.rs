@@ -1,11 +1,10 @@
-//! A bare JSON-RPC echo: the two limits that `cargo xtask bench stdio` measures against.
+//! A bare JSON-RPC echo: the two lower bounds that `cargo xtask bench stdio` compares with.
 //!
-//! By default it is the line echo: the shortest program that does the job, which reads a line, parses
-//! it with serde_json and writes the answer. With the argument `chunks` it is the chunk echo: every
-//! trick that a server which checks nothing can play, with text that is borrowed and one write for all
-//! answers to what one read brought. Neither checks a protocol version, keeps state or knows a tool
-//! but `echo`; both stop at the first line that they do not understand. Other arguments are ignored,
-//! so that `--creole bare-echo` measures the noise of the benchmark itself.
+//! By default it is the line echo: the shortest program that reads a line, parses it with serde_json and writes the
+//! response. With the argument `chunks` it is the chunk echo: it uses every optimization that a server without checks
+//! can use, with borrowed text and one write for all responses to the requests of one read. Neither checks a protocol
+//! version, keeps state or has a tool other than `echo`; both exit at the first line that they cannot parse. Other
+//! arguments are ignored, so that `--creole bare-echo` measures the noise of the benchmark itself.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -20,13 +19,13 @@ const CHUNK: usize = 64 * 1024;
 
 fn main() -> io::Result<()> {
     let is_chunk_echo = std::env::args().nth(1).is_some_and(|argument| argument == "chunks");
-    // Duplicates of the descriptors, because std's stdout would look for line ends a second time.
+    // Duplicates of the descriptors, because std's stdout would search for line ends a second time.
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if is_chunk_echo { chunks(input, output) } else { lines(input, output) }
 }
 
-/// Answers every line as it comes.
+/// Writes the response to each line before it reads the next one.
 fn lines(input: impl Read, mut output: impl Write) -> io::Result<()> {
     for line in BufReader::with_capacity(CHUNK, input).lines() {
         let message: Value = serde_json::from_str(&line?)?;
@@ -47,7 +46,7 @@ fn lines(input: impl Read, mut output: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers all complete lines of a read with one write.
+/// Writes the responses to all complete lines of a read with one write.
 fn chunks(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut pending = vec![0; CHUNK];
     let mut filled = 0;
@@ -97,7 +96,7 @@ struct EchoArguments<'a> {
     message: Cow<'a, str>,
 }
 
-/// Appends the answer to `line`; a notification has none.
+/// Appends the response to `line`; a notification has none.
 fn answer(line: &[u8], answers: &mut Vec<u8>) -> io::Result<()> {
     let message: Message<'_> = serde_json::from_slice(line)?;
     let Some(id) = message.id else { return Ok(()) };
@@ -134,7 +133,7 @@ mod tests {
 
     use super::{chunks, lines};
 
-    /// Keeps every write by itself.
+    /// Records every write separately.
     #[derive(Default)]
     struct Writes(Vec<Vec<u8>>);
 

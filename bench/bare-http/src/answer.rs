@@ -1,36 +1,36 @@
-//! The answer to a body.
+//! Builds the response to a request body.
 
 use std::io;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// What a request gets.
+/// The kind of response to a request.
 pub enum Answer {
     /// This body.
     Json(Bytes),
-    /// This body, and a session: a name, behind which nothing is kept.
+    /// This body, and a new session id without any state.
     Session(Bytes),
     /// A stream that begins with this event.
     Stream(Bytes),
-    /// Nothing: it was a notification.
+    /// No body: the message was a notification.
     Nothing,
 }
 
-/// Answers requests; the list of its tools is written once.
+/// Builds responses; the list of tools is serialized once.
 pub struct Responder {
     tools: Vec<u8>,
 }
 
 impl Responder {
-    /// A responder that lists so many tools.
+    /// A responder that lists `count` tools.
     pub fn with_tools(count: usize) -> Self {
         let tools: Vec<String> = (0..count).map(tool).collect();
         let list = format!(r#","result":{{"tools":[{}],{LIST_END}}}}}"#, tools.join(","));
         Self { tools: list.into_bytes() }
     }
 
-    /// Answers one body.
+    /// Builds the response to one body.
     pub fn answer(&self, body: &[u8]) -> io::Result<Answer> {
         let message: Value = serde_json::from_slice(body)?;
         let Some(id) = message.get("id") else { return Ok(Answer::Nothing) };
@@ -50,7 +50,7 @@ impl Responder {
     }
 }
 
-/// A tool as the other servers of this benchmark list theirs.
+/// The definition of a tool, in the form that the other servers of this benchmark use.
 fn tool(number: usize) -> String {
     let schema =
         r#"{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}"#;

@@ -1,4 +1,4 @@
-//! The body of a response: all of it at once, or a stream that stays open.
+//! The body of a response: complete, or a stream that stays open.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// What is sent.
+/// A response body.
 pub enum Reply {
     /// These bytes and no more.
     Whole(Option<Bytes>),
-    /// These bytes, and then nothing for ever.
+    /// These bytes, in a stream that never ends.
     Open(Option<Bytes>),
 }
 

@@ -1,10 +1,9 @@
-//! A bare JSON-RPC responder on hyper: the limit that `cargo xtask bench http` measures against.
+//! A bare JSON-RPC responder on hyper: the lower bound that `cargo xtask bench http` compares with.
 //!
-//! It reads a body, parses it with serde_json and writes the answer. It checks no header, no version
-//! and no session, and knows no tool but `echo`; `--tools N` prepares a list of N tools at its start
-//! and sends the same bytes to everybody who asks. A GET and `subscriptions/listen` get a stream on
-//! which nothing follows the first event. Other arguments are ignored, so that `--creole bare-http`
-//! measures the noise of the benchmark itself.
+//! It reads a body, parses it with serde_json and writes the response. It checks no header, no version and no session,
+//! and has no tool other than `echo`. `--tools N` prepares a list of N tools at the start, and every client gets the
+//! same bytes. A GET and `subscriptions/listen` get a stream on which nothing follows the first event. Other arguments
+//! are ignored, so that `--creole bare-http` measures the noise of the benchmark itself.
 
 mod answer;
 mod body;
@@ -48,7 +47,7 @@ async fn serve(responder: Rc<Responder>) -> io::Result<()> {
         tokio::task::spawn_local(async move {
             let service = service_fn(move |request| respond(Rc::clone(&responder), request));
             let http = hyper::server::conn::http1::Builder::new();
-            // A client that goes away is no matter here.
+            // The error of a client that disconnects is ignored.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }

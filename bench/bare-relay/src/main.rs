@@ -1,7 +1,7 @@
-//! A bare relay on hyper: the limit that `cargo xtask bench gateway` measures against.
+//! A bare relay on hyper: the lower bound that `cargo xtask bench gateway` compares with.
 //!
-//! It reads a body, sends it with the same headers over a pooled connection to the server behind, and
-//! hands the answer back. It reads no JSON, checks no header and knows no protocol.
+//! It reads a body, sends it with the same headers over a pooled connection to the upstream, and returns the response.
+//! It parses no JSON, checks no header and implements no protocol.
 //!
 //! `bare-relay FRONT BEHIND` takes the two addresses as `127.0.0.1:4711`.
 
@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-/// Whatever ends a relayed call.
+/// Any error that ends a relayed call.
 type Trouble = Box<dyn Error>;
 
 fn main() -> Result<(), Trouble> {
@@ -46,7 +46,7 @@ async fn serve(front: SocketAddr, pool: Rc<Pool>) -> Result<(), Trouble> {
         tokio::task::spawn_local(async move {
             let service = service_fn(move |request| answer(Rc::clone(&pool), request));
             let http = hyper::server::conn::http1::Builder::new();
-            // A client that goes away is no matter here.
+            // The error of a client that disconnects is ignored.
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -63,7 +63,7 @@ async fn answer(
     }))
 }
 
-/// Both bodies are read as a whole, as by every gateway that looks into them.
+/// Relays one request. Both bodies are buffered completely, as in every gateway that inspects them.
 async fn relay(pool: &Pool, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Trouble> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();

@@ -1,4 +1,4 @@
-//! Connections to the server behind, each with one request at a time.
+//! A pool of connections to the upstream, each with one request at a time.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 
 use crate::Trouble;
 
-/// A connection on which a request may be sent.
+/// An idle connection, on which a request can be sent.
 type Idle = SendRequest<Full<Bytes>>;
 
-/// The connections that are idle; there are never more than there were requests at once.
+/// The idle connections. There are never more than the largest number of concurrent requests.
 pub struct Pool {
     address: SocketAddr,
     idle: RefCell<Vec<Idle>>,
@@ -36,12 +36,12 @@ impl Pool {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // The sender is told of whatever ends the connection.
+        // The sender gets the error that ends the connection.
         tokio::task::spawn_local(connection);
         Ok(sender)
     }
 
-    /// Keeps a connection whose answer was read.
+    /// Returns a connection to the pool after its response was read.
     pub fn put_back(&self, connection: Idle) {
         self.idle.borrow_mut().push(connection);
     }

@@ -1,8 +1,7 @@
-//! The library `creole` with many tools, on the listener that `creole serve` has:
-//! `cargo xtask bench http` asks it for its list, and calls one of them.
+//! The library `creole` with many tools, on the listener of `creole serve`. `cargo xtask bench http` fetches its list
+//! and calls one of the tools.
 //!
-//! `--tools N` lists N tools on one page; without it there is one, `echo`. Other arguments are
-//! ignored.
+//! `--tools N` lists N tools on one page; without it the only tool is `echo`. Other arguments are ignored.
 
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -16,7 +15,7 @@ use tokio::runtime::Builder;
 /// More than the benchmark opens.
 const SESSIONS: usize = 100_000;
 
-// The arguments of every tool; a documentation comment would be a part of the list.
+// The arguments of every tool. This is not a doc comment, because that would become a part of the list.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,
@@ -30,7 +29,7 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args();
     let _ = arguments.find(|argument| argument == "--tools");
     let count = arguments.next().and_then(|number| number.parse().ok()).unwrap_or(0);
-    // One thread, as `creole serve` has.
+    // One thread, like `creole serve`.
     Builder::new_current_thread().enable_all().build()?.block_on(serve(server(count)))
 }
 

@@ -1,11 +1,11 @@
-//! What the driver writes in each era of the protocol, and how it checks what comes back.
+//! The messages that the driver sends in each era of the protocol, and the parser for the responses.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The two generations of the protocol: with a handshake, and with everything in each request.
+/// The two eras of the protocol: with a handshake, and stateless.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// 2025-11-25: `initialize` first.
@@ -15,7 +15,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// Reads the name of an era.
+    /// Parses the name of an era.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name {
             "legacy" => Ok(Self::Legacy),
@@ -24,13 +24,13 @@ impl Era {
         }
     }
 
-    /// Appends a call of the `echo` tool, as a line, whose 16-byte message is derived from `id`.
+    /// Appends a call of the `echo` tool as a line. Its 16-byte message is derived from `id`.
     pub fn write_call(self, id: u64, out: &mut Vec<u8>) {
         self.write_call_of("echo", id, out);
         out.push(b'\n');
     }
 
-    /// Appends a call of a tool whose 16-byte message is derived from `id`.
+    /// Appends a call of a tool. Its 16-byte message is derived from `id`.
     pub fn write_call_of(self, tool: &str, id: u64, out: &mut Vec<u8>) {
         let tail = match self {
             Self::Legacy => "\"}}}",
@@ -43,7 +43,7 @@ impl Era {
     }
 }
 
-/// The 16 bytes that call number `id` sends and expects back.
+/// The 16-byte message that call number `id` sends and expects back.
 pub fn message_of(id: u64) -> String {
     format!("{id:016x}")
 }
@@ -62,7 +62,7 @@ pub const INITIALIZE: &[u8] = concat!(
 )
 .as_bytes();
 
-/// The end of the handshake, which has no answer.
+/// The notification that ends the handshake.
 pub const INITIALIZED: &[u8] =
     concat!(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "\n").as_bytes();
 
@@ -72,16 +72,16 @@ const MODERN_TAIL: &str = concat!(
     r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#,
 );
 
-/// What a line from the server turned out to be.
+/// A parsed line from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// The answer to the request with this id, with its text if it has one.
+    /// The response to the request with this id, with its text if it has one.
     Answer(u64, Option<Cow<'a, str>>),
     /// A notification, which the benchmark does not count.
     Notification,
 }
 
-/// Reads one line from the server; an error answer is an error.
+/// Parses one line from the server. An error response is an error.
 pub fn read_line(line: &[u8]) -> Result<Line<'_>, String> {
     let shown = || String::from_utf8_lossy(&line[..line.len().min(400)]).into_owned();
     let message: Message<'_> = serde_json::from_slice(line).map_err(|error| {

@@ -1,4 +1,4 @@
-//! A server on HTTP: what it costs to be called, and what it costs to be waited for.
+//! Measures a server over HTTP: the cost of calls, and the cost of idle clients.
 
 mod idle;
 mod load;
@@ -15,8 +15,8 @@ pub use requests::{Asked, KEY, PATH};
 
 use std::time::Duration;
 
-/// How long a server may stay silent before it counts as dead.
+/// The timeout after which a silent server counts as dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a server gets to reach its idle state before memory and processor time are read.
+/// The time for a server to become idle before memory and processor time are read.
 const SETTLE: Duration = Duration::from_millis(20);

@@ -1,5 +1,5 @@
-//! A server whose only tool, `large`, answers with a text of a given size: what stands behind a gateway when its
-//! memory is measured. It knows the messages that gateways send and nothing else.
+//! A server with one tool, `large`, which returns a text of a given size. It is the upstream of a gateway whose memory
+//! is measured. It supports only the messages that gateways send.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ pub fn serve_stdio(size: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Serves on HTTP until the process is ended, and says on stderr where.
+/// Serves on HTTP until the process is killed, and prints its address on stderr.
 pub fn serve_http(size: usize) -> Result<(), String> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
@@ -36,7 +36,7 @@ pub fn serve_http(size: usize) -> Result<(), String> {
     eprintln!("large: it listens on http://{address}/mcp");
     for stream in listener.incoming().flatten() {
         let text = "x".repeat(size);
-        // A client that goes away is no matter here.
+        // The error of a client that disconnects is ignored.
         std::thread::spawn(move || converse(stream, &text));
     }
     Ok(())
@@ -60,7 +60,7 @@ fn converse(stream: TcpStream, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The next request: whether it is a POST, and its body.
+/// Reads the next request: whether it is a POST, and its body.
 fn request(input: &mut impl BufRead) -> std::io::Result<Option<(bool, Vec<u8>)>> {
     let (mut line, mut length) = (String::new(), 0);
     if input.read_line(&mut line)? == 0 {
@@ -80,7 +80,7 @@ fn request(input: &mut impl BufRead) -> std::io::Result<Option<(bool, Vec<u8>)>>
     Ok(Some((is_post, body)))
 }
 
-/// The parts of a message that the answer depends on.
+/// The parts of a message that determine the response.
 #[derive(Deserialize)]
 struct Message<'a> {
     id: Option<Value>,
@@ -105,7 +105,7 @@ fn answer(message: &[u8], text: &str) -> Result<Option<String>, String> {
         ),
         _ => String::new(),
     };
-    // A client of the handshake era ignores what it does not know.
+    // A client of the handshake era ignores unknown members.
     let kind = if method == "initialize" { "" } else { r#""resultType":"complete","# };
     let result = format!("{kind}{members}");
     let result = result.trim_end_matches(',');

@@ -1,5 +1,5 @@
-//! A conversation with a server that keeps a fixed number of requests in flight and checks every
-//! answer: right id, right text, each exactly once.
+//! Keeps a fixed number of requests in flight to a server and checks every response: correct id, correct text, exactly
+//! once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use crate::server::Server;
 
 const CHUNK: usize = 64 * 1024;
 
-/// What a run of requests took.
+/// The result of a run.
 pub struct Outcome {
-    /// The nanoseconds that each request took, all of them answered rightly.
+    /// The latency of each request in nanoseconds. All responses were correct.
     pub latencies: Vec<u64>,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub elapsed: Duration,
 }
 
-/// The client's side: which ids are used, which are waiting, and bytes of an unfinished line.
+/// The client's state: the used ids, the pending ids, and the bytes of an incomplete line.
 pub struct Conversation {
     era: Era,
     next_id: u64,
@@ -29,7 +29,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation in which nothing was said yet.
+    /// A client that has sent nothing yet.
     pub fn new(era: Era) -> Self {
         Self {
             era,
@@ -42,7 +42,7 @@ impl Conversation {
         }
     }
 
-    /// Asks the first thing that a client of this era asks and waits for the answer.
+    /// Sends the first request of a client of this era and waits for the response.
     pub fn first_answer(&mut self, server: &mut Server) -> Result<(), String> {
         match self.era {
             Era::Legacy => {
@@ -58,7 +58,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Ends the handshake of an era that has one.
+    /// Ends the handshake if the era has one.
     pub fn finish_opening(&mut self, server: &mut Server) -> Result<(), String> {
         match self.era {
             Era::Legacy => server.send(dialect::INITIALIZED),
@@ -66,7 +66,7 @@ impl Conversation {
         }
     }
 
-    /// Keeps `window` calls in flight for `duration`, then waits for the answers still missing.
+    /// Keeps `window` calls in flight for `duration`, then waits for the outstanding responses.
     pub fn run(
         &mut self,
         server: &mut Server,
@@ -97,7 +97,7 @@ impl Conversation {
         server.send(&self.requests)
     }
 
-    /// Reads once and checks every complete line; returns how many were answers.
+    /// Reads once and checks every complete line. Returns the number of responses.
     fn take_answers(&mut self, server: &mut Server) -> Result<usize, String> {
         if self.filled == self.received.len() {
             self.received.resize(self.filled * 2, 0);
@@ -123,7 +123,7 @@ impl Conversation {
     }
 }
 
-/// Checks an answer, and tells when its request was sent.
+/// Checks a response and returns the time at which its request was sent.
 fn check(
     era: Era,
     waiting: &mut VecDeque<(u64, Instant)>,

@@ -1,5 +1,5 @@
-//! Takes one sample of one server: starts it, talks to it, checks every answer, and prints what
-//! that cost as `name value` lines, which `cargo xtask bench` reads.
+//! Takes one sample of one server: starts it, sends requests, checks every response, and prints the figures as
+//! `name value` lines, which `cargo xtask bench` reads.
 //!
 //! ```text
 //! bench-driver start ERA                            -- COMMAND [ARGUMENT…]
@@ -12,23 +12,22 @@
 //! bench-driver large stdio|http SIZE                --
 //! ```
 //!
-//! The first three speak to a server on stdin and stdout, the others to one on HTTP, which says on
-//! stderr where it listens.
+//! The first three use a server on stdin and stdout. The others use a server on HTTP that prints its address on stderr.
 //!
-//! `start` times the first answer, `load` measures throughput, processor time and memory, and
-//! `batch` asks COUNT calls, WINDOW at a time, and lets the server end by itself: it measures
-//! nothing, because the command is a profiler around the server.
+//! `start` measures the time to the first response. `load` measures throughput, processor time and memory. `batch`
+//! makes COUNT calls, WINDOW at a time, and lets the server exit. It measures nothing, because the command is a
+//! profiler around the server.
 //!
-//! `http` measures throughput, latency, processor time and memory with a request in flight on each
-//! of CONNECTIONS, with at least CROWD sessions open. ASKED is `echo`, another tool's name, or
-//! `list:N` for a list of N tools. KEY is what the server lets clients in by. `idle` opens COUNT `streams` or `sessions` and measures memory.
+//! `http` measures throughput, latency, processor time and memory with a request in flight on each of CONNECTIONS, with
+//! at least CROWD sessions open. ASKED is `echo`, another tool's name, or `list:N` for a list of N tools. KEY is an API
+//! key for the server. `idle` opens COUNT `streams` or `sessions` and measures memory.
 //!
-//! `relay` is `http` for a gateway, which does not say where it listens: at ADDRESS, which may have a path, when it is ready. `memory`
-//! measures what such a gateway holds while a result of SIZE bytes passes, which comes from `large`, a server with
-//! nothing else to say.
+//! `relay` is `http` for a gateway that does not print its address: it listens at ADDRESS, which may have a path, when
+//! it is ready. `memory` measures the memory of such a gateway while it forwards a result of SIZE bytes from the server
+//! `large`.
 //!
-//! ERA is `legacy` or `modern`, WINDOW the number of requests in flight, WARMUP and MEASURE are
-//! milliseconds, and CORE is the core that the server is pinned to, or `any`.
+//! ERA is `legacy` or `modern`, WINDOW is the number of requests in flight, WARMUP and MEASURE are milliseconds, and
+//! CORE is the core that the server is pinned to, or `any`.
 
 mod dialect;
 mod http;
@@ -45,13 +44,13 @@ use dialect::Era;
 use load::Conversation;
 use server::Server;
 
-/// How long a server may stay silent before it counts as dead.
+/// The timeout after which a silent server counts as dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for a server that runs inside a profiler, about fifty times slower.
+/// The same timeout for a server inside a profiler, which is about fifty times slower.
 const PROFILER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a server gets to reach its idle state before memory and processor time are read.
+/// The time for a server to become idle before memory and processor time are read.
 const SETTLE: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
@@ -88,7 +87,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
             if key.len() < 2 =>
         {
             if let Some(key) = key.first() {
-                // The only one of this run.
+                // This is the only call of `set` in a run.
                 let _ = http::KEY.set((*key).to_owned());
             }
             http::load(
@@ -134,7 +133,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Prints the time from the start of the process to its first answer.
+/// Prints the time from the start of the process to its first response.
 fn start(era: Era, command: &[String]) -> Result<(), String> {
     let began = Instant::now();
     let mut server = Server::spawn(command, PATIENCE)?;
@@ -146,7 +145,7 @@ fn start(era: Era, command: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What one load sample asks for.
+/// The parameters of one load sample.
 struct Load<'a> {
     era: Era,
     window: usize,
@@ -189,8 +188,8 @@ fn sample(load: &Load<'_>, server: &mut Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks `count` calls in batches of `window`, each batch after the answers to the one before, so
-/// that two runs are alike to the instruction.
+/// Makes `count` calls in batches of `window`. Each batch waits for the responses to the one before, so that two runs
+/// execute the same instructions.
 fn batch(era: Era, window: usize, count: usize, command: &[String]) -> Result<(), String> {
     let mut server = Server::spawn(command, PROFILER_PATIENCE)?;
     let mut conversation = Conversation::new(era);
@@ -206,7 +205,7 @@ fn batch(era: Era, window: usize, count: usize, command: &[String]) -> Result<()
     talked.map_err(|error| server.explain(&error))
 }
 
-/// The command that binds another to a core, if there is one.
+/// The command prefix that pins a process to a core, if one is given.
 fn pinned(core: Option<&str>, command: &[String]) -> Vec<String> {
     let mut pinned = Vec::new();
     if let Some(core) = core {
@@ -216,11 +215,11 @@ fn pinned(core: Option<&str>, command: &[String]) -> Vec<String> {
     pinned
 }
 
-/// An address, whose path, if it has one, is where the endpoint is.
+/// Parses an address. Its path, if it has one, is the path of the endpoint.
 fn place(text: &str) -> Result<SocketAddr, String> {
     let (address, path) = text.split_once('/').map_or((text, None), |(it, path)| (it, Some(path)));
     if let Some(path) = path {
-        // The only one of this run.
+        // This is the only call of `set` in a run.
         let _ = http::PATH.set(format!("/{path}"));
     }
     address.parse().map_err(|_| format!("no address: `{text}`"))

@@ -1,4 +1,4 @@
-//! A server under test: its process, its pipes, and what it said before it died.
+//! A server process under test, with its pipes and its last output.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How much of the end of the server's stderr is kept for an error message.
+/// The number of bytes at the end of stderr that are kept for an error message.
 pub const LAST_WORDS: usize = 2_000;
 
 /// A running server. Dropping it ends the process.
@@ -17,13 +17,13 @@ pub struct Server {
     input: Option<ChildStdin>,
     output: ChildStdout,
     last_words: Option<JoinHandle<Vec<u8>>>,
-    // Its drop tells the watchdog that the sample is over.
+    // Dropping it signals the watchdog that the sample is over.
     _alive: Sender<()>,
     allowed: Duration,
 }
 
 impl Server {
-    /// Starts `command` with pipes, to be killed if it still runs after `allowed`.
+    /// Starts `command` with pipes. The watchdog kills it if it still runs after `allowed`.
     pub fn spawn(command: &[String], allowed: Duration) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("missing the command to measure")?;
         let mut process = Command::new(program)
@@ -45,7 +45,7 @@ impl Server {
         let watched = Arc::clone(&process);
         std::thread::spawn(move || {
             if ended.recv_timeout(allowed) == Err(RecvTimeoutError::Timeout) {
-                // A failure to kill means that it is already dead.
+                // A failure to kill means that the process has already ended.
                 let _ = lock(&watched).kill();
             }
         });
@@ -64,7 +64,7 @@ impl Server {
         input.write_all(lines).map_err(|error| format!("cannot write to the server: {error}"))
     }
 
-    /// Reads what the server has written; an end of output is an error.
+    /// Reads available output of the server. The end of the output is an error.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         match self.output.read(buffer) {
             Ok(0) => Err(format!(
@@ -76,10 +76,10 @@ impl Server {
         }
     }
 
-    /// Closes the server's input and waits until it has ended by itself.
+    /// Closes the server's input and waits until it has exited.
     pub fn close(&mut self) -> Result<(), String> {
         self.input = None;
-        // Its output ends with it, or when the watchdog kills it.
+        // The output ends when the process exits or the watchdog kills it.
         let mut rest = Vec::new();
         let read = self.output.read_to_end(&mut rest);
         read.map_err(|error| format!("cannot read from the server: {error}"))?;
@@ -92,7 +92,7 @@ impl Server {
 
     /// Adds to `error` how the process ended and what it wrote to stderr.
     pub fn explain(&mut self, error: &str) -> String {
-        // Time for a crashing process to be gone by itself, so that its own status is shown.
+        // A crashing process gets time to exit, so that its own status is shown.
         std::thread::sleep(Duration::from_millis(100));
         let status = match lock(&self.process).try_wait() {
             Ok(Some(status)) => status.to_string(),
@@ -108,7 +108,7 @@ impl Server {
 
     fn end(&mut self) {
         let mut process = lock(&self.process);
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has already ended.
         let _ = process.kill();
         let _ = process.wait();
     }

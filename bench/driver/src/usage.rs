@@ -1,4 +1,4 @@
-//! What a process has used so far, from `/proc`.
+//! Reads the resource usage of a process from `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -8,9 +8,9 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Memory of a process, in bytes.
 pub struct Memory {
-    /// What it holds now.
+    /// The current memory.
     pub resident: u64,
-    /// The most it ever held.
+    /// The peak memory.
     pub peak: u64,
 }
 
@@ -28,7 +28,7 @@ fn kilobytes(status: &str, name: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("/proc/PID/status has no {name}"))
 }
 
-/// Processor time of a process: to the nanosecond for living threads, in ticks for all.
+/// The processor time of a process: to the nanosecond for living threads, in ticks for all threads.
 pub struct ProcessorTime {
     living_threads: Duration,
     all_threads: Duration,
@@ -37,8 +37,8 @@ pub struct ProcessorTime {
 impl ProcessorTime {
     /// The time used since `earlier`.
     ///
-    /// The fine clock forgets a thread when it ends; when the coarse one shows that this happened,
-    /// the coarse one is taken.
+    /// The nanosecond counter omits threads that have ended. If the tick counter shows that this happened, the tick
+    /// counter is used.
     pub fn since(&self, earlier: &Self) -> Duration {
         let fine = self.living_threads.saturating_sub(earlier.living_threads);
         let coarse = self.all_threads.saturating_sub(earlier.all_threads);
@@ -56,7 +56,7 @@ pub fn processor_time(id: u32) -> Result<ProcessorTime, String> {
     let threads =
         fs::read_dir(&folder).map_err(|error| format!("cannot list {folder}: {error}"))?;
     for thread in threads.flatten() {
-        // A thread that ended meanwhile is noticed by `since`.
+        // `since` detects a thread that ended meanwhile.
         let schedule = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
         let nanoseconds = schedule.split_whitespace().next().and_then(|word| word.parse().ok());
         living_threads += Duration::from_nanos(nanoseconds.unwrap_or(0));

@@ -1,8 +1,7 @@
-//! One `echo` tool served by rmcp over stdio: the peer of `cargo xtask bench stdio`.
+//! One `echo` tool served by rmcp over stdio: a peer in `cargo xtask bench stdio`.
 //!
-//! Without arguments it is what rmcp's documentation shows: tokio's multi-threaded runtime and
-//! `rmcp::transport::stdio`. With the argument `tuned` it is the fastest that rmcp offers for
-//! pipes: `stdio_pipes` on a single-threaded runtime.
+//! Without arguments it follows rmcp's documentation: tokio's multi-threaded runtime and `rmcp::transport::stdio`. With
+//! the argument `tuned` it uses the fastest set-up of rmcp for pipes: `stdio_pipes` on a single-threaded runtime.
 
 use std::error::Error;
 

@@ -1,8 +1,8 @@
-//! Tools served by rmcp over streamable HTTP in axum: the peer of `cargo xtask bench http`.
+//! Tools served by rmcp over Streamable HTTP in axum: a peer in `cargo xtask bench http`.
 //!
-//! Without arguments it is what rmcp's documentation shows: sessions for clients of the legacy era,
-//! streams of events as answers for all. With `json` it keeps no sessions and answers with JSON, the
-//! fastest that rmcp offers. `--tools N` adds N tools to its `echo`.
+//! Without arguments it follows rmcp's documentation: sessions for clients of the legacy era, and event streams as
+//! responses to all clients. With `json` it keeps no sessions and responds with JSON, the fastest set-up of rmcp.
+//! `--tools N` adds N tools to `echo`.
 
 use std::error::Error;
 use std::io::Write;
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-// The arguments of every tool; a documentation comment would be a part of the list.
+// The arguments of every tool. This is not a doc comment, because that would become a part of the list.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,
@@ -90,7 +90,7 @@ impl ServerHandler for Tools {
         ServerConfig::new(tools.build())
     }
 
-    /// Without it `subscriptions/listen` is unknown.
+    /// Without this function `subscriptions/listen` is an unknown method.
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,

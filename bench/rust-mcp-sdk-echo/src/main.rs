@@ -1,8 +1,7 @@
-//! One `echo` tool served by rust-mcp-sdk over stdio: a peer of `cargo xtask bench stdio`.
+//! One `echo` tool served by rust-mcp-sdk over stdio: a peer in `cargo xtask bench stdio`.
 //!
-//! It is what the SDK's documentation shows: a tool box on tokio's multi-threaded runtime, with the
-//! transport's default options. Version 2 speaks the modern era only: to `initialize` it answers
-//! with an error.
+//! It follows the SDK's documentation: a tool box on tokio's multi-threaded runtime, with the transport's default
+//! options. Version 2 supports only the modern era: it responds to `initialize` with an error.
 
 use std::sync::Arc;
 

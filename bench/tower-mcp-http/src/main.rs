@@ -1,8 +1,8 @@
-//! Tools served by tower-mcp over streamable HTTP in axum: a peer of `cargo xtask bench http`.
+//! Tools served by tower-mcp over Streamable HTTP in axum: a peer in `cargo xtask bench http`.
 //!
-//! It is what tower-mcp's documentation shows: sessions for clients of the legacy era, none for
-//! those of the modern one. Only its limits of sessions and subscriptions are raised, because the
-//! benchmark opens ten thousand. `--tools N` lists N tools instead of `echo`.
+//! It follows tower-mcp's documentation: sessions for clients of the legacy era, none for clients of the modern era.
+//! Only its limits on sessions and subscriptions are raised, because the benchmark opens ten thousand. `--tools N`
+//! lists N tools instead of `echo`.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use tower_mcp::{BoxError, CallToolResult, HttpTransport, McpRouter, Tool, ToolBu
 /// More than the benchmark opens.
 const MANY: usize = 100_000;
 
-// The arguments of every tool; a documentation comment would be a part of the list.
+// The arguments of every tool. This is not a doc comment, because that would become a part of the list.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 struct EchoArguments {
     message: String,

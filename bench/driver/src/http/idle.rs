@@ -1,4 +1,4 @@
-//! What clients that do nothing cost: open streams, and sessions.
+//! Measures the cost of idle clients: open streams and sessions.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,23 +13,23 @@ use super::sessions::{Caller, connect};
 use crate::dialect::Era;
 use crate::usage;
 
-/// How long everything may take: opening ten thousand of anything takes seconds.
+/// The timeout of the whole sample. Ten thousand connections or sessions take seconds to open.
 const ALLOWED: Duration = Duration::from_secs(120);
 
-/// How long the server gets to become idle.
+/// The time for the server to become idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// What the clients hold.
+/// What each idle client holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A stream of changes each: `GET`, or `subscriptions/listen`.
+    /// One stream of change notifications each: `GET`, or `subscriptions/listen`.
     Streams,
-    /// A session each, and no connection.
+    /// One session each, and no connection.
     Sessions,
 }
 
 impl Kind {
-    /// Reads the name of a kind.
+    /// Parses the name of a kind.
     pub fn parse(word: &str) -> Result<Self, String> {
         match word {
             "streams" => Ok(Self::Streams),
@@ -39,8 +39,8 @@ impl Kind {
     }
 }
 
-/// Prints the memory of a server before and while `count` clients do nothing; fewer where the
-/// system does not allow so many connections.
+/// Prints the memory of a server before and during `count` idle clients. The count is lower if the system does not
+/// allow that many connections.
 pub fn idle(era: Era, kind: Kind, count: usize, command: &[String]) -> Result<(), String> {
     let most = most_connections();
     let count = if kind == Kind::Streams { count.min(most) } else { count };
@@ -51,7 +51,7 @@ pub fn idle(era: Era, kind: Kind, count: usize, command: &[String]) -> Result<()
 fn sample(era: Era, kind: Kind, count: usize, server: &Process) -> Result<(), String> {
     let address = server.address();
     let mut caller = Caller::connect(address)?;
-    // The first of everything brings memory that is not its own.
+    // The first clients cause allocations that are not their own, so they are opened before the measurement.
     let mut streams = open(era, kind, 0..WARM, &mut caller, address)?;
     std::thread::sleep(SETTLE);
     let before = usage::memory(server.id())?.resident;
@@ -72,7 +72,7 @@ fn sample(era: Era, kind: Kind, count: usize, server: &Process) -> Result<(), St
     Ok(())
 }
 
-/// How many are opened before memory is read for the first time.
+/// The number of clients that are opened before memory is read for the first time.
 const WARM: usize = 50;
 
 fn open(
@@ -98,7 +98,8 @@ fn open(
     Ok(streams)
 }
 
-/// Opens a stream and waits until the server has begun it; a modern one says that it listens.
+/// Opens a stream and waits until the server has started it. In the modern era the server acknowledges the
+/// subscription.
 fn open_stream(era: Era, request: &[u8], server: SocketAddr) -> Result<TcpStream, String> {
     let mut stream = connect(server)?;
     let broken = |error| format!("cannot open a stream: {error}");

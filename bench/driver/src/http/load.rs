@@ -1,4 +1,5 @@
-//! One request in flight on each of many connections, from one thread; every answer is checked.
+//! Generates load over HTTP from one thread: one request in flight on each of many connections. Every response is
+//! checked.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,25 +17,25 @@ use super::{PATIENCE, SETTLE, response};
 use crate::dialect::Era;
 use crate::usage;
 
-/// What one load sample asks for.
+/// The parameters of one load sample.
 pub struct Load {
-    /// How the clients speak.
+    /// The era of the clients.
     pub era: Era,
-    /// What they ask.
+    /// The request that they repeat.
     pub asked: Asked,
-    /// How many there are.
+    /// The number of connections.
     pub connections: usize,
-    /// How many sessions there are at least; those beyond the clients' own do nothing.
+    /// The minimum number of sessions. Sessions beyond those of the clients are idle.
     pub crowd: usize,
-    /// How long they ask before anything is measured.
+    /// The duration of the load before the measurement.
     pub warmup: Duration,
-    /// How long they are measured.
+    /// The duration of the measurement.
     pub measure: Duration,
-    /// Where the server will listen, if it does not say so itself.
+    /// The server's address, if the server does not print it.
     pub address: Option<SocketAddr>,
 }
 
-/// How long a crowd may take to come.
+/// The timeout for opening the idle sessions.
 const CROWD_ALLOWANCE: Duration = Duration::from_secs(60);
 
 /// Prints throughput, latency, processor time and memory of one server under load.
@@ -81,7 +82,7 @@ fn sample(load: &Load, server: &Process) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks until the first answer comes: a gateway may listen before its own server is ready.
+/// Sends requests until the first response arrives: a gateway may listen before its upstream is ready.
 fn wait_until_ready(load: &Load, server: &Process) -> Result<(), String> {
     let single = Load { connections: 1, asked: load.asked.clone(), ..*load };
     let began = Instant::now();
@@ -99,24 +100,24 @@ fn wait_until_ready(load: &Load, server: &Process) -> Result<(), String> {
     }
 }
 
-/// How long a gateway may take to start: those in Python and JavaScript take seconds.
+/// The timeout for the start of a gateway. Those in Python and JavaScript take seconds.
 const READY_ALLOWANCE: Duration = Duration::from_secs(30);
 
-/// What so many percent of the sorted samples do not exceed.
+/// The given percentile of the sorted samples.
 pub fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).copied().unwrap_or(0)
 }
 
-/// What a run gave.
+/// The result of a run.
 struct Outcome {
-    /// All answers, also those that came when the time was over: the server worked for them too.
+    /// All responses, including those after the end of the measured time: the server used processor time for them too.
     answered: u64,
-    /// The time that each answer within the time took.
+    /// The latency of each response within the measured time.
     latencies: Vec<u64>,
 }
 
-/// One connection and the request that is on it.
+/// One connection and its request in flight.
 struct Client {
     stream: TcpStream,
     requests: Requests,
@@ -131,9 +132,9 @@ struct Clients<'a> {
     clients: Vec<Client>,
     poll: OwnedFd,
     next_id: u64,
-    /// Where bodies in chunks are put together.
+    /// The buffer in which chunked bodies are assembled.
     whole: Vec<u8>,
-    /// Where requests are written.
+    /// The buffer in which requests are written.
     request: Vec<u8>,
 }
 
@@ -162,8 +163,7 @@ impl<'a> Clients<'a> {
         Ok(Self { load, clients, poll, next_id: 1, whole: Vec::new(), request: Vec::new() })
     }
 
-    /// Keeps a request in flight on each connection for `duration`, then waits for the answers that
-    /// are still missing.
+    /// Keeps a request in flight on each connection for `duration`, then waits for the outstanding responses.
     fn run(&mut self, duration: Duration) -> Result<Outcome, String> {
         let began = Instant::now();
         let mut outcome = Outcome { answered: 0, latencies: Vec::with_capacity(1 << 16) };
@@ -206,12 +206,12 @@ impl<'a> Clients<'a> {
         self.request.clear();
         client.requests.ask(&self.load.asked, client.id, &mut self.request);
         client.sent = Instant::now();
-        // The connection is empty, and takes a small request at once.
+        // The send buffer is empty, so a small request fits without blocking.
         let written = client.stream.write_all(&self.request);
         written.map_err(|error| format!("cannot write to the server: {error}"))
     }
 
-    /// Reads what there is; whether the answer is complete, which is checked then.
+    /// Reads the available bytes. Returns whether the response is complete; a complete response is checked.
     fn take_answer(&mut self, index: usize) -> Result<bool, String> {
         let client = &mut self.clients[index];
         if client.filled == client.received.len() {

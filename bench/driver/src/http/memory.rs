@@ -1,4 +1,4 @@
-//! What a gateway holds while a large result passes.
+//! Measures the memory of a gateway while it forwards a large result.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use crate::dialect::Era;
 use crate::large::TOOL;
 use crate::usage;
 
-/// How long a gateway may take to start and to pass everything on.
+/// The timeout for a gateway to start and to forward all results.
 const ALLOWED: Duration = Duration::from_secs(60);
 
-/// How often the result passes, one after the other.
+/// The number of times that the result is forwarded, one after the other.
 const CALLS: u64 = 3;
 
-/// Prints the memory of a gateway before and after a tool's result of `size` bytes passed through it.
+/// Prints the memory of a gateway before and after it forwarded a tool result of `size` bytes.
 pub fn memory(
     era: Era,
     size: usize,
@@ -53,7 +53,7 @@ fn sample(era: Era, size: usize, server: &Process) -> Result<(), String> {
     Ok(())
 }
 
-/// A client of a gateway that has reached the server behind it.
+/// A client of a gateway that has connected to its upstream.
 fn ready(era: Era, server: &Process) -> Result<(Caller, Requests), String> {
     let mut caller = Caller::connect(server.address())?;
     let session = match era {

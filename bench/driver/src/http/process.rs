@@ -1,4 +1,4 @@
-//! A server under test that says on stderr where it listens.
+//! A server process under test that prints its address on stderr.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ pub struct Process {
     id: u32,
     address: SocketAddr,
     words: Arc<Mutex<String>>,
-    // Its drop tells the watchdog that the sample is over.
+    // Dropping it signals the watchdog that the sample is over.
     _alive: Sender<()>,
 }
 
 impl Process {
-    /// Starts `command`, to be killed if it still runs after `allowed`, and waits until it listens.
+    /// Starts `command` and waits until it listens. The watchdog kills it if it still runs after `allowed`.
     pub fn spawn(command: &[String], allowed: Duration) -> Result<Self, String> {
         Self::start(command, allowed, None)
     }
 
-    /// The same for a server that does not say where it listens: at `address`, perhaps not yet.
+    /// Starts a server that does not print its address. It listens at `address`, possibly only later.
     pub fn spawn_at(
         address: SocketAddr,
         command: &[String],
@@ -57,7 +57,7 @@ impl Process {
         let watched = Arc::clone(&child);
         std::thread::spawn(move || {
             if ended.recv_timeout(allowed) == Err(RecvTimeoutError::Timeout) {
-                // A failure to kill means that it is already dead.
+                // A failure to kill means that the process has already ended.
                 let _ = lock(&watched).kill();
             }
         });
@@ -82,7 +82,7 @@ impl Process {
         self.id
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -94,7 +94,7 @@ impl Process {
 
     /// Adds to `error` how the process ended and what it wrote to stderr.
     pub fn explain(&self, error: &str) -> String {
-        // Time for a crashing process to be gone by itself, so that its own status is shown.
+        // A crashing process gets time to exit, so that its own status is shown.
         std::thread::sleep(Duration::from_millis(100));
         let status = match lock(&self.child).try_wait() {
             Ok(Some(status)) => status.to_string(),
@@ -113,7 +113,7 @@ impl Drop for Process {
 
 fn end(child: &Mutex<Child>) {
     let mut child = lock(child);
-    // Both fail only for a process that is gone already.
+    // Both fail only if the process has already ended.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -122,7 +122,7 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads stderr to its end, so that the server never blocks on it, and keeps its last words.
+/// Reads stderr to its end, so that the server never blocks on it, and keeps the last lines.
 fn read(errors: ChildStderr, words: &Mutex<String>, heard: &Sender<SocketAddr>) {
     for line in BufReader::new(errors).lines().map_while(Result::ok) {
         if let Some(address) = listening(&line) {
@@ -142,18 +142,18 @@ fn listening(line: &str) -> Option<SocketAddr> {
     rest.split('/').next()?.parse().ok()
 }
 
-/// Lets this process, and those that it starts, open as many connections as the system allows, and
-/// gives how many that are.
+/// Raises the descriptor limit of this process and its children to the maximum that the system allows. Returns the
+/// number of connections that fit.
 pub fn most_connections() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where it cannot be raised, what there is already counts.
+    // If the limit cannot be raised, the current one applies.
     let _ = setrlimit(Resource::Nofile, raised);
     let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     usize::try_from(most).unwrap_or(usize::MAX).saturating_sub(SPARE)
 }
 
-/// Descriptors that a server needs beside its connections.
+/// The number of descriptors that a server needs besides its connections.
 const SPARE: usize = 200;
 
 #[cfg(test)]

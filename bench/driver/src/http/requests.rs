@@ -1,4 +1,4 @@
-//! The bytes of requests in each era.
+//! Builds the requests of each era.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 
 use crate::dialect::{self, Era};
 
-/// What is asked over and over.
+/// The request that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A call of this tool with a message, which comes back.
+    /// A call of this tool with a message, which it returns.
     Call(String),
-    /// The list of tools, which holds so many.
+    /// The list of tools, with this many entries.
     List(usize),
 }
 
 impl Asked {
-    /// Reads `list:N` or the name of a tool.
+    /// Parses `list:N` or the name of a tool.
     pub fn parse(word: &str) -> Result<Self, String> {
         match word.strip_prefix("list:") {
             Some(count) => {
@@ -28,21 +28,21 @@ impl Asked {
     }
 }
 
-/// Writes the requests of one client.
+/// Builds the requests of one client.
 #[derive(Clone)]
 pub struct Requests {
     era: Era,
     server: SocketAddr,
     session: Option<String>,
-    /// The head of what is asked, up to the length of its body.
+    /// The head of the repeated request, up to the value of `Content-Length`.
     head: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// Where the endpoint is, if that is not `/mcp`: one run of this program asks one server.
+/// The path of the endpoint, if it is not `/mcp`. One run of this program uses one server.
 pub static PATH: OnceLock<String> = OnceLock::new();
 
-/// What every request is let in by, if the server asks for a key.
+/// The API key that every request carries, if the server requires one.
 pub static KEY: OnceLock<String> = OnceLock::new();
 
 fn authorization() -> String {
@@ -54,12 +54,12 @@ fn path() -> &'static str {
 }
 
 impl Requests {
-    /// A client that has no session.
+    /// A client without a session.
     pub fn new(era: Era, server: SocketAddr) -> Self {
         Self { era, server, session: None, head: Vec::new(), body: Vec::new() }
     }
 
-    /// The same client in a session, if there is one.
+    /// The same client in this session, if there is one.
     pub fn in_session(mut self, session: Option<String>) -> Self {
         self.session = session;
         self.head.clear();
@@ -71,12 +71,12 @@ impl Requests {
         self.post("", trimmed(dialect::INITIALIZE))
     }
 
-    /// The handshake's end.
+    /// The notification that ends the handshake.
     pub fn initialized(&self) -> Vec<u8> {
         self.post(VERSION_LEGACY, trimmed(dialect::INITIALIZED))
     }
 
-    /// The request that opens a stream on which nothing is expected.
+    /// The request that opens a stream on which no event is expected.
     pub fn listen(&self, id: usize) -> Vec<u8> {
         if self.era == Era::Modern {
             let body = format!(
@@ -98,7 +98,7 @@ impl Requests {
         request.into_bytes()
     }
 
-    /// Appends what is asked over and over.
+    /// Appends the repeated request.
     pub fn ask(&mut self, asked: &Asked, id: u64, out: &mut Vec<u8>) {
         if self.head.is_empty() {
             self.head = self.head_of(asked);
@@ -158,7 +158,7 @@ fn write_list(era: Era, id: u64, out: &mut Vec<u8>) {
     let _ = write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{params}}}"#);
 }
 
-/// A line without its end.
+/// A line without its line ending.
 fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }

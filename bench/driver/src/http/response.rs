@@ -1,22 +1,22 @@
-//! Responses, found in what was received.
+//! Parses responses from the received bytes.
 
 use memchr::memmem;
 
 use crate::dialect::{self, Line};
 use crate::http::requests::Asked;
 
-/// A response that came as a whole.
+/// A complete response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response<'a> {
     /// The status code.
     pub status: u16,
-    /// The session that it opens, if it does.
+    /// The id of the session that it opens, if it opens one.
     pub session: Option<&'a str>,
-    /// Whether it is a stream of events.
+    /// Whether it is an event stream.
     pub is_stream: bool,
     /// The body without its framing.
     pub body: &'a [u8],
-    /// How many bytes it took.
+    /// Its length in bytes.
     pub length: usize,
 }
 
@@ -25,12 +25,12 @@ pub struct Head<'a> {
     /// The status code.
     pub status: u16,
     text: &'a str,
-    /// How many bytes it took.
+    /// Its length in bytes.
     pub length: usize,
 }
 
 impl<'a> Head<'a> {
-    /// The head at the beginning of what was received, if it is complete.
+    /// Parses the head at the beginning of the received bytes, if it is complete.
     pub fn find(received: &'a [u8]) -> Result<Option<Self>, String> {
         let Some(end) = memmem::find(received, b"\r\n\r\n") else { return Ok(None) };
         let text = std::str::from_utf8(&received[..end]).map_err(|_| "a head that is no text")?;
@@ -47,14 +47,14 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Whether the body is a stream of events.
+    /// Whether the body is an event stream.
     pub fn is_stream(&self) -> bool {
         self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 }
 
-/// The response at the beginning of what was received, if all of it is there. A body in chunks is
-/// put together in `whole`.
+/// Parses the response at the beginning of the received bytes, if it is complete. A chunked body is assembled in
+/// `whole`.
 pub fn find<'a>(
     received: &'a [u8],
     whole: &'a mut Vec<u8>,
@@ -85,7 +85,7 @@ pub fn find<'a>(
     }))
 }
 
-/// Appends all chunks; how many bytes they took, or nothing if the last is still to come.
+/// Appends all chunks. Returns their length in bytes, or `None` if the last chunk is missing.
 fn join_chunks(received: &[u8], whole: &mut Vec<u8>) -> Result<Option<usize>, String> {
     let mut read = 0;
     loop {
@@ -103,7 +103,7 @@ fn join_chunks(received: &[u8], whole: &mut Vec<u8>) -> Result<Option<usize>, St
     }
 }
 
-/// Checks that a response answers the request with this id rightly.
+/// Checks that a response is the correct one for the request with this id.
 pub fn check(response: &Response<'_>, asked: &Asked, id: u64) -> Result<(), String> {
     let shown = || String::from_utf8_lossy(&response.body[..response.body.len().min(400)]);
     if response.status != 200 {
@@ -132,10 +132,10 @@ pub fn check(response: &Response<'_>, asked: &Asked, id: u64) -> Result<(), Stri
     }
 }
 
-/// How the name of each tool in the long list begins.
+/// The beginning of each tool's name in the long list.
 const NAME: &[u8] = br#""name":"tool_"#;
 
-/// The last message of a stream, which is the answer.
+/// The last message of an event stream, which is the response.
 fn answer_in(events: &[u8]) -> Result<&[u8], String> {
     events
         .split(|byte| *byte == b'\n')

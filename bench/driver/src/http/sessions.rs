@@ -1,4 +1,4 @@
-//! Sessions, opened one after the other.
+//! Opens sessions, one after the other.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use super::requests::Requests;
 use super::response::{self, Response};
 use crate::dialect::Era;
 
-/// A connection for what is asked once.
+/// A connection for single requests.
 pub struct Caller {
     stream: TcpStream,
     received: Vec<u8>,
@@ -21,8 +21,7 @@ impl Caller {
         Ok(Self { stream: connect(server)?, received: Vec::new(), whole: Vec::new() })
     }
 
-    /// Opens a session as a client of the legacy era does, and gives its id; a server that keeps no
-    /// sessions gives none.
+    /// Opens a session as a client of the legacy era does, and returns its id. A server without sessions returns none.
     pub fn open_session(&mut self, server: SocketAddr) -> Result<Option<String>, String> {
         let requests = Requests::new(Era::Legacy, server);
         let session = self.exchange(&requests.initialize(), 200, |response| {
@@ -33,7 +32,7 @@ impl Caller {
         Ok(session)
     }
 
-    /// Sends a request, and takes what is wanted from its response, which has to have this status.
+    /// Sends a request and extracts a value from its response, which must have this status.
     pub fn exchange<T>(
         &mut self,
         request: &[u8],
@@ -62,7 +61,7 @@ impl Caller {
     }
 }
 
-/// A blocking connection on which nobody waits for ever.
+/// A blocking connection with a read timeout.
 pub fn connect(server: SocketAddr) -> Result<TcpStream, String> {
     let stream = TcpStream::connect_timeout(&server, PATIENCE)
         .map_err(|error| format!("cannot connect to {server}: {error}"))?;
