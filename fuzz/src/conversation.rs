@@ -1,7 +1,7 @@
-//! What has to hold for a whole conversation: a stream of bytes, a machine, and an endpoint that answers at once.
+//! Checks the invariants of a whole exchange: a byte stream, a machine, and an endpoint that responds immediately.
 //!
-//! The first four bytes of an input choose the dialect, the outcomes and where the stream is cut; the rest is what the
-//! client sends.
+//! The first four bytes of an input choose the dialect, the outcomes and the split positions. The rest is the client's
+//! byte stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::{cut, reference};
 
 const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server", "fpf-governance", "mcp-chain"];
 
-/// Any stream gives one conversation, however it is cut: each message is answered at most once, with its own id, in
-/// one line of JSON, and nothing is said after the end.
+/// The output does not depend on how the stream is split: each message gets at most one response, with its own id, in
+/// one line of JSON, and nothing is sent after the end.
 pub fn conversation(bytes: &[u8]) {
     let (controls, stream) = bytes.split_at(bytes.len().min(4));
     let control = |at: usize| controls.get(at).copied().unwrap_or(0);
@@ -38,9 +38,9 @@ struct Talk {
     out: Outbox,
     lines: LineDecoder,
     choice: u8,
-    /// What the client said, to find ids in.
+    /// The client's bytes, in which ids are searched.
     heard: Vec<u8>,
-    /// How many messages could be answered, and how many were.
+    /// The number of messages that may get a response, and the number of responses.
     messages: usize,
     answers: usize,
     waiting: Vec<CallKey>,
@@ -65,7 +65,7 @@ impl Talk {
         }
     }
 
-    /// Everything that is said in answer to these pieces of a stream.
+    /// Feeds these pieces of a stream and returns the whole output.
     fn hold(mut self, pieces: &[&[u8]]) -> Vec<u8> {
         for mut piece in pieces.iter().copied() {
             while let Some(line) = self.lines.next(&mut piece).map(owned) {
@@ -108,7 +108,7 @@ impl Talk {
         self.note_frames();
     }
 
-    /// Finishes a call at once, or leaves it open: the input chooses.
+    /// Finishes a call immediately or leaves it open, as the input chooses.
     fn answer(&mut self, key: CallKey) {
         self.choice = self.choice.wrapping_mul(5).wrapping_add(1);
         let data = Raw::parse("{\"a\":\n1}").expect("valid");
@@ -120,7 +120,7 @@ impl Talk {
         }
     }
 
-    /// Some calls end late, the others never; then the connection is over.
+    /// Finishes some calls late and the others never, then ends the connection.
     fn end(&mut self) {
         for key in std::mem::take(&mut self.waiting) {
             if key.0 % 2 == 0 {
@@ -181,7 +181,7 @@ impl Talk {
     }
 }
 
-/// The bytes of a line; nothing stands for one that was too long.
+/// The bytes of a line; `None` for a line that was too long.
 fn owned(line: FramedLine<'_>) -> Option<Vec<u8>> {
     match line {
         FramedLine::Complete(frame) => Some(frame.to_vec()),
@@ -189,7 +189,7 @@ fn owned(line: FramedLine<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// How many messages a line holds at most.
+/// The maximum number of messages in a line.
 fn messages_in(frame: &[u8]) -> usize {
     serde_json::from_slice::<Vec<&RawValue>>(frame).map_or(1, |elements| elements.len().max(1))
 }

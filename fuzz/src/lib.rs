@@ -1,8 +1,8 @@
-//! What has to hold for any bytes whatever: one function per fuzz target, which panics if it does not.
+//! The invariants that hold for any bytes: one function per fuzz target, which panics on a violation.
 //!
-//! The same functions serve libFuzzer (`targets/`) and the short deterministic run on a stable
-//! toolchain (`src/bin/smoke.rs`). A new target is a function, an entry in [`TARGETS`], a file in
-//! `targets/` with its `[[bin]]`, and a directory in `seeds/`.
+//! The same functions serve libFuzzer (`targets/`) and the short deterministic run on a stable toolchain
+//! (`src/bin/smoke.rs`). A new target needs a function, an entry in [`TARGETS`], a file in `targets/` with its
+//! `[[bin]]`, and a directory in `seeds/`.
 
 mod conversation;
 pub mod reference;
@@ -20,10 +20,10 @@ use serde_json::Value;
 pub const TARGETS: &[(&str, Check)] =
     &[("envelope", envelope), ("lines", lines), ("sse", sse), ("conversation", conversation)];
 
-/// Panics if the law of a target does not hold for these bytes.
+/// Panics if the invariant of a target does not hold for these bytes.
 pub type Check = fn(&[u8]);
 
-/// The scan agrees with `serde_json`, and all that looks into accepted text agrees with the scan.
+/// The scan agrees with `serde_json`, and every accessor on accepted text agrees with the scan.
 pub fn envelope(bytes: &[u8]) {
     let theirs = reference::read(bytes);
     let frame = match scan(bytes, &ScanLimits::default()) {
@@ -53,7 +53,7 @@ pub fn envelope(bytes: &[u8]) {
     }
 }
 
-/// Lines are the same however the stream is cut, and are those of the definition.
+/// Lines do not depend on how the stream is split, and match the definition.
 pub fn lines(bytes: &[u8]) {
     let (limit, cuts, stream) = split_controls(bytes);
     let expected: Vec<_> = stream
@@ -67,7 +67,7 @@ pub fn lines(bytes: &[u8]) {
     assert_eq!(lines_of(limit, cut(stream, cuts)), expected);
 }
 
-/// Events are the same however the stream is cut, and each survives being sent again as one event.
+/// Events do not depend on how the stream is split, and each event is unchanged after it is encoded and decoded again.
 pub fn sse(bytes: &[u8]) {
     let (limit, cuts, stream) = split_controls(bytes);
     let events = events_of(limit, [stream]);
@@ -82,7 +82,7 @@ pub fn sse(bytes: &[u8]) {
     assert_eq!(event.data, text.replace("\r\n", "\n").replace('\r', "\n"));
 }
 
-/// Nothing panics or runs forever on text that was not accepted.
+/// The accessors neither panic nor loop forever on rejected text.
 fn unchecked(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     canonical(&text);
@@ -125,7 +125,7 @@ fn message(fields: &Fields<'_>) {
     }
 }
 
-/// Our own spellings of accepted text mean the same.
+/// Rewritten forms of accepted text have the same meaning.
 fn rewritten(text: &str) {
     let form = canonical(text);
     assert_eq!(canonical(&form), form, "canonical twice differs");
@@ -137,14 +137,14 @@ fn rewritten(text: &str) {
     assert_eq!(embedded, format!("[{}]", text.trim_ascii()));
 }
 
-/// The first bytes of an input choose the limit and where to cut; the rest is the stream.
+/// The first bytes of an input choose the limit and the split positions; the rest is the stream.
 fn split_controls(bytes: &[u8]) -> (usize, &[u8], &[u8]) {
     let (limit, rest) = bytes.split_first().unwrap_or((&0, b""));
     let (cuts, stream) = rest.split_at(rest.len().min(3));
     (usize::from(*limit), cuts, stream)
 }
 
-/// Cuts `stream` into chunks whose lengths go round through `lengths`.
+/// Splits `stream` into chunks whose lengths cycle through `lengths`.
 fn cut<'a>(stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut rest = stream;
     let mut chunks = Vec::new();
@@ -155,7 +155,7 @@ fn cut<'a>(stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
         chunks.push(chunk);
         rest = after;
     }
-    // Three lengths of zero would never end.
+    // Three lengths of zero would loop forever.
     chunks.push(rest);
     chunks
 }
@@ -184,7 +184,7 @@ fn events_of<'a>(
     seen
 }
 
-/// What arrives when `event` is sent, which has to be exactly one event.
+/// Encodes `event` and decodes it. The result must be exactly one event.
 fn sent(event: &SseEventRef<'_>) -> SseEvent {
     let mut stream = Vec::new();
     encode_event(&mut stream, event);

@@ -1,11 +1,11 @@
-//! The second opinion: what `serde_json` makes of a message, with repeated keys counted.
+//! The reference parser: reads a message with `serde_json` and detects repeated keys.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// What a whole text contains.
+/// The content of a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
     /// Whether an object anywhere repeats a key.
@@ -17,8 +17,8 @@ pub fn read(bytes: &[u8]) -> serde_json::Result<Shape> {
     serde_json::from_slice(bytes)
 }
 
-/// Whether `serde_json` refuses something here that the grammar allows and we forward: a number
-/// that is no double, or the last level of depth.
+/// Whether `serde_json` rejects something that the grammar allows and we forward: a number that is not a double, or the
+/// last level of depth.
 pub fn is_stricter(error: &serde_json::Error) -> bool {
     let message = error.to_string();
     message.starts_with("number out of range") || message.starts_with("recursion limit exceeded")

@@ -1,7 +1,7 @@
-//! A short run of every fuzz target on a stable toolchain: the same inputs each time, from the seeds.
+//! A short run of every fuzz target on a stable toolchain, with the same inputs each time, derived from the seeds.
 //!
-//! `smoke [iterations per target] [seed]`. It mutates without feedback from coverage, so it guards
-//! against plain breakage; finding something new is the work of libFuzzer.
+//! `smoke [iterations per target] [seed]`. It mutates without coverage feedback, so it only guards against simple
+//! regressions. libFuzzer finds new defects.
 
 use std::error::Error;
 use std::panic::catch_unwind;
@@ -29,7 +29,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The seed files of one target, in the order of their names so that runs are alike.
+/// The seed files of one target, sorted by name so that runs are reproducible.
 fn seeds(target: &str) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
     let mut paths = Vec::new();
@@ -93,7 +93,7 @@ impl Mutator<'_> {
     }
 }
 
-/// What the grammars are made of, since a lone changed byte seldom gets past the first check.
+/// The tokens of the grammars. A single changed byte rarely passes the first check.
 const TOKENS: &[&[u8]] = &[
     b"{",
     b"}",
