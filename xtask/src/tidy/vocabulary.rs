@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use super::Findings;
 use crate::repository::File;
 
-/// Words that stand for a thing that has a name, or for nothing.
+/// Words that replace the name of a thing, or have no meaning.
 const BANNED_IN_MODULE_DOCS: &[&str] =
     &["who", "whoever", "somebody", "nobody", "errand", "heir", "anew"];
 
-/// Participles and places that are no names of a kind of thing.
+/// Participles and locations that do not name a kind of thing.
 const BANNED_NAMES: &[&str] = &[
     "Asked", "Begun", "Desk", "Errand", "Found", "Given", "Heard", "Hub", "Kept", "Place",
     "Served", "Spot", "Standing", "Told", "Trouble",
 ];
 
-/// How many types of one name the crates may have.
+/// The maximum number of types of one name in the crates.
 const MAX_TYPES_OF_ONE_NAME: usize = 2;
 
 pub(super) fn check(files: &[File], findings: &mut Findings) {
@@ -39,7 +39,7 @@ fn is_source_of_a_crate(path: &str) -> bool {
 
 fn check_module_doc(file: &File, index: usize, line: &str, findings: &mut Findings) {
     let Some(text) = line.trim_start().strip_prefix("//!") else { return };
-    // What is quoted is the text of an example.
+    // Quoted text is the text of an example.
     let unquoted = text.split('"').step_by(2);
     let mut words = unquoted.flat_map(|text| text.split(|char: char| !char.is_alphanumeric()));
     if let Some(word) = words.find(|word| BANNED_IN_MODULE_DOCS.contains(&&*word.to_lowercase())) {
