@@ -20,6 +20,7 @@
 //! | `Server: …` | the arguments after `creole serve`; paths are relative to the repository root |
 //! | `Skip STAGE: reason` | that stage (`stdio`, `http`, `machine`, `memory`) skips the file |
 //! | `Only STAGE: reason` | only that stage plays the file |
+//! | `Meta NAME: {…}` | an object for the `_meta` of messages; at least one message uses it, several allowed |
 //! | `Real time: reason` | a stage without a fake clock may really wait (each step under two seconds) |
 //!
 //! # Dialogue
@@ -33,6 +34,19 @@
 //! | `+30s` | advances the clock (`ms`, `s`, `m`, `h`) |
 //! | `!` | closes the client's side; the server must end without an error. The end of the file implies it |
 //! | `# text` | explains the next step |
+//!
+//! After `"_meta":`, in a `>`, `<` or `<~` line, `@client` stands for the object of the header `Meta client:`, and
+//! `{@client,` for its members, which further members follow. A name without a header is refused.
+//!
+//! ```text
+//! Progress is reported under the token of the request.
+//! Spec: 2026-07-28 basic/patterns/progress, progress flow
+//! Server: --preset everything
+//! Meta client: {"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}
+//!
+//! > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{@client,"progressToken":7}}}
+//! > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":@client}}
+//! ```
 //!
 //! Every message of the server must be expected: the next expectation, or the end of the file, asserts that there was
 //! no other one before.
@@ -57,6 +71,7 @@
 
 mod failure;
 mod matching;
+mod meta;
 mod parse;
 mod raw;
 mod run;

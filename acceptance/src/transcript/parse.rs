@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::matching::Pattern;
+use super::meta::MetaHeaders;
 use super::{Action, Expectation, Payload, Transcript, TranscriptStep, raw};
 
 /// A file that is not a valid transcript.
@@ -54,6 +55,7 @@ struct TranscriptReader {
     part: TranscriptPart,
     line: usize,
     closed: bool,
+    meta: MetaHeaders,
     transcript: Transcript,
 }
 
@@ -72,7 +74,8 @@ impl TranscriptReader {
             real_time: None,
             steps: Vec::new(),
         };
-        Self { part: TranscriptPart::Prose, line: 0, closed: false, transcript }
+        let meta = MetaHeaders::default();
+        Self { part: TranscriptPart::Prose, line: 0, closed: false, meta, transcript }
     }
 
     fn prose(&mut self, line: &str) -> ReadResult {
@@ -107,6 +110,7 @@ impl TranscriptReader {
                 return Err("a second server".to_owned());
             }
             Header::Server => transcript.server = words(value),
+            Header::Meta(name) => self.meta.declare(name, value)?,
             Header::RealTime => transcript.real_time = Some(value.to_owned()),
             Header::Only(stage) => transcript.only = Some((stage.to_owned(), value.to_owned())),
             Header::Skip(stage) => transcript.skips.push((stage.to_owned(), value.to_owned())),
@@ -202,24 +206,36 @@ impl TranscriptReader {
             return missing("the dialogue");
         }
         for step in &mut self.transcript.steps {
-            if let Action::Expect(block) = &mut step.action {
-                block.iter_mut().try_for_each(finish_message)?;
+            let meta = &mut self.meta;
+            match &mut step.action {
+                Action::Expect(block) => {
+                    block.iter_mut().try_for_each(|message| finish_message(message, meta))?;
+                }
+                Action::Send(Payload::Line(text)) => *text = expand(meta, text, step.line)?,
+                Action::Send(Payload::Bytes(_)) | Action::Advance(_) | Action::Close => {}
             }
         }
+        self.meta.check_all_used()?;
         Ok(self.transcript)
     }
 }
 
-fn finish_message(message: &mut Expectation) -> ReadResult {
+fn finish_message(message: &mut Expectation, meta: &mut MetaHeaders) -> ReadResult {
+    message.text = expand(meta, &message.text, message.first_line)?;
     message.pattern = Pattern::parse(&message.text)
         .map_err(|error| format!("line {}: not JSON: {error}", message.first_line))?;
     Ok(())
+}
+
+fn expand(meta: &mut MetaHeaders, text: &str, line: usize) -> Result<String, String> {
+    meta.expand(text).map_err(|error| format!("line {line}: {error}"))
 }
 
 enum Header<'a> {
     Spec,
     Server,
     RealTime,
+    Meta(&'a str),
     Skip(&'a str),
     Only(&'a str),
 }
@@ -232,11 +248,11 @@ impl<'a> Header<'a> {
             "Server" => Self::Server,
             "Real time" => Self::RealTime,
             _ => {
-                let (word, stage) =
-                    key.split_once(' ').filter(|(_, stage)| !stage.contains(' '))?;
+                let (word, name) = key.split_once(' ').filter(|(_, name)| !name.contains(' '))?;
                 match word {
-                    "Skip" => Self::Skip(stage),
-                    "Only" => Self::Only(stage),
+                    "Meta" => Self::Meta(name),
+                    "Skip" => Self::Skip(name),
+                    "Only" => Self::Only(name),
                     _ => return None,
                 }
             }
@@ -324,6 +340,23 @@ mod tests {
         assert!(matches!(sent[0], Payload::Line(text) if text == "  [1] "));
         assert!(matches!(sent[1], Payload::Line(text) if text.is_empty()));
         assert!(matches!(sent[2], Payload::Bytes(bytes) if bytes == b"\xff"));
+    }
+
+    #[test]
+    fn a_meta_header_is_expanded_in_both_directions_and_its_line_is_named_otherwise() {
+        let with = |dialogue| read(&format!("{HEAD}Meta client: {{\"a\":1}}\n\n{dialogue}"));
+        let expanded =
+            with("> {\"_meta\":@client}\n< {\"_meta\":\n  {@client,\"b\":2}}\n").unwrap();
+        let Action::Send(Payload::Line(sent)) = &expanded.steps[0].action else { panic!() };
+        assert_eq!(sent, r#"{"_meta":{"a":1}}"#);
+        let Action::Expect(block) = &expanded.steps[1].action else { panic!() };
+        assert_eq!(block[0].text, r#"{"_meta":{"a":1,"b":2}}"#);
+        let unused = with("> {}\n").unwrap_err();
+        assert!(unused.contains("no message uses \"_meta\":@client"), "{unused}");
+        let unknown = with("> {\"_meta\":@client}\n< {\"_meta\":@server}\n").unwrap_err();
+        assert!(unknown.contains("line 7: \"_meta\":@server has no header"), "{unknown}");
+        // Raw bytes are sent as they are.
+        assert!(with(">raw \"\\\"_meta\\\":@client\"\n").unwrap_err().contains("no message uses"));
     }
 
     #[test]

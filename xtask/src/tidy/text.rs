@@ -51,8 +51,9 @@ fn check_words(file: &File, findings: &mut Findings) {
 /// A transcript begins with prose and names its clause.
 fn check_transcript(file: &File, findings: &mut Findings) {
     let opening = file.text.lines().next().unwrap_or_default();
-    let is_header =
-        ["Spec: ", "Server: ", "Skip ", "Real time: "].iter().any(|it| opening.starts_with(it));
+    let is_header = ["Spec: ", "Server: ", "Skip ", "Meta ", "Real time: "]
+        .iter()
+        .any(|it| opening.starts_with(it));
     if opening.trim().is_empty() || is_header {
         findings.add(&file.path, 1, "no prose", "say in a sentence what is shown");
     }
