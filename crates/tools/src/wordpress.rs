@@ -4,28 +4,21 @@
 //! only. The pack `buddyboss-platform` has curated tools for the BuddyBoss platform. The pack `wordpress` has tools
 //! that are generated from the site's index of routes.
 
-mod address;
-mod authenticate;
-mod basic_credentials;
 mod diagnose;
-mod form_file;
-mod login_throttle;
-mod platform;
+pub(crate) mod login;
 mod routes;
 #[cfg(test)]
 mod scripted_site;
 mod site;
-mod site_error;
 mod tool_result;
 mod tools;
-mod users;
 mod write_guard;
 
 use std::time::Duration;
 
 use crate::recipe::secret::SecretSource;
 
-pub use address::SiteAddress;
+pub use crate::wordpress::site::address::SiteAddress;
 pub use diagnose::SiteCheck;
 pub(crate) use routes::add as add_routes;
 pub use site::Site;

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::basic_credentials::BasicCredentials;
-use super::platform::NAMESPACE;
 use super::site::{Site, SiteRequest};
-use super::site_error::SiteError;
-use super::users::{SiteUser, UserLookup};
+use crate::wordpress::login::basic_credentials::BasicCredentials;
+use crate::wordpress::login::users::{SiteUser, UserLookup};
+use crate::wordpress::site::platform::NAMESPACE;
+use crate::wordpress::site::site_error::SiteError;
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]

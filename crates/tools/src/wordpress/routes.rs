@@ -26,11 +26,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use self::index::{RouteAction, RouteEndpoint, RoutePart};
-use super::address::percent_encode;
 use super::site::{Site, SiteRequest};
-use super::site_error::SiteError;
-use super::users::SiteUser;
 use super::{tool_result, write_guard};
+use crate::wordpress::login::users::SiteUser;
+use crate::wordpress::site::address::percent_encode;
+use crate::wordpress::site::site_error::SiteError;
 
 /// The interval between refreshes of the index.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);

@@ -9,10 +9,10 @@ use creole::{Content, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::basic_credentials::BasicCredentials;
-use super::users::SiteUser;
 use super::{AllowedRoutes, Site, SiteAddress, SiteSettings, tools};
 use crate::recipe::secret::Secret;
+use crate::wordpress::login::basic_credentials::BasicCredentials;
+use crate::wordpress::login::users::SiteUser;
 
 /// A request that the site received.
 #[derive(Clone, Debug)]

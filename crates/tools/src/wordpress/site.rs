@@ -1,5 +1,10 @@
 //! A site and its requests, with limits on size and time.
 
+pub(crate) mod address;
+pub(crate) mod form_file;
+pub(crate) mod platform;
+pub(crate) mod site_error;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +16,14 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use serde_json::Value;
 
 use super::SiteSettings;
-use super::address::{LinkStyle, SiteAddress};
-use super::basic_credentials::BasicCredentials;
-pub(super) use super::form_file::FormFile;
-use super::login_throttle::LoginThrottle;
-use super::platform::PlatformCache;
-use super::site_error::{SiteError, WordPressError};
-use super::users::UserCache;
 use crate::ordered_value::OrderedValue;
+use crate::wordpress::login::basic_credentials::BasicCredentials;
+use crate::wordpress::login::login_throttle::LoginThrottle;
+use crate::wordpress::login::users::UserCache;
+use crate::wordpress::site::address::{LinkStyle, SiteAddress};
+pub(super) use crate::wordpress::site::form_file::FormFile;
+use crate::wordpress::site::platform::PlatformCache;
+use crate::wordpress::site::site_error::{SiteError, WordPressError};
 
 /// Maximum size of a response, in bytes. The whole route index of a large site is a third of a megabyte.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;

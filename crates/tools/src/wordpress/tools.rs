@@ -2,25 +2,16 @@
 
 mod activity;
 mod administration;
-mod arguments;
-mod entities;
-mod feed;
 mod forums;
 mod friends;
-mod group_forum;
 mod groups;
-mod invitations;
 mod media;
 mod members;
 mod messages;
 mod moderation;
 mod notifications;
-mod profile_value;
-mod ranks;
 mod spec;
 mod tool_call;
-mod topics;
-mod upload;
 mod xprofile;
 
 use std::sync::Arc;
@@ -31,7 +22,7 @@ use serde_json::Value;
 
 use self::spec::{ToolSpec, Verb};
 use super::site::Site;
-use super::users::SiteUser;
+use crate::wordpress::login::users::SiteUser;
 
 /// The sets of tools, each with its phase.
 pub const SETS: &[(&str, &str)] = &[
@@ -55,7 +46,7 @@ pub const PHASES: &[&str] = &["phase-1", "phase-2"];
 
 /// The tools of a set.
 fn specs_of_set(set: &str) -> impl Iterator<Item = &'static ToolSpec> {
-    let more = if set == "forums" { topics::TOOLS } else { &[] };
+    let more = if set == "forums" { forums::topics::TOOLS } else { &[] };
     specs_of_module(set).iter().chain(more)
 }
 
@@ -70,8 +61,8 @@ fn specs_of_module(set: &str) -> &'static [ToolSpec] {
         "xprofile" => xprofile::TOOLS,
         "forums" => forums::TOOLS,
         "moderation" => moderation::TOOLS,
-        "invitations" => invitations::TOOLS,
-        "feed" => feed::TOOLS,
+        "invitations" => groups::invitations::TOOLS,
+        "feed" => activity::feed::TOOLS,
         "media" => media::TOOLS,
         "administration" => administration::TOOLS,
         _ => &[],
@@ -118,7 +109,8 @@ async fn call_as_user(
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
     let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
-    let arguments = &arguments::normalize(spec, &arguments).map_err(ToolError::failed)?;
+    let arguments =
+        &tool_call::arguments::normalize(spec, &arguments).map_err(ToolError::failed)?;
     tool_call::ToolCall { spec, site, user: visitor, arguments }.run().await
 }
 
@@ -140,35 +132,4 @@ pub(super) async fn call(
 }
 
 #[cfg(test)]
-mod administration_tests;
-#[cfg(test)]
-mod request_tests;
-#[cfg(test)]
-mod safety_tests;
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
-        let mut names = BTreeSet::new();
-        for spec in SETS.iter().flat_map(|(set, _)| specs_of_set(set)) {
-            assert!(spec.name.starts_with("buddyboss_") && spec.name.len() <= 48, "{}", spec.name);
-            assert!(names.insert(spec.name), "{} stands there twice", spec.name);
-            assert!(spec.about.ends_with('.'), "{}", spec.name);
-            let schema = spec.schema();
-            assert!(
-                creole::schema::Schema::new(schema.to_string()).validate(&Value::Null).is_err()
-            );
-            for part in spec.route.split('/').filter_map(|part| part.strip_prefix('{')) {
-                let name = part.trim_end_matches('}');
-                let argument = spec.arguments.iter().find(|argument| argument.name == name);
-                assert!(argument.is_some_and(|it| it.required), "{}: {name}", spec.name);
-            }
-        }
-        assert_eq!(names.len(), 94);
-    }
-}
+mod tests;

@@ -23,13 +23,15 @@ pub(super) fn deletes_user(route: &str, user: u64) -> bool {
 
 /// Whether a route belongs to the platform, which determines the logged-in user before WordPress checks passwords.
 pub(super) fn is_platform_route(route: &str) -> bool {
-    let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
+    let rest =
+        route.trim_start_matches('/').strip_prefix(crate::wordpress::site::platform::NAMESPACE);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether a route is a single post of the feed.
 pub(super) fn is_activity_route(route: &str) -> bool {
-    let rest = route.trim_start_matches('/').strip_prefix(super::platform::NAMESPACE);
+    let rest =
+        route.trim_start_matches('/').strip_prefix(crate::wordpress::site::platform::NAMESPACE);
     let id = rest.and_then(|rest| rest.strip_prefix("/activity/"));
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }

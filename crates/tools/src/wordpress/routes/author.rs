@@ -3,8 +3,8 @@
 use creole::ToolError;
 use serde_json::{Map, Value, json};
 
+use crate::wordpress::login::users::SiteUser;
 use crate::wordpress::site::{Site, SiteRequest};
-use crate::wordpress::users::SiteUser;
 use crate::wordpress::write_guard;
 
 /// Adds the author to the update of a post, if the call does not name one.

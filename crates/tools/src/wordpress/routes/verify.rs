@@ -4,9 +4,9 @@ use creole::ToolError;
 use serde_json::{Map, Value};
 
 use super::index::{RouteAction, RouteEndpoint, RoutePart};
+use crate::wordpress::login::users::SiteUser;
+use crate::wordpress::site::site_error::{SiteError, strip_markup};
 use crate::wordpress::site::{Site, SiteRequest, SiteResponse};
-use crate::wordpress::site_error::{SiteError, strip_markup};
-use crate::wordpress::users::SiteUser;
 
 /// The note on a write that cannot be verified.
 const NOT_VERIFIED: &str = "This was not checked by reading it again";

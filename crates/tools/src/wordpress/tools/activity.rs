@@ -1,13 +1,15 @@
 //! The activity feed.
 
+pub(crate) mod feed;
+
 use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::entities::GROUP;
 use super::spec::{FixedValue, PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 use super::tool_call::{ToolCall, whole_number};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::GROUP;
 
 const SCOPES: SiteArgumentType = SiteArgumentType::Choice(&[
     "just-me",

@@ -4,11 +4,11 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::entities::{GROUP, MEMBER};
 use super::spec::{FixedValue, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 use super::tool_call::ToolCall;
-use super::upload::{DATA, FILE_NAME, read_file_argument};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::{GROUP, MEMBER};
+use crate::wordpress::tools::tool_call::upload::{DATA, FILE_NAME, read_file_argument};
 
 const WHO: SiteArgumentType = SiteArgumentType::Choice(&["members", "mods", "admins"]);
 /// Maximum number of rounds, each of which marks a hundred notifications.

@@ -1,5 +1,7 @@
 //! Forums, their topics and the replies.
 
+pub(crate) mod topics;
+
 use super::spec::{PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 use super::tool_call::delete_and_verify;
 

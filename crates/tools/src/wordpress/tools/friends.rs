@@ -9,8 +9,8 @@ use super::spec::{
 };
 use super::tool_call::{ToolCall, whole_number};
 use crate::ordered_value::OrderedValue;
+use crate::wordpress::site::site_error::SiteError;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
-use crate::wordpress::site_error::SiteError;
 
 pub(super) const TOOLS: &[ToolSpec] = &[
     tool(

@@ -1,16 +1,19 @@
 //! Groups and their members.
 
+pub(crate) mod group_forum;
+pub(crate) mod invitations;
+pub(crate) mod ranks;
+
 use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::entities::GROUP;
 use super::spec::{
     FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
 use super::tool_call::ToolCall;
-use super::{group_forum, ranks};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::GROUP;
 
 /// Maximum number of pages, of a hundred banned members each, that are searched.
 const MAX_PAGES: u64 = 10;

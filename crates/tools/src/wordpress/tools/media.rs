@@ -4,13 +4,13 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::entities::GROUP;
 use super::spec::{
     ArgumentSpec, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
 use super::tool_call::{ToolCall, delete_and_verify, whole_number};
-use super::upload::{DATA, FILE_NAME, read_file_argument};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::GROUP;
+use crate::wordpress::tools::tool_call::upload::{DATA, FILE_NAME, read_file_argument};
 
 const PRIVACY: SiteArgumentType =
     SiteArgumentType::Choice(&["public", "loggedin", "onlyme", "friends", "grouponly"]);

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::spec::{FixedValue, PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 use super::tool_call::ToolCall;
+use crate::wordpress::site::site_error::SiteError;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
-use crate::wordpress::site_error::SiteError;
 use crate::wordpress::write_guard::OWN_ACCOUNT_ERROR;
 
 const TYPES: SiteArgumentType =

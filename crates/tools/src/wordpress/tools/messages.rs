@@ -4,12 +4,12 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::json;
 
-use super::entities::{MEMBER, THREAD};
 use super::spec::{
     FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
 use super::tool_call::{ToolCall, not_found};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::{MEMBER, THREAD};
 
 pub(super) const TOOLS: &[ToolSpec] = &[
     tool(

@@ -4,10 +4,10 @@
 use creole::{BoxFuture, ToolError};
 use http::Method;
 
-use super::entities::MEMBER;
 use super::spec::{PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 use super::tool_call::{ToolCall, whole_number};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::MEMBER;
 
 pub(super) const TOOLS: &[ToolSpec] = &[
     tool(

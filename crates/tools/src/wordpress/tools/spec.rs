@@ -4,9 +4,9 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::entities::EntityKind;
 use super::tool_call::ToolCall;
 use crate::wordpress::site::SiteResponse;
+use crate::wordpress::tools::tool_call::entities::EntityKind;
 
 /// One tool.
 pub(super) struct ToolSpec {

@@ -1,16 +1,20 @@
 //! One call of a curated tool: its requests to the site, and the interpretation of the responses.
 
+pub(crate) mod arguments;
+pub(crate) mod entities;
+pub(crate) mod upload;
+
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{BoxFuture, ToolError, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::spec::{ArgumentSpec, FixedValue, ListView, SiteArgumentType, ToolSpec, Verb};
-use crate::wordpress::address::percent_encode;
-use crate::wordpress::platform::NAMESPACE;
+use crate::wordpress::login::users::SiteUser;
+use crate::wordpress::site::address::percent_encode;
+use crate::wordpress::site::platform::NAMESPACE;
+use crate::wordpress::site::site_error::SiteError;
 use crate::wordpress::site::{Site, SiteRequest, SiteResponse};
-use crate::wordpress::site_error::SiteError;
 use crate::wordpress::tool_result;
-use crate::wordpress::users::SiteUser;
 use crate::wordpress::write_guard::{LATE_AUTH_ERROR, LATE_AUTH_NOTE};
 
 /// One call.

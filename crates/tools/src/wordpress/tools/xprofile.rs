@@ -1,6 +1,7 @@
 //! Profile fields, and the components of a site.
 
-use super::profile_value;
+pub(crate) mod profile_value;
+
 use super::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
 
 pub(super) const TOOLS: &[ToolSpec] = &[

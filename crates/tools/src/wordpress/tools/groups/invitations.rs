@@ -2,15 +2,15 @@
 
 use creole::{BoxFuture, ToolError};
 
-use super::entities::{GROUP, MEMBER};
-use super::groups::is_member;
-use super::spec::{
+use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::groups::is_member;
+use crate::wordpress::tools::spec::{
     FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
-use super::tool_call::{ToolCall, delete_and_verify, whole_number};
-use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::entities::{GROUP, MEMBER};
+use crate::wordpress::tools::tool_call::{ToolCall, delete_and_verify, whole_number};
 
-pub(super) const TOOLS: &[ToolSpec] = &[
+pub(crate) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Get,
         "buddyboss_list_group_invites",

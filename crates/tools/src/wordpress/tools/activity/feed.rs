@@ -4,15 +4,15 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::json;
 
-use super::spec::{
+use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::spec::{
     FixedValue, PAGE, PER_PAGE, SiteArgumentType, ToolSpec, Verb, optional, required, tool,
 };
-use super::tool_call::{ToolCall, delete_and_verify};
-use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::{ToolCall, delete_and_verify};
 
 const ITEMS: SiteArgumentType = SiteArgumentType::Choice(&["activity", "activity_comment"]);
 
-pub(super) const TOOLS: &[ToolSpec] = &[
+pub(crate) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Put,
         "buddyboss_update_activity_comment",

@@ -4,14 +4,14 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
-use super::tool_call::{ToolCall, delete_and_verify, whole_number};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::spec::{SiteArgumentType, ToolSpec, Verb, optional, required, tool};
+use crate::wordpress::tools::tool_call::{ToolCall, delete_and_verify, whole_number};
 
 const WHERE: SiteArgumentType = SiteArgumentType::Choice(&["forum", "everywhere", "nowhere"]);
 const TOPIC: &str = "/buddyboss/v1/topics/{id}";
 
-pub(super) const TOOLS: &[ToolSpec] = &[
+pub(crate) const TOOLS: &[ToolSpec] = &[
     tool(
         Verb::Put,
         "buddyboss_update_topic",

@@ -6,22 +6,22 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::Instant;
 
-use super::site::{Site, SiteRequest};
-use super::site_error::SiteError;
-use super::users::SiteUser;
+use crate::wordpress::login::users::SiteUser;
+use crate::wordpress::site::site_error::SiteError;
+use crate::wordpress::site::{Site, SiteRequest};
 
 /// The namespace of the platform's routes.
-pub(super) const NAMESPACE: &str = "buddyboss/v1";
+pub(crate) const NAMESPACE: &str = "buddyboss/v1";
 /// The time for which the detection result is cached.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 
 /// Whether the platform is active, and the time of the detection.
 #[derive(Debug, Default)]
-pub(super) struct PlatformCache(Mutex<Option<(Instant, bool)>>);
+pub(crate) struct PlatformCache(Mutex<Option<(Instant, bool)>>);
 
 impl Site {
     /// Whether the platform is active. An unreadable index counts as active.
-    pub(super) async fn has_platform(&self) -> bool {
+    pub(crate) async fn has_platform(&self) -> bool {
         let known = *self.inner.platform.0.lock();
         match known {
             Some((since, has)) if since.elapsed() < CACHE_TTL => has,
@@ -30,7 +30,7 @@ impl Site {
     }
 
     /// The same, without the cache.
-    pub(super) async fn refresh_platform(&self) -> bool {
+    pub(crate) async fn refresh_platform(&self) -> bool {
         let Ok(namespaces) = self.namespaces().await else { return true };
         let has = namespaces.iter().any(|name| name == NAMESPACE);
         let known = Some((Instant::now(), has));
@@ -39,7 +39,7 @@ impl Site {
     }
 
     /// The namespaces of the site's routes, as an anonymous visitor sees them.
-    pub(super) async fn namespaces(&self) -> Result<Vec<String>, SiteError> {
+    pub(crate) async fn namespaces(&self) -> Result<Vec<String>, SiteError> {
         let asked = SiteRequest::get("/").with_query("_fields", "namespaces");
         let answered = self.request(None, &asked).await?;
         let names = answered.body["namespaces"].as_array().cloned().unwrap_or_default();
@@ -48,7 +48,7 @@ impl Site {
 
     /// Whether the platform sees this user as logged in. It determines the logged-in user before WordPress checks
     /// Application Passwords, unless the site checks them early. The default of one argument shows what it saw.
-    pub(super) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
+    pub(crate) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
         let look = || async {
             let asked = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
             let answered = self.request(Some(&visitor.credentials), &asked).await.ok()?;

@@ -6,7 +6,7 @@ use http::Uri;
 
 /// The form of route URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkStyle {
+pub(crate) enum LinkStyle {
     /// `/wp-json/wp/v2/posts`.
     Pretty,
     /// `/?rest_route=/wp/v2/posts`, which works without permalinks.
@@ -67,7 +67,7 @@ impl SiteAddress {
     }
 
     /// The URL of a route such as `/wp/v2/posts`, whose segments are already encoded.
-    pub(super) fn route(
+    pub(crate) fn route(
         &self,
         route: &str,
         query: &[(String, String)],
@@ -88,7 +88,7 @@ impl SiteAddress {
 }
 
 /// Encodes a value so that it stays one path segment or one part of a parameter.
-pub(super) fn percent_encode(value: &str, out: &mut String) {
+pub(crate) fn percent_encode(value: &str, out: &mut String) {
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

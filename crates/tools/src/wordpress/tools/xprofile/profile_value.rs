@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use creole::{BoxFuture, ToolError};
 use serde_json::{Value, json};
 
-use super::tool_call::ToolCall;
+use crate::wordpress::site::site_error::strip_markup;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
-use crate::wordpress::site_error::strip_markup;
+use crate::wordpress::tools::tool_call::ToolCall;
 
 /// Field types with several choices. The site reads their value as the text of a JSON array: an actual array causes a
 /// PHP fatal error, and any other text deletes the choices.
@@ -18,7 +18,7 @@ const DATE: &str = "datebox";
 const NETWORKS: &str = "socialnetworks";
 
 /// Reads the type of the field, sends the value in the format of that type, and verifies the stored value.
-pub(super) fn update<'a>(
+pub(crate) fn update<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {

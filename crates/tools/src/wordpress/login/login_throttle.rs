@@ -17,11 +17,11 @@ const MAX_ADDRESSES: usize = 4096;
 
 /// The number of wrong passwords per address, and the start of its window.
 #[derive(Debug, Default)]
-pub(super) struct LoginThrottle(Mutex<HashMap<IpAddr, (Instant, u32)>>);
+pub(crate) struct LoginThrottle(Mutex<HashMap<IpAddr, (Instant, u32)>>);
 
 impl LoginThrottle {
     /// The time until an address may try another password.
-    pub(super) fn retry_delay(&self, address: IpAddr) -> Option<Duration> {
+    pub(crate) fn retry_delay(&self, address: IpAddr) -> Option<Duration> {
         let counted = self.0.lock();
         let (since, count) = counted.get(&throttle_key(address))?;
         let left = WINDOW.checked_sub(since.elapsed()).filter(|left| !left.is_zero());
@@ -29,7 +29,7 @@ impl LoginThrottle {
     }
 
     /// Records a wrong password.
-    pub(super) fn record_failure(&self, address: IpAddr) {
+    pub(crate) fn record_failure(&self, address: IpAddr) {
         let mut counted = self.0.lock();
         if counted.len() >= MAX_ADDRESSES {
             counted.retain(|_, (since, _)| since.elapsed() < WINDOW);

@@ -7,10 +7,10 @@ use creole::serve::http::{ErrorResponse, HeaderValue, PeerAddress, RequestHead, 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 
-use super::basic_credentials::BasicCredentials;
-use super::site::Site;
-use super::users::UserLookup;
 use crate::ordered_value::OrderedValue;
+use crate::wordpress::login::basic_credentials::BasicCredentials;
+use crate::wordpress::login::users::UserLookup;
+use crate::wordpress::site::Site;
 
 const CHALLENGE: &str = "Basic realm=\"WordPress Application Password\", charset=\"UTF-8\"";
 

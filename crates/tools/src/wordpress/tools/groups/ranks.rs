@@ -4,11 +4,11 @@ use creole::ToolError;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::tool_call::ToolCall;
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::ToolCall;
 
 /// Rejects a change without an effect.
-pub(super) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
+pub(crate) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
     let is_promoted = errand.text("action") == Some("promote");
     match is_promoted && !matches!(errand.text("role"), Some("mod" | "admin")) {
         true => {
@@ -19,7 +19,7 @@ pub(super) fn check_has_effect(errand: &ToolCall<'_>) -> Result<(), ToolError> {
 }
 
 /// Changes the rank, and verifies it.
-pub(super) async fn change_and_verify(errand: &ToolCall<'_>) -> Result<SiteResponse, ToolError> {
+pub(crate) async fn change_and_verify(errand: &ToolCall<'_>) -> Result<SiteResponse, ToolError> {
     let changed = match (errand.text("action"), errand.text("role")) {
         // The platform would add the moderator rank and keep the organizer rank.
         (Some("demote"), Some("mod")) => {

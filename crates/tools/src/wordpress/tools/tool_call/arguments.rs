@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::spec::{ArgumentSpec, SiteArgumentType, ToolSpec};
+use crate::wordpress::tools::spec::{ArgumentSpec, SiteArgumentType, ToolSpec};
 
 /// The largest integer that every JSON reader represents exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -11,7 +11,7 @@ const MAX_ITEMS: usize = 100;
 
 /// The arguments with comma-separated texts split into lists, or their error. The schema accepts integers that the site
 /// rejects, such as `4.0` and `1e300`.
-pub(super) fn normalize(
+pub(crate) fn normalize(
     spec: &ToolSpec,
     arguments: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {
@@ -85,8 +85,8 @@ fn to_integer(name: &str, value: &Value) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::optional;
     use super::*;
+    use crate::wordpress::tools::spec::optional;
 
     fn read(kind: SiteArgumentType, value: Value) -> Result<Value, String> {
         normalize_value(&optional("x", kind, ""), &value)

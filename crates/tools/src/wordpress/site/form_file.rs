@@ -4,18 +4,18 @@ use std::hash::{BuildHasher, RandomState};
 
 /// A file to upload to the site.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct FormFile {
+pub(crate) struct FormFile {
     /// Its name, without quotes and control characters.
-    pub(super) name: String,
-    pub(super) media_type: &'static str,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) name: String,
+    pub(crate) media_type: &'static str,
+    pub(crate) bytes: Vec<u8>,
     /// Additional form fields.
-    pub(super) fields: Vec<(&'static str, &'static str)>,
+    pub(crate) fields: Vec<(&'static str, &'static str)>,
 }
 
 impl FormFile {
     /// The media type and the body of the form.
-    pub(super) fn to_multipart(&self) -> (String, Vec<u8>) {
+    pub(crate) fn to_multipart(&self) -> (String, Vec<u8>) {
         let boundary = self.boundary();
         let mut form = Vec::with_capacity(self.bytes.len() + 512);
         for (name, value) in &self.fields {

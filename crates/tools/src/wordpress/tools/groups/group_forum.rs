@@ -4,12 +4,12 @@ use creole::{BoxFuture, ToolError};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::tool_call::{ToolCall, whole_number};
 use crate::wordpress::site::{SiteRequest, SiteResponse};
+use crate::wordpress::tools::tool_call::{ToolCall, whole_number};
 use crate::wordpress::write_guard::LATE_AUTH_ERROR;
 
 /// Creates a group, and then its forum if requested.
-pub(super) fn create_group<'a>(
+pub(crate) fn create_group<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
@@ -24,7 +24,7 @@ pub(super) fn create_group<'a>(
 }
 
 /// Changes a group, and then whether it has a forum.
-pub(super) fn update_group<'a>(
+pub(crate) fn update_group<'a>(
     errand: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {

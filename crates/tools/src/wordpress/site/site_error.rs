@@ -9,7 +9,7 @@ const MAX_MESSAGE_BYTES: usize = 2000;
 
 /// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum SiteError {
+pub(crate) enum SiteError {
     /// The connection failed, so nothing was sent; with the reason.
     NotConnected(String),
     /// The connection broke, or the response is not readable; with the reason.
@@ -29,22 +29,22 @@ pub(super) enum SiteError {
 
 /// An error response of WordPress.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct WordPressError {
+pub(crate) struct WordPressError {
     /// The status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The error code of WordPress, such as `rest_invalid_param`.
-    pub(super) code: String,
+    pub(crate) code: String,
     /// The message, without markup.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// The errors of the parameters.
-    pub(super) parameters: Vec<String>,
+    pub(crate) parameters: Vec<String>,
     /// The number of seconds to wait, if stated.
-    pub(super) retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u64>,
 }
 
 impl WordPressError {
     /// Reads the body of an error response.
-    pub(super) fn read(status: u16, body: &Value) -> Option<Self> {
+    pub(crate) fn read(status: u16, body: &Value) -> Option<Self> {
         let code = body["code"].as_str()?.to_owned();
         let message = strip_markup(body["message"].as_str().unwrap_or_default());
         let parameters = match &body["data"]["params"] {
@@ -63,19 +63,19 @@ impl WordPressError {
     }
 
     /// Whether the route does not exist.
-    pub(super) fn is_missing_route(&self) -> bool {
+    pub(crate) fn is_missing_route(&self) -> bool {
         self.code == "rest_no_route"
     }
 
     /// Whether no item has this id.
-    pub(super) fn is_unknown_id(&self) -> bool {
+    pub(crate) fn is_unknown_id(&self) -> bool {
         self.status == 404 && self.code.ends_with("_invalid_id")
     }
 }
 
 impl SiteError {
     /// The message for the model. A write without a response may have been performed.
-    pub(super) fn to_message(&self, is_write: bool) -> String {
+    pub(crate) fn to_message(&self, is_write: bool) -> String {
         let doubt = if is_write { "; it may or may not have been done" } else { "" };
         match self {
             Self::NotConnected(why) => format!("could not reach WordPress: {why}"),
@@ -120,7 +120,7 @@ impl WordPressError {
 }
 
 /// A text of WordPress without its markup.
-pub(super) fn strip_markup(text: &str) -> String {
+pub(crate) fn strip_markup(text: &str) -> String {
     let mut out = String::new();
     let mut is_tag = false;
     for letter in text.chars().take(MAX_MESSAGE_BYTES) {

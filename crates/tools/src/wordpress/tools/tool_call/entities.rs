@@ -6,23 +6,23 @@ use std::collections::BTreeSet;
 use creole::ToolError;
 use serde_json::Value;
 
-use super::spec::SiteArgumentType;
-use super::tool_call::{ToolCall, not_found};
 use crate::wordpress::site::SiteRequest;
-use crate::wordpress::site_error::{SiteError, WordPressError};
+use crate::wordpress::site::site_error::{SiteError, WordPressError};
+use crate::wordpress::tools::spec::SiteArgumentType;
+use crate::wordpress::tools::tool_call::{ToolCall, not_found};
 
 /// A kind of entity.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EntityKind {
-    pub(super) noun: &'static str,
+pub(crate) struct EntityKind {
+    pub(crate) noun: &'static str,
     /// The route of an entity, before its id.
     route: &'static str,
 }
 
-pub(super) const GROUP: EntityKind = EntityKind { noun: "Group", route: "/buddyboss/v1/groups/" };
-pub(super) const MEMBER: EntityKind =
+pub(crate) const GROUP: EntityKind = EntityKind { noun: "Group", route: "/buddyboss/v1/groups/" };
+pub(crate) const MEMBER: EntityKind =
     EntityKind { noun: "Member", route: "/buddyboss/v1/members/" };
-pub(super) const THREAD: EntityKind =
+pub(crate) const THREAD: EntityKind =
     EntityKind { noun: "Thread", route: "/buddyboss/v1/messages/" };
 
 /// The nouns for arguments whose entity is not the tool's own.
@@ -46,7 +46,7 @@ const NOUNS: &[(&str, &str)] = &[
 
 impl ToolCall<'_> {
     /// Checks that all entities of the call exist.
-    pub(super) async fn check_entities(&self) -> Result<(), ToolError> {
+    pub(crate) async fn check_entities(&self) -> Result<(), ToolError> {
         for argument in self.spec.arguments {
             let (Some(thing), Some(value)) = (argument.entity, self.arguments.get(argument.name))
             else {
@@ -106,7 +106,7 @@ impl ToolCall<'_> {
 
     /// The message for a missing entity. If the call names several, the site's code or message identifies it; otherwise
     /// only the site's own message is correct.
-    pub(super) fn not_found_message(&self, refusal: &WordPressError) -> Option<String> {
+    pub(crate) fn not_found_message(&self, refusal: &WordPressError) -> Option<String> {
         if !refusal.is_unknown_id() {
             return None;
         }

@@ -17,7 +17,7 @@ pub(crate) struct BasicCredentials(HeaderValue);
 
 impl BasicCredentials {
     /// Reads the header, if it has the form of a name and a password. The site checks whether they are valid.
-    pub(super) fn from_header(header: &HeaderValue) -> Option<Self> {
+    pub(crate) fn from_header(header: &HeaderValue) -> Option<Self> {
         let text = header.to_str().ok().filter(|text| text.len() <= MAX_HEADER_BYTES)?;
         let (scheme, encoded) = text.split_once(' ')?;
         // Some clients omit the padding.
@@ -27,7 +27,7 @@ impl BasicCredentials {
     }
 
     /// The header for a name and a password.
-    pub(super) fn new(user: &str, Secret(password): &Secret) -> Option<Self> {
+    pub(crate) fn new(user: &str, Secret(password): &Secret) -> Option<Self> {
         let encoded = STANDARD.encode(format!("{user}:{password}"));
         HeaderValue::try_from(format!("Basic {encoded}")).ok().map(Self::mark_sensitive)
     }
@@ -38,7 +38,7 @@ impl BasicCredentials {
     }
 
     /// The header itself.
-    pub(super) fn header(&self) -> &HeaderValue {
+    pub(crate) fn header(&self) -> &HeaderValue {
         &self.0
     }
 }

@@ -4,22 +4,22 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use creole::ToolError;
 
-use super::spec::{ArgumentSpec, SiteArgumentType, required};
-use super::tool_call::ToolCall;
 use crate::wordpress::site::FormFile;
+use crate::wordpress::tools::spec::{ArgumentSpec, SiteArgumentType, required};
+use crate::wordpress::tools::tool_call::ToolCall;
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum length of a file name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
-pub(super) const FILE_NAME: ArgumentSpec = required(
+pub(crate) const FILE_NAME: ArgumentSpec = required(
     "file_name",
     SiteArgumentType::Text,
     "Name of the file with its ending, such as photo.jpg",
 )
 .not_sent();
-pub(super) const DATA: ArgumentSpec =
+pub(crate) const DATA: ArgumentSpec =
     required("data", SiteArgumentType::Text, "Content of the file in Base64, at most 8 MiB")
         .not_sent();
 
@@ -40,7 +40,7 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
 ];
 
 /// Reads the file argument of a call.
-pub(super) fn read_file_argument(errand: &ToolCall<'_>) -> Result<FormFile, ToolError> {
+pub(crate) fn read_file_argument(errand: &ToolCall<'_>) -> Result<FormFile, ToolError> {
     let name = errand.text("file_name").unwrap_or_default();
     let data = errand.text("data").unwrap_or_default();
     decode_file(name, data).map_err(ToolError::failed)

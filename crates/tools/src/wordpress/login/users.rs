@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
-use super::basic_credentials::BasicCredentials;
-use super::site::{Site, SiteRequest};
-use super::site_error::SiteError;
+use crate::wordpress::login::basic_credentials::BasicCredentials;
+use crate::wordpress::site::site_error::SiteError;
+use crate::wordpress::site::{Site, SiteRequest};
 
 /// The time for which a successful lookup is cached. A revoked password works that long.
 const LOOKUP_TTL: Duration = Duration::from_secs(10);
@@ -29,20 +29,20 @@ const MAX_CONCURRENT_LOOKUPS: usize = 16;
 
 /// A user of the site who has the required capability.
 #[derive(Debug)]
-pub(super) struct SiteUser {
+pub(crate) struct SiteUser {
     /// The id of the user at the site.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// The principal for sessions and states.
-    pub(super) principal: Arc<str>,
+    pub(crate) principal: Arc<str>,
     /// The credentials for the site.
-    pub(super) credentials: BasicCredentials,
+    pub(crate) credentials: BasicCredentials,
     /// Whether the platform sees the user as logged in, once this is known.
-    pub(super) is_login_visible: OnceCell<bool>,
+    pub(crate) is_login_visible: OnceCell<bool>,
 }
 
 /// The result of looking up a user.
 #[derive(Clone, Debug)]
-pub(super) enum UserLookup {
+pub(crate) enum UserLookup {
     /// The user is admitted.
     Admitted(Arc<SiteUser>),
     /// The user is unknown.
@@ -58,7 +58,7 @@ type LookupCell = OnceCell<(Instant, UserLookup)>;
 type AdmittedUser = (Instant, Arc<SiteUser>);
 
 /// The cached users.
-pub(super) struct UserCache {
+pub(crate) struct UserCache {
     /// By credentials.
     lookups: Mutex<HashMap<Vec<u8>, Arc<LookupCell>>>,
     /// Users whose calls may be in transit, by principal.
@@ -86,12 +86,12 @@ impl UserCache {
     }
 
     /// An empty cache in which users that were admitted before may still begin a call.
-    pub(super) fn for_new_settings(&self) -> Self {
+    pub(crate) fn for_new_settings(&self) -> Self {
         Self::with_admitted(Arc::clone(&self.admitted))
     }
 
     /// A recently admitted user, by principal.
-    pub(super) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
+    pub(crate) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
         self.admitted.lock().get(principal).map(|(_, visitor)| Arc::clone(visitor))
     }
 
@@ -109,7 +109,7 @@ impl UserCache {
     }
 
     /// Whether these credentials are not a guess: the site judged them recently, or admitted them before.
-    pub(super) fn has_recent_lookup(&self, proof: &BasicCredentials) -> bool {
+    pub(crate) fn has_recent_lookup(&self, proof: &BasicCredentials) -> bool {
         let key = proof.header().as_bytes();
         let is_answered = |cell: &Arc<LookupCell>| cell.get().is_some() && is_fresh(cell);
         self.lookups.lock().get(key).is_some_and(is_answered)
@@ -121,7 +121,7 @@ impl UserCache {
     }
 
     /// Forgets a user, so that the next request looks the user up again.
-    pub(super) fn forget(&self, visitor: &SiteUser) {
+    pub(crate) fn forget(&self, visitor: &SiteUser) {
         let key = visitor.credentials.header().as_bytes();
         self.lookups.lock().remove(key);
         self.recent_logins.lock().remove(key);
@@ -163,7 +163,7 @@ fn is_fresh(cell: &LookupCell) -> bool {
 
 impl Site {
     /// Identifies a user. Concurrent calls with the same credentials share one lookup.
-    pub(super) async fn identify(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
+    pub(crate) async fn identify(&self, proof: &BasicCredentials) -> Result<UserLookup, SiteError> {
         let cell = self.inner.users.cell(proof);
         let look_up = || async {
             // The semaphore is never closed.
@@ -178,7 +178,7 @@ impl Site {
     }
 
     /// The user of a call: an authenticated one, or the configured account.
-    pub(super) async fn user_for(&self, principal: &str) -> Result<Arc<SiteUser>, ToolError> {
+    pub(crate) async fn user_for(&self, principal: &str) -> Result<Arc<SiteUser>, ToolError> {
         if let Some(visitor) = self.inner.users.find_admitted(principal) {
             return Ok(visitor);
         }
