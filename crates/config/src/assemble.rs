@@ -20,15 +20,17 @@ use creole::proto::server::ServerLimits;
 use creole::seal::Secrets;
 use creole_gateway::federation::Federation;
 use creole_tools::recipe::RecipeError;
-use creole_tools::wordpress::Site;
 use creole_tools::{PackError, PackOptions};
+
+use crate::wordpress::{self, Site};
 
 /// How long clients may cache lists. Changes are announced, so the minute only matters to clients that do not listen.
 const LIST_CACHE: CacheHints = CacheHints { ttl_ms: 60_000, public: false };
 
 /// The names of the available packs.
 pub fn packs() -> Vec<&'static str> {
-    creole_tools::PACKS.iter().map(|(name, _)| *name).collect()
+    let general = creole_tools::PACKS.iter().map(|(name, _)| *name);
+    general.chain(wordpress::pack_names()).collect()
 }
 
 /// The server of a plan, in front of its upstreams.
@@ -39,6 +41,16 @@ pub fn packs() -> Vec<&'static str> {
 pub fn assemble(
     plan: &Plan,
     options: &PackOptions,
+    federation: &Federation,
+) -> Result<Server, AssemblyError> {
+    assemble_with_site(plan, options, site(plan).as_ref(), federation)
+}
+
+/// The same, with a site that is shared with others.
+pub(crate) fn assemble_with_site(
+    plan: &Plan,
+    options: &PackOptions,
+    site: Option<&Site>,
     federation: &Federation,
 ) -> Result<Server, AssemblyError> {
     let wanted = &plan.server;
@@ -65,10 +77,12 @@ pub fn assemble(
     }
     let skills = plan.skills.clone().or_else(|| options.skills.clone());
     let tasks = plan.tasks.clone().or_else(|| options.tasks.clone());
-    let site = options.site.clone().or_else(|| site(plan));
-    let options = PackOptions { skills, tasks, site, ..options.clone() };
+    let options = PackOptions { skills, tasks, ..options.clone() };
     for pack in &wanted.packs {
-        server = creole_tools::add(server, pack, &options)?;
+        server = match wordpress::is_pack(pack) {
+            true => wordpress::add_pack(server, pack, site.ok_or(AssemblyError::MissingSite)?),
+            false => creole_tools::add(server, pack, &options)?,
+        };
     }
     for recipe in plan.offered_recipes() {
         server = recipe.add(server, &options)?;
@@ -86,6 +100,8 @@ pub fn site(plan: &Plan) -> Option<Site> {
 pub enum AssemblyError {
     /// A pack cannot be built.
     Pack(PackError),
+    /// A pack of a WordPress site has no site.
+    MissingSite,
     /// A configured item cannot be built.
     Recipe(RecipeError),
     /// A layer of the chain cannot be built.
@@ -96,6 +112,9 @@ impl fmt::Display for AssemblyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pack(error) => error.fmt(formatter),
+            Self::MissingSite => {
+                formatter.write_str("packs of WordPress need a site: add `[wordpress]`")
+            }
             Self::Recipe(error) => error.fmt(formatter),
             Self::Layer(error) => error.fmt(formatter),
         }

@@ -13,12 +13,12 @@ use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
-use creole_tools::wordpress::Site;
 
+use crate::assemble::{assemble_with_site, seal_keys};
 use crate::plan::upstream::UpstreamAddress;
-use crate::site_gate::SiteGate;
 use crate::upstream_settings::upstream_settings as planned_settings;
-use crate::{Plan, RunError, assemble, seal_keys};
+use crate::wordpress::{Site, SiteGate};
+use crate::{Plan, RunError};
 
 /// Options of the program that runs a plan.
 #[derive(Clone)]
@@ -223,9 +223,8 @@ fn build_server(
     guardian: Option<&Reaper>,
     site: Option<&Site>,
 ) -> Result<Server, RunError> {
-    let (guardian, site) = (guardian.cloned(), site.cloned());
-    let packs = PackOptions { reaper: guardian, site, ..PackOptions::default() };
-    let server = assemble(plan, &packs, federation);
+    let packs = PackOptions { reaper: guardian.cloned(), ..PackOptions::default() };
+    let server = assemble_with_site(plan, &packs, site, federation);
     let server = server.map_err(|refusal| RunError::Serve(refusal.to_string()))?;
     Ok(server.debug(options.debug))
 }

@@ -16,13 +16,13 @@ pub mod plan;
 pub mod presets;
 pub mod syntax;
 pub mod tables;
+pub mod wordpress;
 
 mod assemble;
 mod instance;
 mod reload;
 mod run_error;
 mod script_layer;
-mod site_gate;
 mod source;
 mod upstream_settings;
 
@@ -32,7 +32,6 @@ pub use plan::Plan;
 pub use reload::{ReloadHost, Reloader};
 pub use run_error::RunError;
 pub use script_layer::ScriptLayer;
-pub use site_gate::SiteGate;
 pub use source::ConfigSource;
 pub use syntax::environment::Lookup;
 pub use syntax::error::ConfigError;

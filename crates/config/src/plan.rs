@@ -19,7 +19,6 @@ use creole::TaskLimits;
 use creole_proto::dialect::Dialect;
 use creole_tools::database::DatabaseAddress;
 use creole_tools::recipe::Recipe;
-use creole_tools::wordpress::SiteSettings as Site;
 
 use auth::AuthPlan;
 use items::{database, files, openapi, skills, tools, wordpress};
@@ -33,6 +32,7 @@ use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::Spanned;
 use crate::tables::enums::{LogFormat, LogLevel};
 use crate::tables::{Config, LogTable, ServerTable};
+use crate::wordpress::SiteSettings;
 
 pub use http::HttpPlan;
 pub use restart::ClientScope;
@@ -68,7 +68,7 @@ pub struct Plan {
     /// The database of the pack `tasks`, if it is configured.
     pub tasks: Option<DatabaseAddress>,
     /// The WordPress site that packs work on.
-    pub wordpress: Option<Site>,
+    pub wordpress: Option<SiteSettings>,
     /// The configured items, in the order of the file. Each server may choose among them.
     pub recipes: Vec<Recipe>,
 }

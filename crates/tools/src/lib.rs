@@ -18,7 +18,6 @@ pub mod script;
 pub mod skills;
 mod tasks;
 mod text_template;
-pub mod wordpress;
 
 #[cfg(any(test, feature = "promises"))]
 pub use tasks::conformance;
@@ -43,16 +42,6 @@ pub const PACKS: &[(&str, &str)] = &[
     ("guide", "A text and two prompts on how to use this server; touches nothing."),
     ("skills", "The skills in a folder, as resources; reads that folder when the server starts."),
     (
-        "buddyboss-platform",
-        "Members, groups, activity, messages and more of a WordPress site with the BuddyBoss platform; reads and \
-         writes that site as the caller.",
-    ),
-    (
-        "wordpress",
-        "Tools made of the routes of a WordPress site that the configuration allows; reads, and where allowed writes, \
-         that site as the caller.",
-    ),
-    (
         "everything",
         "The fixtures of the official conformance suite, for tests only; asks the client, sleeps, \
          panics and changes its own lists, touches no files.",
@@ -71,15 +60,9 @@ pub struct PackOptions {
     pub tasks: Option<database::DatabaseAddress>,
     /// Ends the programs that tools run, if this process dies first.
     pub reaper: Option<Reaper>,
-    /// The site of the packs `buddyboss-platform` and `wordpress`.
-    pub site: Option<wordpress::Site>,
 }
 
 impl PackOptions {
-    fn site(&self) -> Result<&wordpress::Site, PackError> {
-        self.site.as_ref().ok_or(PackError::MissingSite)
-    }
-
     /// The data directory, if the platform has one.
     fn data_directory(&self) -> Option<PathBuf> {
         let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
@@ -101,8 +84,6 @@ pub fn add(server: Server, pack: &str, options: &PackOptions) -> Result<Server, 
             let folder = options.skills.as_deref().ok_or(PackError::MissingFolder)?;
             skills::add(server, folder).map_err(PackError::Skills)
         }
-        "buddyboss-platform" => options.site().map(|site| wordpress::add(server, site)),
-        "wordpress" => options.site().map(|site| wordpress::add_routes(server, site)),
         "everything" => Ok(everything::add(server)),
         unknown => Err(PackError::Unknown(UnknownPack { name: unknown.to_owned() })),
     }
@@ -115,8 +96,6 @@ pub enum PackError {
     Unknown(UnknownPack),
     /// The pack `skills` has no folder.
     MissingFolder,
-    /// A WordPress pack has no site.
-    MissingSite,
     /// The folder of skills is unreadable.
     Skills(skills::FileError),
 }
@@ -126,9 +105,6 @@ impl fmt::Display for PackError {
         match self {
             Self::Unknown(unknown) => unknown.fmt(formatter),
             Self::MissingFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
-            Self::MissingSite => {
-                formatter.write_str("packs of WordPress need a site: add `[wordpress]`")
-            }
             Self::Skills(problem) => problem.fmt(formatter),
         }
     }
@@ -164,17 +140,8 @@ mod tests {
     fn every_pack_can_be_added_to_one_server() {
         let mut server = Server::new("all");
         let folder = tempfile::tempdir().unwrap();
-        let settings = wordpress::SiteSettings {
-            address: wordpress::SiteAddress::parse("http://127.0.0.1:9").unwrap(),
-            capability: String::new(),
-            account: None,
-            sets: wordpress::PHASES.iter().map(|phase| (*phase).to_owned()).collect(),
-            routes: wordpress::AllowedRoutes::default(),
-            timeout: std::time::Duration::from_secs(1),
-        };
-        let site = Some(wordpress::Site::new(settings));
         let options =
-            PackOptions { skills: Some(folder.path().to_owned()), site, ..PackOptions::default() };
+            PackOptions { skills: Some(folder.path().to_owned()), ..PackOptions::default() };
         for (name, about) in PACKS {
             assert!(about.ends_with('.'), "{name}");
             server = add(server, name, &options).unwrap();
@@ -188,7 +155,7 @@ mod tests {
             panic!("there is no pack `helo`");
         };
         let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, skills, \
-                        buddyboss-platform, wordpress, everything";
+                        everything";
         assert_eq!(refusal.to_string(), expected);
     }
 }

@@ -50,7 +50,7 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-config",
-        &["creole", "creole-gateway", "creole-proto", "creole-tools"],
+        &["creole", "creole-gateway", "creole-proto", "creole-tools", "creole-wordpress"],
         &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
     ),
     (
@@ -77,8 +77,20 @@ const ALLOWED: &[Allowed] = &[
         ],
     ),
     (
+        "creole-wordpress",
+        &["creole", "creole-proto", "creole-tools"],
+        &["base64", "bytes", "http", "serde_json", "tokio", "tracing"],
+    ),
+    (
         "creole-cli",
-        &["creole", "creole-config", "creole-gateway", "creole-proto", "creole-tools"],
+        &[
+            "creole",
+            "creole-config",
+            "creole-gateway",
+            "creole-proto",
+            "creole-tools",
+            "creole-wordpress",
+        ],
         &[
             "base64",
             "clap",

@@ -10,13 +10,13 @@ use creole_config::plan::auth::AuthPlan;
 use creole_config::plan::layer::LayerPlan;
 use creole_config::plan::upstream::{UpstreamAddress, UpstreamPlan};
 use creole_config::plan::{HttpPlan, LogPlan, ServerPlan};
+use creole_config::wordpress::SiteSettings;
 use creole_config::{ConfigSource, Plan};
 use creole_tools::openapi::Api;
 use creole_tools::openapi::report::GeneratedTool;
 use creole_tools::recipe::tool::ToolAction;
 use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
-use creole_tools::wordpress;
 
 use super::serve::Prerequisites;
 use crate::args::{ConfigCheckArgs, ConfigCommand};
@@ -154,7 +154,7 @@ fn tool_line(tool: &ToolRecipe) -> String {
 }
 
 /// A WordPress site: which users have access, and the source of its tools.
-fn site_lines(site: &wordpress::SiteSettings, plan: &Plan) -> Vec<String> {
+fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
         "" => "for whom it knows".to_owned(),
         capability => format!("for who may `{capability}` there"),

@@ -1,6 +1,7 @@
 //! Detects changes of a plan that need a restart of the process.
 
 use crate::plan::{Plan, ServerPlan};
+use crate::wordpress::SiteSettings;
 
 /// How many clients a process has, which decides whether announced settings can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +23,12 @@ impl Plan {
         let pairs = || servers(self).zip(servers(running));
         let changed = pairs().find_map(|(new, old)| changed_setting(&new, &old));
         let greeted = || pairs().find_map(|(new, old)| changed_greeting(&new, &old));
-        let site = |plan: &Self| plan.wordpress.as_ref().map(|site| site.address.clone());
-        let moves = site(running).is_some() && site(self).is_some() && site(self) != site(running);
+        let sites = running.wordpress.as_ref().zip(self.wordpress.as_ref());
+        let moves = sites.is_some_and(|(old, new)| !old.is_same_site(new));
         let parts = [
             ("`[http]`", self.http != running.http),
             ("`[state]`", self.state != running.state || self.seal_keys != running.seal_keys),
             ("`format` in `[log]`", self.log.format != running.log.format),
-            // A user at one site is not the same principal at another.
             ("`url` in `[wordpress]`", moves),
             (
                 "whether callers sign in at the site of `[wordpress]`",
@@ -43,7 +43,7 @@ impl Plan {
 
     /// Whether HTTP callers are authenticated at a site.
     pub fn signs_in_at_a_site(&self) -> bool {
-        self.wordpress.as_ref().is_some_and(|site| site.account.is_none())
+        self.wordpress.as_ref().is_some_and(SiteSettings::authenticates_callers)
     }
 }
 

@@ -35,7 +35,10 @@ pub enum SecretSource {
 
 impl SecretSource {
     /// Reads the secret; from a file, without the final line end.
-    pub(crate) fn get(&self) -> Result<Secret, ToolError> {
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn get(&self) -> Result<Secret, ToolError> {
         match self {
             Self::Inline(secret) => Ok(secret.clone()),
             Self::File(path) => {

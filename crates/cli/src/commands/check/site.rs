@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use creole_tools::recipe::secret::{Secret, SecretSource};
-use creole_tools::wordpress::{AllowedRoutes, Site, SiteAddress, SiteCheck, SiteSettings};
+use creole_wordpress::{AllowedRoutes, Site, SiteAddress, SiteCheck, SiteSettings};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use creole_tools::recipe::secret::{Secret, SecretSource};
-use creole_tools::wordpress::{AllowedRoutes, PHASES, SETS, SiteAddress, SiteSettings};
+use creole_wordpress::{AllowedRoutes, PHASES, SETS, SiteAddress, SiteSettings};
 
 use crate::plan::seconds;
 use crate::syntax::error::ConfigProblem;
