@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::{fmt, io};
 
 use creole::auth::AuthError;
+use creole_config::wordpress::{MISSING_SUPPORT, MISSING_SUPPORT_HELP};
 use creole_config::{ConfigError, RunError};
 use creole_tools::skills::FileError;
 
@@ -31,6 +32,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The command needs WordPress, which this program was built without.
+    pub(crate) fn without_wordpress() -> Self {
+        Self::Usage(format!("{MISSING_SUPPORT}; {MISSING_SUPPORT_HELP}"))
+    }
+
     /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {

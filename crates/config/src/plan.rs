@@ -318,6 +318,9 @@ fn packs(written: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, C
     let mut packs = Vec::with_capacity(written.len());
     for Spanned { value: name, span } in written {
         if !known.contains(&name.as_str()) {
+            if let Some(problem) = wordpress::missing_pack(&name) {
+                return Err(problem.at(span));
+            }
             let help = suggestion(&name, "the packs", known);
             return Err(ConfigProblem::new(format!("unknown pack `{name}`")).help(help).at(span));
         }

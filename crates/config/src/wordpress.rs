@@ -1,50 +1,22 @@
-//! The WordPress site of a configuration: its packs, and logins of callers at it.
+//! The WordPress site of a configuration.
+//!
+//! Without the feature `wordpress` there is no value of these types, and a configuration that names a site is refused.
 
-use std::sync::Arc;
+#[cfg(feature = "wordpress")]
+mod supported;
+#[cfg(not(feature = "wordpress"))]
+mod unsupported;
 
-use creole::Server;
-use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
-use creole::sync::RwLock;
-use creole_wordpress::{PACKS, SitePack};
+#[cfg(feature = "wordpress")]
+pub use supported::{Site, SiteGate, SiteSettings};
+#[cfg(feature = "wordpress")]
+pub(crate) use supported::{add_pack, is_pack, pack_names};
+#[cfg(not(feature = "wordpress"))]
+pub use unsupported::{Site, SiteGate, SiteSettings};
+#[cfg(not(feature = "wordpress"))]
+pub(crate) use unsupported::{add_pack, is_pack, pack_names};
 
-pub use creole_wordpress::{Site, SiteSettings};
-
-/// The names of the packs.
-pub(crate) fn pack_names() -> impl Iterator<Item = &'static str> {
-    PACKS.iter().map(|pack| pack.name)
-}
-
-/// Whether this is the name of a pack of a site.
-pub(crate) fn is_pack(name: &str) -> bool {
-    SitePack::find(name).is_some()
-}
-
-/// Adds a pack of a site.
-pub(crate) fn add_pack(server: Server, name: &str, site: &Site) -> Server {
-    match SitePack::find(name) {
-        Some(pack) => pack.add(server, site),
-        None => server,
-    }
-}
-
-/// Authenticates HTTP callers at a site that a reload may reconfigure. Clones share the site.
-#[derive(Clone)]
-pub struct SiteGate(Arc<RwLock<Site>>);
-
-impl SiteGate {
-    pub(crate) fn new(site: &Site) -> Self {
-        Self(Arc::new(RwLock::new(site.clone())))
-    }
-
-    /// Authenticates at this site from now on.
-    pub(crate) fn set_site(&self, site: &Site) {
-        *self.0.write() = site.clone();
-    }
-}
-
-impl Authenticate for SiteGate {
-    fn admit<'a>(&'a self, head: &'a mut RequestHead, peer: PeerAddress) -> Admission<'a> {
-        let site = self.0.read().clone();
-        Admission::Later(Box::pin(async move { site.authenticate(head, peer).await }))
-    }
-}
+/// Why a program without the feature `wordpress` refuses a site.
+pub const MISSING_SUPPORT: &str = "this program was built without WordPress support";
+/// What to do about it.
+pub const MISSING_SUPPORT_HELP: &str = "build it with the feature `wordpress`";

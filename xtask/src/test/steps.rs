@@ -71,6 +71,10 @@ fn lint(repository: &Repository) -> Outcome {
         repository,
         "clippy --package creole --no-default-features --all-targets -- -D warnings",
     )?;
+    cargo(
+        repository,
+        "clippy --package creole-cli --package creole-config --no-default-features --all-targets -- -D warnings",
+    )?;
     done(small_build(repository))
 }
 
@@ -156,6 +160,11 @@ fn tests(repository: &Repository) -> Outcome {
         command.env(OFFICIAL, folder);
     }
     finish(command, words)?;
+    // What a program without its optional parts says about them.
+    cargo(
+        repository,
+        "test --quiet --package creole-config --no-default-features --lib wordpress",
+    )?;
     Ok(official.is_none().then(|| {
         format!(
             "{OFFICIAL} is not set, so messages met no official schema.json and no official example"

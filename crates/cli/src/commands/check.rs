@@ -3,6 +3,7 @@
 mod feature_support;
 mod lint;
 mod report;
+#[cfg(feature = "wordpress")]
 mod site;
 
 use creole::client::Client;
@@ -61,6 +62,17 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let missing = behind.iter().filter(|row| !upstreams::problem_lines(row).is_empty()).count();
     fail_if_strict(args, report.problems() + missing)
+}
+
+/// Refuses to check a site.
+#[cfg(not(feature = "wordpress"))]
+mod site {
+    use crate::args::CheckArgs;
+    use crate::failure::Failure;
+
+    pub(super) fn run(_url: &str, _args: &CheckArgs) -> Result<(), Failure> {
+        Err(Failure::without_wordpress())
+    }
 }
 
 /// With `--strict`, returns problems as a failure.

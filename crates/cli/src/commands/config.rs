@@ -153,7 +153,14 @@ fn tool_line(tool: &ToolRecipe) -> String {
     format!("  tool     {}: {what}", tool.name)
 }
 
+/// There is no site.
+#[cfg(not(feature = "wordpress"))]
+fn site_lines(_site: &SiteSettings, _plan: &Plan) -> Vec<String> {
+    Vec::new()
+}
+
 /// A WordPress site: which users have access, and the source of its tools.
+#[cfg(feature = "wordpress")]
 fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
         "" => "for whom it knows".to_owned(),

@@ -36,6 +36,9 @@ pub(super) enum UpstreamTarget {
 impl InitAnswers {
     /// The content from the command line.
     pub(super) fn from_args(args: &InitArgs) -> Result<Self, Failure> {
+        if args.wordpress.is_some() && !cfg!(feature = "wordpress") {
+            return Err(Failure::without_wordpress());
+        }
         let usage = |problem: String| Failure::Usage(problem);
         let pairs =
             |given: &[String]| given.iter().map(|entry| pair(entry)).collect::<Result<Vec<_>, _>>();
@@ -70,7 +73,7 @@ impl InitAnswers {
     /// Asks the user at the terminal.
     pub(super) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
         output::write_message(&format!("This writes {}. What do you have?", file.display()));
-        for (number, what) in (1..).zip(KINDS) {
+        for (number, what) in (1..).zip(offered_kinds()) {
             output::write_message(&format!("  {number}  {what}"));
         }
         let chosen = terminal_prompt::ask_until_valid(
@@ -147,9 +150,16 @@ const KINDS: [&str; 6] = [
     "a WordPress site with BuddyBoss",
 ];
 
+/// The kinds of content that this program supports. The last one needs WordPress.
+fn offered_kinds() -> &'static [&'static str] {
+    let left_out = usize::from(!cfg!(feature = "wordpress"));
+    &KINDS[..KINDS.len() - left_out]
+}
+
 fn numbers(answer: &str) -> Result<Vec<usize>, String> {
     let number = |word: &str| {
-        let number = word.trim().parse().ok().filter(|number| (1..=KINDS.len()).contains(number));
+        let offered = 1..=offered_kinds().len();
+        let number = word.trim().parse().ok().filter(|number| offered.contains(number));
         number.ok_or_else(|| format!("`{}` is not one of the numbers", word.trim()))
     };
     match answer {
@@ -248,7 +258,8 @@ mod tests {
 
     #[test]
     fn several_things_are_chosen_by_their_numbers() {
-        assert_eq!(numbers("1, 6"), Ok(vec![1, 6]));
+        assert_eq!(numbers("1, 5"), Ok(vec![1, 5]));
+        assert_eq!(numbers("6").is_ok(), cfg!(feature = "wordpress"));
         assert_eq!(numbers(""), Ok(vec![]));
         assert!(numbers("7").is_err() && numbers("0").is_err() && numbers("x").is_err());
     }

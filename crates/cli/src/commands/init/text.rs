@@ -174,7 +174,7 @@ mod tests {
             ],
             folders: vec![pair("docs", "src")],
             databases: vec![pair("shop", "sqlite:shop.db"), pair("big", "postgres://ann@db/shop")],
-            wordpress: Some("https://example.org".to_owned()),
+            wordpress: cfg!(feature = "wordpress").then(|| "https://example.org".to_owned()),
             http: Some(([127, 0, 0, 1], 8080).into()),
             ..InitAnswers::default()
         });

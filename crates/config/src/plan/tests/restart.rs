@@ -1,9 +1,7 @@
 //! Tests of which changes a running process applies, and which need a restart.
 
-use std::path::Path;
-
-use crate::plan::tests::{environment, plan};
-use crate::plan::{ClientScope, Plan};
+use crate::plan::ClientScope;
+use crate::plan::tests::plan;
 
 #[track_caller]
 fn between(old: &str, new: &str, told: ClientScope) -> Option<&'static str> {
@@ -34,35 +32,6 @@ fn what_one_client_was_told_is_told_to_others_anew() {
     ] {
         assert_eq!(between(old, new, ClientScope::Single), Some(what), "{new}");
         assert_eq!(between(old, new, ClientScope::Many), None, "{new}");
-    }
-}
-
-#[test]
-fn a_pack_that_would_have_no_tool_is_refused() {
-    let text = "[server]\npacks = [\"wordpress\"]\n[wordpress]\nurl = \"https://example.org\"\n";
-    let refused = Plan::read(text, Path::new(""), &["wordpress"], &environment).unwrap_err();
-    assert!(format!("{refused:?}").contains("[wordpress.routes]"), "{refused:?}");
-}
-
-#[test]
-fn a_site_may_be_asked_otherwise_but_stays_the_same() {
-    let with = |lines: &str| {
-        let text = format!(
-            "[server]\npacks = [\"wordpress\"]\n[wordpress]\n{lines}\n[wordpress.routes]\nread = [\"wp/v2/posts\"]\n"
-        );
-        Plan::read(&text, Path::new(""), &["wordpress"], &environment).unwrap()
-    };
-    let old = with("url = \"https://example.org\"");
-    for (new, what) in [
-        ("url = \"https://example.org\"\nsets = [\"groups\"]\ntimeout_seconds = 3", None),
-        ("url = \"https://example.org\"\ncapability = \"edit_posts\"", None),
-        ("url = \"https://example.com\"", Some("`url` in `[wordpress]`")),
-        (
-            "url = \"https://example.org\"\nuser = \"a\"\npassword = \"b\"",
-            Some("whether callers sign in at the site of `[wordpress]`"),
-        ),
-    ] {
-        assert_eq!(with(new).needs_restart(&old, ClientScope::Many), what, "{new}");
     }
 }
 
