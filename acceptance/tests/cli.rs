@@ -19,7 +19,7 @@ const PRESETS: [&str; 7] = [
     "everything",
 ];
 
-/// What a command did.
+/// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: Option<i32>,
@@ -47,7 +47,7 @@ fn creole(words: &[&str]) -> Ran {
     creole_in(&repository(), words)
 }
 
-/// Checks a configuration of this text, in a file `creole.toml`.
+/// Runs `config check` on a file `creole.toml` with this text.
 fn check(text: impl AsRef<[u8]>) -> Ran {
     let folder = folder();
     fs::write(folder.path().join("creole.toml"), text).expect("the folder can be written");
@@ -58,14 +58,14 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder for the test")
 }
 
-/// A command that did what was asked and only printed its answer.
+/// Asserts that a command succeeded and printed only this.
 #[track_caller]
 fn assert_prints(ran: &Ran, stdout: &str) {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(ran.stdout, stdout);
 }
 
-/// A command that was refused, with nothing on stdout.
+/// Asserts that a command failed and printed nothing on stdout.
 #[track_caller]
 fn assert_refused(ran: &Ran, stderr: &str) {
     assert_eq!(ran.stderr, stderr);
@@ -442,12 +442,12 @@ fn a_log_that_nobody_reads_never_holds_up_an_answer() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A configuration that logs each request, whatever becomes of it.
+/// A configuration that logs each request, whatever its outcome.
 const TALKATIVE: &str = "[server]\n[log]\nlevel = \"info\"\n";
 
 const PING_WITH_LINE_BREAK: &str = r#"{"jsonrpc":"2.0","id":"a\nb","method":"ping"}"#;
 
-/// What `creole serve` writes to stdout and stderr for these lines.
+/// The stdout and stderr of `creole serve` for these input lines.
 fn served(config: &str, flags: &[&str], lines: &[&str]) -> (String, String) {
     let folder = folder();
     fs::write(folder.path().join("creole.toml"), config).expect("the folder can be written");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use creole_acceptance::stage::stdio::binary;
 
-/// What `creole call` of a tool of the preset `everything` says: its exit code, stdout and stderr.
+/// The exit code, stdout and stderr of `creole call` with a tool of the preset `everything`.
 fn call(era: &str, words: &[&str]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("behind.toml");

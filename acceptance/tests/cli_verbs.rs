@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a command did.
+/// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: Option<i32>,
@@ -33,7 +33,7 @@ impl Ran {
     }
 }
 
-/// A place to run commands in, which is also the data directory.
+/// A folder in which commands run, which is also the data directory.
 struct Place(TempDir);
 
 impl Place {
@@ -61,7 +61,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        // Most verbs do not read it, and may be gone already.
+        // Most verbs do not read stdin and may have exited already.
         let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
         let output = child.wait_with_output().expect("the command ends");
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
@@ -72,7 +72,7 @@ impl Place {
         self.run_with(words, "")
     }
 
-    /// Runs a verb on `creole serve` with a configuration of this text, as a program.
+    /// Runs a verb with `creole serve` and a configuration of this text as its program.
     fn run_on_program(&self, words: &[&str], configuration: &str) -> Ran {
         fs::write(self.path().join("behind.toml"), configuration)
             .expect("the folder can be written");
@@ -322,7 +322,7 @@ fn the_current_directory_is_told_only_if_that_is_wanted() {
     assert!(told.text().contains("file:///") && told.text().contains(&folder), "{}", told.text());
 }
 
-/// Both ends of a terminal: the person's and the process's.
+/// Both ends of a terminal: the user's and the process's.
 fn terminal() -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&person).expect("it may be used");
@@ -332,7 +332,7 @@ fn terminal() -> (File, File) {
     (File::from(person), process)
 }
 
-/// What a command prints when this is typed at its terminal, and what the terminal shows.
+/// Runs a command at a terminal with this typed input. Returns its exit code, its stdout and the text on the terminal.
 fn at_terminal(place: &Place, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
     let (mut person, process) = terminal();
     person.write_all(typed.as_bytes()).expect("the terminal takes it");
@@ -348,7 +348,7 @@ fn at_terminal(place: &Place, words: &[&str], typed: &str) -> (Option<i32>, Stri
     pipe.read_to_string(&mut stdout).expect("UTF-8");
     let code = child.wait().expect("the command ends").code();
     let (mut shown, mut chunk) = (Vec::new(), [0; 4096]);
-    // A terminal that the last process has closed reads as an error.
+    // After the last process has closed the terminal, a read returns an error.
     while let Ok(count @ 1..) = person.read(&mut chunk) {
         shown.extend_from_slice(&chunk[..count]);
     }
@@ -423,7 +423,7 @@ fn check_knows_a_dialect_and_counts_noise() {
     assert_eq!((&report["dialect"], &report["noise"]), (&"bb-mcp-server".into(), &1.into()));
 }
 
-/// A server of 2025-06-18 in a shell, which lists tools that are not as they should be.
+/// A shell script that is a server of 2025-06-18 and lists tools with invalid definitions.
 const CARELESS: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

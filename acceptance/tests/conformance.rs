@@ -15,10 +15,10 @@ use creole_acceptance::conformance::{Status, SuiteResult, judge};
 use creole_acceptance::http::ListeningServer;
 use creole_acceptance::peers::{Suite, installed_suite};
 
-/// The suite skips it: what it was about has moved to the stream of subscriptions.
+/// The suite skips this scenario, because these notifications have moved to the stream of subscriptions.
 const SKIPPED_BY_THE_SUITE: &str = "tasks-status-notifications";
 
-/// The session's stream that ends in the middle of a call: begun, closed, resumed.
+/// The scenario in which a session's stream ends in the middle of a call: it is opened, closed and resumed.
 const POLLING: &str = "server-sse-polling";
 
 #[test]
@@ -50,7 +50,7 @@ fn every_scenario_of_the_suite_that_npm_calls_latest_holds() {
     assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
 }
 
-/// Were the suite, or how it is read here, content with anything, the scores above would say nothing.
+/// Shows that the suite can fail. Otherwise the scores above would prove nothing.
 #[test]
 fn a_server_without_the_tools_of_the_suite_fails() {
     if !is_here(Suite::Newest) {
@@ -66,7 +66,7 @@ fn a_server_without_the_tools_of_the_suite_fails() {
     }
 }
 
-/// Has the suite judge the preset `everything`, and prints the score.
+/// Runs the suite against the preset `everything`, and prints the score.
 fn judged(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
     if !is_here(suite) {
         return None;
@@ -75,12 +75,12 @@ fn judged(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
     let verdict = judge(suite, &server.url(), words);
     let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     println!("{}", verdict.table());
-    // The clients of the suite have gone, and so must the server when it is told to.
+    // The clients of the suite have disconnected, so the server must stop at the signal.
     server.stop().unwrap();
     Some(verdict)
 }
 
-/// Everything holds, nothing was left out, and the suite itself says so.
+/// Asserts that every scenario passed, that none was skipped, and that the suite's exit code agrees.
 #[track_caller]
 fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usize)) {
     let table = verdict.table();
@@ -95,7 +95,7 @@ fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usi
     assert!(verdict.is_content, "{}", verdict.printed);
 }
 
-/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+/// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here(suite: Suite) -> bool {
     let Err(missing) = installed_suite(suite) else { return true };
     let name = suite.name();

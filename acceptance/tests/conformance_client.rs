@@ -14,10 +14,10 @@ use std::path::Path;
 use creole_acceptance::conformance::{Status, SuiteResult, client_scenarios, judge_client};
 use creole_acceptance::peers::{Suite, installed_suite};
 
-/// The program that is judged.
+/// The client program under test.
 const CLIENT: &str = env!("CARGO_BIN_EXE_conformance-client");
 
-/// What a client of the handshake era has to do.
+/// The scenarios of a client of the handshake era.
 const HANDSHAKE: [&str; 5] = [
     "initialize",
     "tools_call",
@@ -26,7 +26,7 @@ const HANDSHAKE: [&str; 5] = [
     "json-schema-2020-12-preservation",
 ];
 
-/// What a client of the stateless era has to do.
+/// The scenarios of a client of the stateless era.
 const STATELESS: [&str; 8] = [
     "tools_call",
     "request-metadata",
@@ -38,7 +38,7 @@ const STATELESS: [&str; 8] = [
     "json-schema-2020-12-preservation",
 ];
 
-/// What a client that uses skills has to do.
+/// The scenarios of a client that uses skills.
 const SKILLS: [&str; 4] = [
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
@@ -46,7 +46,7 @@ const SKILLS: [&str; 4] = [
     "sep-2640-client-verify-frontmatter",
 ];
 
-/// How the scenarios begin that are left out: all of them are about OAuth, which this client does not speak.
+/// The prefix of the omitted scenarios: all of them need OAuth, which this client does not support.
 const OAUTH: &str = "auth/";
 
 #[test]
@@ -88,7 +88,7 @@ fn no_scenario_is_left_out_but_those_about_oauth() {
     }
 }
 
-/// Were the suite, or how it is read here, content with anything, the scores above would say nothing.
+/// Shows that the suite can fail. Otherwise the scores above would prove nothing.
 #[test]
 fn a_client_that_does_nothing_fails() {
     if is_here(Suite::Newest) {
@@ -98,7 +98,8 @@ fn a_client_that_does_nothing_fails() {
     }
 }
 
-/// Has the suite judge the client: everything holds, nothing is passed over, and the suite itself says so.
+/// Runs the suite against the client. Asserts that every scenario passed, that none was skipped, and that the suite's
+/// exit code agrees.
 #[track_caller]
 fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
     if !is_here(suite) {
@@ -113,12 +114,12 @@ fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
     assert!(verdict.is_content, "{}", verdict.printed);
 }
 
-/// How many checks do not hold, even of those that a client only should fulfil.
+/// The number of checks that do not hold, including those of a SHOULD.
 fn bad(verdict: &SuiteResult) -> usize {
     verdict.of(Status::Failure).count() + verdict.of(Status::Warning).count()
 }
 
-/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+/// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here(suite: Suite) -> bool {
     let Err(missing) = installed_suite(suite) else { return true };
     let name = suite.name();

@@ -20,11 +20,12 @@ use serde_json::{Value, json};
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
-/// It wants a question under the key of its own choice: a server of the handshake era has no keys to choose.
+/// The scenario requires an input request with a key that it chooses. A server of the handshake era has no keys.
 const NEEDS_KEYS: &str = "input-required-result-basic-elicitation";
 
-/// They want a question before there is a task, where a server of the handshake era makes a task and asks in it; and
-/// a refusal of a client without tasks, where the gateway waits for the task in the client's place.
+/// The scenarios require an input request before there is a task, where a server of the handshake era creates a task
+/// and sends the input request in it; and an error for a client without tasks, where the gateway waits for the task on
+/// behalf of the client.
 const NEEDS_TASKS: [&str; 2] = ["tasks-mrtr-composition", "tasks-required-task-error"];
 
 #[test]
@@ -75,7 +76,7 @@ fn clients_of_both_eras_meet_servers_with_a_handshake_over_http() {
     holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
 }
 
-/// Has the suite judge the gateway, and prints the score.
+/// Runs the suite against the gateway, and prints the score.
 fn judged(behind: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
     if !is_here() {
         return None;
@@ -86,7 +87,7 @@ fn judged(behind: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
     Some(verdict)
 }
 
-/// All that the revision requires holds, and all that does not count.
+/// Asserts that all scenarios hold, scored or not.
 #[track_caller]
 fn holds(verdict: &SuiteResult, scenarios: usize, not_scored: usize) {
     assert_eq!(failing(verdict), Vec::<&str>::new(), "{}", verdict.table());
@@ -94,7 +95,8 @@ fn holds(verdict: &SuiteResult, scenarios: usize, not_scored: usize) {
     assert_eq!(verdict.score(false), (not_scored, not_scored), "{}", verdict.table());
 }
 
-/// All that the newest revision requires holds, but for what a server of the handshake era cannot do: choose keys.
+/// Asserts that all scenarios of the newest revision hold, except those that a server of the handshake era cannot
+/// fulfil: it cannot choose keys.
 #[track_caller]
 fn holds_but_for_what_is_new(verdict: &SuiteResult) {
     assert_eq!(failing(verdict), [NEEDS_KEYS], "{}", verdict.table());
@@ -104,13 +106,13 @@ fn holds_but_for_what_is_new(verdict: &SuiteResult) {
     assert_eq!(failing, NEEDS_TASKS, "{}", verdict.table());
 }
 
-/// The scenarios that count and do not hold.
+/// The scored scenarios that do not hold.
 fn failing(verdict: &SuiteResult) -> Vec<&str> {
     let scored = verdict.scenarios.keys().filter(|name| !verdict.not_scored.contains(*name));
     scored.filter(|name| !verdict.holds(name)).map(String::as_str).collect()
 }
 
-/// What clients of both eras are told through the gateway is what the server tells those of its own.
+/// Asserts that clients of both eras get through the gateway what the server sends to direct clients of its own era.
 #[track_caller]
 fn says_the_same(behind: &GatewaySetup, speaks: ServerEra) {
     let alone = behind.alone().unwrap();
@@ -128,7 +130,7 @@ fn says_the_same(behind: &GatewaySetup, speaks: ServerEra) {
     }
 }
 
-/// How long the lists are, and what the fixtures say, word for word: two servers that say the same may both say nothing.
+/// Asserts the lengths of the lists and the exact texts of the fixtures: two equal servers might both return nothing.
 #[track_caller]
 fn says_what_the_suite_demands(said: &[Value]) {
     let answer = |method: &str, subject: &str| {
@@ -157,7 +159,7 @@ fn says_what_the_suite_demands(said: &[Value]) {
     assert_eq!(missing["error"], "Resource not found: test://nothing");
 }
 
-/// The lists of the fixtures, and how many items each has: those of the suite, and those of our own tests.
+/// The lists of the fixtures, and the number of items in each: those of the suite, and those of our own tests.
 const LISTS: [(&str, usize); 4] = [
     ("tools/list", 44),
     ("resources/list", 5),
@@ -165,7 +167,7 @@ const LISTS: [(&str, usize); 4] = [
     ("prompts/list", 5),
 ];
 
-/// What is asked of each server.
+/// The requests to each server.
 fn asked() -> Vec<(&'static str, Value)> {
     let call = |tool: &str, arguments: Value| {
         ("tools/call", json!({"name": tool, "arguments": arguments}))
@@ -203,7 +205,7 @@ fn legacy(address: SocketAddr) -> Vec<Value> {
     asked().into_iter().map(|(method, params)| gist(&client.request(method, &params))).collect()
 }
 
-/// What of an answer is the same in both eras.
+/// The part of a response that is equal in both eras.
 fn gist(answer: &Value) -> Value {
     let names = |items: &Value| -> Vec<Value> {
         let items = items.as_array().into_iter().flatten();
@@ -227,7 +229,7 @@ fn gist(answer: &Value) -> Value {
     })
 }
 
-/// Whether the suite can be run; the test says aloud that it was not, and fails where nobody listens.
+/// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here() -> bool {
     let Err(missing) = installed_suite(Suite::Newest) else { return true };
     let name = Suite::Newest.name();

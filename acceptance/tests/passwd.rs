@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 
 const PASSWORD: &str = "correct horse battery";
 
-/// What a command did.
+/// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: Option<i32>,
@@ -38,7 +38,7 @@ fn passwd(folder: &Path, words: &[&str], typed: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // A command that needs no password does not read stdin, and may be gone already.
+    // A command that needs no password does not read stdin, and may have exited already.
     let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
     let output = child.wait_with_output().expect("the command ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
@@ -55,7 +55,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("the file is there").permissions().mode() & 0o777
 }
 
-/// Who a server with these settings takes the header for.
+/// The principal that a server with these settings derives from the header.
 fn who(settings: AuthSettings, header: &str) -> Option<String> {
     let authenticator = Authenticator::new(settings).expect("the files are right");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -77,10 +77,10 @@ fn documents() -> Vec<PathBuf> {
 struct Block {
     /// The number of its first line.
     line: usize,
-    /// What it is marked as.
+    /// Its info string.
     mark: String,
     text: String,
-    /// Whether nothing but empty lines is between it and the block before.
+    /// Whether only empty lines separate it from the block before.
     follows: bool,
 }
 
@@ -106,7 +106,7 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// What is wrong in a document, each with the number of its line.
+/// The errors in a document, each with its line number.
 fn check(document: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut stage = Stage { folder: folder.path(), port: None, background: Vec::new() };
@@ -128,10 +128,10 @@ fn check(document: &str) -> Vec<String> {
     problems
 }
 
-/// Where the commands of a document run.
+/// The folder and the port for the commands of a document.
 struct Stage<'a> {
     folder: &'a Path,
-    /// The port of what runs in the background.
+    /// The port of the background command.
     port: Option<u16>,
     background: Vec<ChildGuard>,
 }
@@ -164,7 +164,7 @@ impl Stage<'_> {
     }
 }
 
-/// Keeps a file that a document shows, if its first line names it.
+/// Stores a file that a document shows, if its first line names it.
 fn keep(text: &str, folder: &Path) -> Result<(), String> {
     let first = text.lines().next().unwrap_or_default();
     let name = first.strip_prefix("// ").or(first.strip_prefix("# ")).unwrap_or_default();
@@ -195,7 +195,7 @@ fn check_configuration(text: &str, stage: &Stage<'_>) -> Result<(), String> {
     run(&format!("creole config check {name}"), stage).map(drop)
 }
 
-/// Runs the commands of a block and compares what they print.
+/// Runs the commands of a block and compares their output.
 fn check_commands(text: &str, shown: Option<&Block>, stage: &mut Stage<'_>) -> Result<(), String> {
     let fails = shown.is_some_and(|block| block.text.starts_with("error"));
     let commands: Vec<&str> = text.lines().map(str::trim).filter(|line| is_command(line)).collect();
@@ -226,15 +226,15 @@ fn is_command(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#')
 }
 
-/// What is done with a line.
+/// How a command line is handled.
 enum Kind<'a> {
     /// It is run.
     Ours,
-    /// It is started, and goes on.
+    /// It is started in the background.
     Background(&'a str),
-    /// It was looked at.
+    /// It is only checked.
     Checked(Result<(), String>),
-    /// Nothing.
+    /// It is ignored.
     Foreign,
 }
 
@@ -254,7 +254,7 @@ fn kind(command: &str) -> Kind<'_> {
     }
 }
 
-/// Whether there is a Python for the servers that documents show.
+/// Whether Python is installed for the servers that documents show.
 fn has_python() -> bool {
     let mut python = Command::new("python3");
     python.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -272,7 +272,7 @@ fn check_install(words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// A chore is one if the usage of `xtask` has a line that begins with it.
+/// Checks that a line in the usage of `xtask` begins with this task.
 fn check_chore(words: &[&str]) -> Result<(), String> {
     let plain: Vec<&str> =
         words.iter().take_while(|word| !word.starts_with(['-', '#'])).copied().collect();
@@ -282,7 +282,7 @@ fn check_chore(words: &[&str]) -> Result<(), String> {
     if known { Ok(()) } else { Err(format!("`cargo xtask` has no chore `{chore}`")) }
 }
 
-/// Runs a command in a shell; what it printed, or what it printed although it failed.
+/// Runs a command in a shell. Returns its output, as `Err` if it failed.
 fn run(command: &str, stage: &Stage<'_>) -> Result<String, String> {
     let mut shell = shell(stage.folder, &ended(&stage.with_port(&ours(command))));
     shell.env("NO_COLOR", "1");
@@ -292,7 +292,7 @@ fn run(command: &str, stage: &Stage<'_>) -> Result<String, String> {
     if output.status.success() { Ok(printed) } else { Err(printed) }
 }
 
-/// The command with `creole` for the cargo command that would build and run it.
+/// The command with `creole` in place of the cargo command that would build and run it.
 fn ours(command: &str) -> String {
     let Some(start) = command.find("cargo run ") else { return command.to_owned() };
     let Some(end) = command[start..].find(" -- ") else { return command.to_owned() };
@@ -303,7 +303,7 @@ fn ours(command: &str) -> String {
     format!("{}creole {}", &command[..start], &command[start + end + 4..])
 }
 
-/// The command, ended after a while if it would go on for ever.
+/// The command, with a time limit if it would run forever.
 fn ended(command: &str) -> String {
     match command.contains(" --http ") {
         true => format!("timeout --preserve-status 3 {}", command.replace(":8080", ":0")),
@@ -311,7 +311,7 @@ fn ended(command: &str) -> String {
     }
 }
 
-/// What was printed, with the port that the documents show.
+/// The output, with the port that the documents show.
 fn shown_port(printed: &str) -> String {
     const ADDRESS: &str = "http://127.0.0.1:";
     let Some(at) = printed.find(ADDRESS) else { return printed.to_owned() };
@@ -319,7 +319,7 @@ fn shown_port(printed: &str) -> String {
     format!("{before}8080{}", after.trim_start_matches(|letter: char| letter.is_ascii_digit()))
 }
 
-/// Whether a text is as a pattern says, in which `…` stands for any text.
+/// Whether a text matches a pattern, in which `…` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('…');
     let first = pieces.next().unwrap_or_default();

@@ -28,10 +28,10 @@ use creole_acceptance::referee::{Referee, schema};
 use creole_acceptance::transcript::Direction;
 use serde_json::{Value, json};
 
-/// What must at least be there where there is a folder.
+/// The minimum number of examples in the folder.
 const FEWEST: usize = 100;
 
-/// The methods of the params that have examples of their own.
+/// The method of each definition of params with its own examples.
 const PARAMS: &[(&str, &str)] = &[
     ("CallToolRequestParams", "tools/call"),
     ("CompleteRequestParams", "completion/complete"),
@@ -39,7 +39,7 @@ const PARAMS: &[(&str, &str)] = &[
     ("PaginatedRequestParams", "tools/list"),
 ];
 
-/// The methods of the answers that have examples.
+/// The method of each definition of a result with examples.
 const ANSWERS: &[(&str, &str)] = &[
     ("CallToolResultResponse", "tools/call"),
     ("CompleteResultResponse", "completion/complete"),
@@ -52,8 +52,8 @@ const ANSWERS: &[(&str, &str)] = &[
     ("ReadResourceResultResponse", "resources/read"),
 ];
 
-/// Official examples that break the official rules, with the rule. They validate as answers only because the schema
-/// also takes them for an `InputRequiredResult` without any request.
+/// Official examples that violate the official rules, with the rule. They validate as results only because the schema
+/// also accepts them as an `InputRequiredResult` without any request.
 const SLIPS: &[(&str, &str)] = &[(
     "ReadResourceResultResponse/read-resource-result-response.json",
     "missing field `cacheScope`",
@@ -139,7 +139,7 @@ fn every_official_example_of_an_answer_pleases_the_referee() {
     fail_on(complaints);
 }
 
-/// The official examples; none, said aloud, where no folder is named.
+/// The official examples. `None` if no folder is configured, which is reported on stderr.
 fn examples() -> Option<Vec<Example>> {
     let Some(folder) = schema::folder() else {
         aloud("MCP_SPEC_DIR is not set: there are no official examples to check");
@@ -169,7 +169,7 @@ fn entries(folder: &PathBuf) -> Vec<PathBuf> {
     paths
 }
 
-/// The test harness hides what goes through the macros.
+/// Writes to stderr directly, because the test harness captures the output of the macros.
 fn aloud(news: &str) {
     _ = writeln!(io::stderr(), "{news}");
 }
@@ -217,7 +217,7 @@ fn check_fields(fields: &Fields<'_>, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether our view of the text is that of `serde_json`, all the way down.
+/// Whether our parser and `serde_json` agree on the text, at every depth.
 fn agree(raw: &str, value: &Value) -> Result<(), String> {
     let differ = || Err(format!("{raw} is read as {value} by others"));
     match value {
@@ -251,21 +251,21 @@ fn agree(raw: &str, value: &Value) -> Result<(), String> {
     }
 }
 
-/// The example as a request of a client with its method, if it is one or the params of one.
+/// The example as a client request with its method, if it is one or the params of one.
 fn as_request(example: &Example) -> Option<(String, Value)> {
     let value = &example.value;
     if let Some((_, method)) = PARAMS.iter().find(|(name, _)| *name == example.definition) {
         return Some(((*method).to_owned(), request(method, value.clone())));
     }
     let method = value["method"].as_str().filter(|_| example.definition.ends_with("Request"))?;
-    // Questions of a server are requests too, but not to us.
+    // Input requests are requests too, but clients send none.
     Method::from_name(method)?;
     let mut whole = request(method, value.get("params").cloned().unwrap_or_else(|| json!({})));
     whole["id"] = value.get("id").cloned().unwrap_or_else(|| json!(1));
     Some((method.to_owned(), whole))
 }
 
-/// A request with what every request must carry, unless the params have it.
+/// A request with the members that every request must have, unless the params contain them.
 fn request(method: &str, mut params: Value) -> Value {
     for (key, value) in [
         (meta::PROTOCOL_VERSION, json!(newest().rules().name)),
@@ -296,7 +296,7 @@ fn understood(method: &str, request: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether the operation has what the params say.
+/// Whether the operation contains the values of the params.
 fn carries(operation: &Operation, params: &Value) -> bool {
     match operation {
         Operation::List(_, cursor) => cursor.as_deref() == params["cursor"].as_str(),

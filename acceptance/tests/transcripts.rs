@@ -43,8 +43,8 @@ fn every_transcript_holds_on_the_http_stage() {
     hold_on(http::NAME);
 }
 
-/// What the front of the chain says is what the document says, wherever the tools are: here they are an external
-/// server's, which speaks the specification and knows nothing of the front.
+/// The front of the chain must follow its document, wherever the tools are. Here they are those of an external server,
+/// which uses the specification's dialect and does not know the front.
 #[test]
 fn every_transcript_of_the_chain_holds_through_the_chain() {
     let folder = root().join("seeds/001-mcp-chain");
@@ -142,7 +142,7 @@ enum Outcome {
     Failed(String),
 }
 
-/// Plays a few files at a time; the outcomes are in the order of the files.
+/// Plays a limited number of files at a time. The outcomes are in the order of the files.
 fn play_all(files: &[PathBuf], stage: &str) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -180,7 +180,7 @@ fn play(file: &Path, name: &str) -> Outcome {
     played.unwrap_or_else(Outcome::Failed)
 }
 
-/// Plays the conversation while a referee judges what the server says; the first objection fails it.
+/// Plays the exchange while a referee checks the server's messages. The first objection fails it.
 fn refereed(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, String> {
     let data = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut referee = Referee::new(&service(transcript.server(), data.path())?.profile().dialect);
@@ -202,7 +202,7 @@ fn refereed(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, S
     }
 }
 
-/// The stage of that name with the transcript's server on it, and the server's data directory.
+/// The stage of that name with the transcript's server, and the server's data directory.
 fn prepared(
     transcript: &Transcript,
     name: &str,

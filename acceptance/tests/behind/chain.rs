@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{command, creole, greeted, write};
 
-/// The chain with these words after it.
+/// Starts the preset `mcp-chain` with these additional arguments.
 fn chain(folder: &TempDir, words: &[&str]) -> Server {
     let words = [&["serve", "--preset", "mcp-chain"], words].concat();
     let (server, welcome) = greeted(command(folder.path(), &words));
@@ -19,7 +19,7 @@ fn chain(folder: &TempDir, words: &[&str]) -> Server {
     server
 }
 
-/// The names of one list.
+/// The names of the items in one list.
 #[track_caller]
 fn names(server: &mut Server, kind: &str, member: &str) -> Vec<String> {
     let listed = server.request(&format!("{kind}/list"), &json!({}));
@@ -118,7 +118,7 @@ fn a_resource_that_the_middleware_denies_has_a_code_where_the_dialect_has_one() 
         json!({"code": -32005, "message": "Resource access denied", "data": "creole://guide"});
     assert_eq!(denied, expected);
     assert_eq!(read("mcp-chain", "other://guide")["code"], -32002);
-    // Elsewhere nothing shows that there is something.
+    // With another dialect, a denied resource looks like one that does not exist.
     let (hidden, never) = (read("spec", "creole://guide"), read("spec", "other://guide"));
     let named = never.to_string().replace("other://", "creole://");
     assert_eq!((hidden["code"].as_i64(), hidden.to_string()), (Some(-32002), named));

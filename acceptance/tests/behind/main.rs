@@ -20,7 +20,7 @@ fn creole() -> String {
     binary().expect("the binary under test").display().to_string()
 }
 
-/// The command `creole` with these words, at home in a folder.
+/// The command `creole` with these arguments. The folder is its working and data directory.
 fn command(folder: &Path, words: &[&str]) -> Command {
     let at_home = serve(folder, &[]);
     let mut command = Command::new(at_home.get_program());
@@ -34,7 +34,7 @@ fn command(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// A server of these words, and what it says in the handshake.
+/// Starts a server and performs the handshake. Returns the result of `initialize`.
 #[track_caller]
 fn greeted(command: Command) -> (Server, Value) {
     let mut server = Server::start_command(command);
@@ -48,7 +48,7 @@ fn greeted(command: Command) -> (Server, Value) {
     (server, welcome["result"].clone())
 }
 
-/// Writes a configuration into a folder.
+/// Writes a configuration file into a folder.
 fn write(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).expect("the folder can be written");
 }

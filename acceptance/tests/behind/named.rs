@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{command, creole, greeted, write};
 
-/// A server that is called by two entries of its environment, and does not start without them.
+/// A server that takes its name from two environment variables, and does not start without them.
 const TELLING: &str = "\
 [server]
 name = \"${HANDED_ON}-${GIVEN}\"

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{command, creole, greeted, write};
 
-/// The lists, the member that names an item in each, and how many items the fixtures have at the least.
+/// The lists, the member that names an item in each, and the minimum number of items that the fixtures have.
 const LISTS: [(&str, &str, usize); 3] =
     [("tools", "name", 40), ("resources", "uri", 3), ("prompts", "name", 3)];
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{postgres, start, told};
 
-/// The certificate of an authority, and one of its own for `localhost` with its key, in the PEM form.
+/// The certificate of an authority, and a certificate that it issued for `localhost` with its key, in PEM form.
 fn certificates() -> (String, String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -21,7 +21,8 @@ fn certificates() -> (String, String, String) {
     (authority, certificate.pem(), key.serialize_pem())
 }
 
-/// A database of this name at this address, and a tool that tells whether it is asked in secret.
+/// The configuration of a database with this name and address, and a tool that returns whether the connection is
+/// encrypted.
 fn asked_at(name: &str, address: &str) -> String {
     format!(
         "[databases.{name}]\nurl = \"{address}\"\npassword = \"{PASSWORD}\"\n\
@@ -30,7 +31,7 @@ fn asked_at(name: &str, address: &str) -> String {
     )
 }
 
-/// The same, where the host is called `localhost`, and with more behind the address.
+/// The same with the host `localhost`, and with more text after the address.
 fn at(postgres: &Postgres, name: &str, more: &str) -> String {
     asked_at(name, &format!("{}{more}", postgres.url().replace("127.0.0.1", "localhost")))
 }

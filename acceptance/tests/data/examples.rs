@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::told;
 
-/// An example, started in this folder with these variables.
+/// Starts an example in this folder with these variables.
 fn example(name: &str, folder: &Path, variables: &[(&str, &str)]) -> Server {
     let file = repository().join("examples").join(name);
     let mut command = serve(folder, &[file.to_str().unwrap()]);
@@ -21,7 +21,7 @@ fn example(name: &str, folder: &Path, variables: &[(&str, &str)]) -> Server {
     Server::start_command(command).greeted()
 }
 
-/// What the Inspector hears of an example.
+/// The Inspector's document about an example.
 fn inspected(name: &str, variables: &[(&str, &str)], steps: &Steps) -> Option<Value> {
     if let Err(missing) = peers::installed(Peer::Inspector) {
         assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");

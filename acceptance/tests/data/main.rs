@@ -17,7 +17,8 @@ use std::path::Path;
 use creole_acceptance::peers::postgres::Postgres;
 use creole_acceptance::process_under_test::{Server, serve, told};
 
-/// A server of PostgreSQL; nothing where there is none, which is said aloud and is a failure where `CI=true`.
+/// A PostgreSQL server. Returns `None` if it cannot be installed, which is reported on stderr and is a failure with
+/// `CI=true`.
 fn postgres() -> Option<Postgres> {
     match Postgres::start() {
         Ok(postgres) => Some(postgres),

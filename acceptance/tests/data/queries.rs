@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{postgres, start, start_with, told};
 
-/// What is in the database, in words that each of them knows.
+/// The content of the database, in SQL that every supported database accepts.
 const CONTENT: &str = "
     CREATE TABLE products (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL, price DECIMAL(9,2));
     INSERT INTO products VALUES (3, 'tea', 2.5), (1, 'milk', 1.25), (2, 'it''s \"jam\"', NULL);
@@ -64,7 +64,7 @@ fn a_file_is_asked() {
     let mut server = start(folder.path(), &configuration(database, endless));
     ask_everything(&mut server);
     assert_eq!(server.finish().code, Some(0));
-    // Where the file is there, a check of the configuration tries the queries.
+    // If the file exists, `config check` prepares the queries.
     let (code, _, said) = creole_acceptance::process_under_test::check(folder.path());
     assert_eq!(code, Some(2));
     assert!(said.contains("the query of `none` is refused: no such table: nowhere"), "{said}");
@@ -85,7 +85,7 @@ fn a_server_is_asked_lost_and_found_again() {
     );
     let mut server = start(folder.path(), &configuration(&database, "SELECT pg_sleep(600)"));
     ask_everything(&mut server);
-    // What the user of the database may not see, nobody sees; what it may change is not changed.
+    // Calls have only the rights of the database user, and writes fail even where the user may write.
     let refused = told(&server.call("secret", &json!({}))).unwrap_err();
     assert!(refused.contains("permission denied"), "{refused}");
     let refused = told(&server.call("count", &json!({}))).unwrap_err();
@@ -99,7 +99,7 @@ fn a_server_is_asked_lost_and_found_again() {
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'creole'";
     assert!(postgres.run("shop", connections).parse::<u32>().unwrap() <= 2);
 
-    // A lost connection costs nobody a call; a lost server is named, and found again.
+    // A lost connection fails no call. A lost server is named in the error and is used again when it is back.
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'creole'";
     postgres.run("shop", end);
@@ -136,7 +136,7 @@ fn configuration(database: &str, endless: &str) -> String {
     format!("{TOOLS}{}{secret}{count}{database}", extra("endless", endless))
 }
 
-/// All that holds of every database.
+/// The checks that hold for every database.
 #[track_caller]
 fn ask_everything(server: &mut Server) {
     let mut call = |tool: &str, arguments: Value| server.call(tool, &arguments);

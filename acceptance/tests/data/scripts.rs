@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{start, told};
 
-/// Writes a file in one step, as careful editors do.
+/// Replaces a file in one step, as careful editors do.
 fn write(folder: &Path, name: &str, text: &str) {
     let fresh = folder.join("fresh");
     fs::write(&fresh, text).unwrap();
@@ -71,7 +71,7 @@ fn scripts(folder: &Path) {
     );
 }
 
-/// Calls a tool; what the server tells meanwhile is passed over.
+/// Calls a tool and skips the notifications before its response.
 #[track_caller]
 fn called(server: &mut Server, tool: &str, arguments: &Value) -> Value {
     server.write(call(700, tool, arguments));
@@ -121,7 +121,7 @@ fn calls_pass_scripts_on_both_sides_and_what_they_hide_is_unknown() {
         told(&called(&mut server, "echo", &json!({ "message": "refuse" }))).unwrap_err(),
         "not here"
     );
-    // One that computes for ever fails its own call; others go on meanwhile.
+    // A script that loops forever fails its own call. Other calls succeed meanwhile.
     server.write(call(900, "echo", &json!({ "message": "spin" })));
     for number in 0..5 {
         server.write(call(901 + number, "echo", &json!({ "message": "quick" })));

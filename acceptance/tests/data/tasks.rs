@@ -45,7 +45,7 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
     assert!(told(&server.call("get_task", &json!({ "id": kept }))).unwrap().contains("kept"));
     assert!(!server.finish().log.contains(PASSWORD));
 
-    // By the environment, without a configuration of its own.
+    // With the URL in the environment, without a table in the configuration.
     let with_password = url.replace("reader@", &format!("reader:{PASSWORD}@"));
     let plain = "[server]\npacks = [\"tasks\"]\n";
     let mut server = start_with(folder.path(), plain, &[("CREOLE_TASKS_URL", &with_password)]);
@@ -56,7 +56,7 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
     assert!(refused.contains("its schema is 7, this version knows 1"), "{refused}");
 }
 
-/// The store itself, without a server in front of it.
+/// Checks the store itself, without a server in front of it.
 fn store_keeps_every_promise(url: &str) {
     let address = DatabaseAddress::parse(url, Some(PASSWORD), Path::new("")).unwrap();
     let options = PackOptions { tasks: Some(address), ..PackOptions::default() };
@@ -81,12 +81,12 @@ fn list(server: &mut Server, arguments: Value) -> (Vec<String>, Option<String>) 
     (names, listed["next_cursor"].as_str().map(str::to_owned))
 }
 
-/// Two servers on one empty store.
+/// Checks two servers on one empty store.
 #[track_caller]
 fn keep_every_promise([mut one, mut other]: [Server; 2]) {
     life_and_texts(&mut one, &mut other);
     pages(&mut one);
-    // Waiting hears of what another process does.
+    // `wait_task` notices changes by another process.
     let id = created(&mut one, "waited for");
     one.write(call(
         900,
@@ -129,7 +129,7 @@ fn life_and_texts(one: &mut Server, other: &mut Server) {
     assert!(told(&one.call("update_task", &json!({ "id": id, "status": "done" }))).is_err());
 }
 
-/// The ids that are proposed for this beginning.
+/// The ids that completion proposes for this prefix.
 #[track_caller]
 fn proposed(server: &mut Server, beginning: &str) -> Vec<String> {
     let reference = json!({ "type": "ref/resource", "uri": "task://{id}" });
@@ -156,7 +156,7 @@ fn pages(server: &mut Server) {
     assert!(list(server, json!({ "status": "cancelled" })).0.is_empty());
 }
 
-/// Writers in two processes lose nothing.
+/// Concurrent writers in two processes lose no update.
 #[track_caller]
 fn writers(one: &mut Server, other: &mut Server) {
     for server in [&mut *one, &mut *other] {

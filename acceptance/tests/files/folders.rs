@@ -151,7 +151,7 @@ fn a_session_hears_of_changes() {
     write(folder.path(), "docs/new/n.md", "New");
     client.hear("notifications/resources/list_changed", |_| true);
     assert!(client.list("resources", "uri").contains(&"folder://docs/new/n.md".to_owned()));
-    // The folder is new too, and watched from now on.
+    // The new folder is watched as well.
     write(folder.path(), "docs/new/o.md", "Newer");
     client.hear("notifications/resources/list_changed", |_| true);
     fs::remove_file(folder.path().join("docs/a.md")).unwrap();

@@ -32,7 +32,7 @@ fn write(folder: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A server of the configuration in this folder, in a session.
+/// Starts a server with the configuration in this folder and performs the handshake.
 fn greeted(folder: &Path) -> Client {
     let config = folder.join("creole.toml");
     Client {
@@ -42,7 +42,7 @@ fn greeted(folder: &Path) -> Client {
     }
 }
 
-/// A client that keeps what it is told while it waits for something else.
+/// A client that keeps notifications while it waits for a response.
 struct Client {
     server: Server,
     id: u64,
@@ -50,7 +50,7 @@ struct Client {
 }
 
 impl Client {
-    /// The answer to a request.
+    /// Sends a request and returns its response.
     #[track_caller]
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.id += 1;
@@ -64,7 +64,7 @@ impl Client {
         }
     }
 
-    /// The next notification of this method that is as it should be; others are passed over.
+    /// Waits for a notification with this method that satisfies the condition, and skips others.
     #[track_caller]
     fn hear(&mut self, method: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
@@ -88,7 +88,7 @@ impl Client {
             .to_owned()
     }
 
-    /// The names, or uris, of a list.
+    /// The names, or URIs, of the items in a list.
     #[track_caller]
     fn list(&mut self, kind: &str, member: &str) -> Vec<String> {
         let (mut all, mut cursor) = (Vec::new(), Value::Null);

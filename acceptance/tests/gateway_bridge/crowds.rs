@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge, asking, form, named, only_key, text};
 
-/// Questions of one caller that may wait at once.
+/// The maximum number of parked calls of one caller.
 const MOST: usize = 16;
 
-/// A call that asks something, and what its caller left with.
+/// A parked call, and the request state that its caller got.
 struct Waiting {
     client: StatelessClient,
     number: usize,
@@ -37,7 +37,7 @@ impl Waiting {
         self.client.again("ask", arguments, &self.asked["requestState"], answers)
     }
 
-    /// The caller comes back and is answered.
+    /// The caller returns with the input responses and gets its result.
     #[track_caller]
     fn goes_on(self, bridge: &Bridge) {
         let answers = json!({only_key(&self.asked): named("Ann")});
@@ -51,7 +51,7 @@ impl Waiting {
         assert_eq!(text(&again.answer()), "done");
     }
 
-    /// The server is told that nobody will answer.
+    /// The upstream gets `cancel` as the response to its input request, and ends its call.
     #[track_caller]
     fn is_given_up(&self, bridge: &Bridge) {
         let no = bridge.puppets.next();
@@ -91,9 +91,9 @@ fn nobody_makes_room_for_another() {
     let bobs = Waiting::new(&bridge, &bob, 100);
     let mut waiting: Vec<_> =
         (0..MOST).map(|number| Waiting::new(&bridge, &alice, number)).collect();
-    // Bob asks again, and nothing of Alice's has to go.
+    // Another parked call of Bob evicts none of Alice's.
     let bobs_second = Waiting::new(&bridge, &bob, 101);
-    // Alice asks again, and nothing of Bob's has to go.
+    // Another call of Alice evicts her oldest one, and none of Bob's.
     let mut call = alice.begin_call("ask", json!({"number": MOST}));
     let oldest = waiting.remove(0);
     oldest.is_given_up(&bridge);
@@ -109,15 +109,15 @@ fn a_server_that_dies_under_one_caller_is_there_for_the_others() {
     let bridge = Bridge::with_keys(asking());
     let alice = bridge.modern().with_key(ALICE);
     let bob = bridge.modern().with_key(BOB);
-    // Hers is not started again at once, after the second time at the latest.
+    // After at most two crashes, her upstream process is restarted only after a delay.
     while !is_refused(&dies_under(&bridge, &alice)) {}
-    // His is started for the first time.
+    // His upstream process is started for the first time.
     let mut his = bob.begin_call("ask", json!({}));
     bridge.puppets.hears("tools/call").text("here");
     assert_eq!(text(&his.answer()), "here");
 }
 
-/// Calls, and has the server end if it hears of it.
+/// Calls the tool, and ends the upstream process if it receives the call.
 #[track_caller]
 fn dies_under(bridge: &Bridge, client: &StatelessClient) -> Value {
     let mut call = client.begin_call("ask", json!({}));
@@ -136,15 +136,15 @@ fn is_refused(told: &Value) -> bool {
     told["error"]["message"].as_str().is_some_and(|words| words.contains("tried again in"))
 }
 
-/// Callers whose calls wait for answers at once.
+/// The number of callers with parked calls.
 const CALLERS: usize = 8;
 
-/// A key of a caller.
+/// The API key of a caller.
 fn key(number: usize) -> String {
     format!("the-key-of-caller-{number}-of-the-test")
 }
 
-/// A gateway before the site that lets these callers in.
+/// A gateway in front of the site that admits these callers.
 fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     let keys = (0..CALLERS).map(|number| {
         let digest = digest(key(number).as_bytes()).map(|byte| format!("{byte:02x}")).concat();
@@ -184,11 +184,11 @@ fn many_calls_wait_for_answers_while_others_are_answered() {
     }
     let grown = gateway.weight().memory.saturating_sub(before.memory);
     assert!(grown < 64 * 1024 * 1024, "{grown} bytes for {} calls", waiting.len());
-    // Who asks nothing is answered as ever.
+    // A call without input requests is served as usual.
     let mut call = plain.with_key(&key(0)).begin_call("ask", json!({}));
     site.hears("tools/call").text("plain");
     assert_eq!(text(&call.answer()), "plain");
-    // The first and the last are still there.
+    // The first and the last parked call still exist.
     for place in [0, CALLERS * MOST - 1] {
         let (client, visit, asked) = &mut waiting[place];
         let keys = asked["inputRequests"].as_object().unwrap().keys();

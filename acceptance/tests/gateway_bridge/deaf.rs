@@ -10,7 +10,7 @@ use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than a list is taken for fresh.
+/// Longer than the time for which a list counts as fresh.
 const AGE: Duration = Duration::from_millis(1200);
 
 fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
@@ -21,7 +21,7 @@ fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     (ListeningServer::start(&[&file.display().to_string()]).unwrap(), folder)
 }
 
-/// A server that says that it tells of changes; what it lists is said by the test.
+/// A server that announces change notifications. The test writes its lists.
 fn telling() -> ScriptedReplies {
     let capabilities = json!({"tools": {"listChanged": true}});
     ScriptedReplies::new("2025-06-18", capabilities, &[]).leaving("tools/list")
@@ -48,7 +48,7 @@ fn lists_of_a_server_without_a_stream_are_fetched_again() {
     assert_eq!(listed["result"]["tools"][0]["name"], "second", "{listed}");
 }
 
-/// Shows this list to all who ask for it until a stream is asked for, which is opened.
+/// Responds to every list request with this list until a stream is requested, which it opens.
 #[track_caller]
 fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
     loop {
@@ -70,7 +70,8 @@ fn what_changed_while_a_stream_was_lost_is_found_out() {
     let mut stream = until_heard(&site, "first");
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     stream.event(&changed);
-    // Both the one that was told of and, since the stream came late, those that were missed.
+    // The list is fetched for the notification and, because the stream opened late, for notifications that may have
+    // been missed.
     while let Some(mut visit) = site.within(AGE * 2) {
         assert_eq!(visit.message["method"], "tools/list", "{}", visit.message);
         visit.result(tools("first"));

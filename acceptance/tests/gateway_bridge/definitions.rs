@@ -9,7 +9,7 @@ use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Tools that the official TypeScript client rejects a whole list for, and why each is left out.
+/// Tools for which the official TypeScript client rejects the whole list, and the reason why each is excluded.
 fn bad_tools() -> Vec<(Value, &'static str)> {
     let tool = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
     let with = |name: &str, member: &str, value: Value| {
@@ -49,7 +49,7 @@ fn server(tools: Value, resources: Value, templates: Value, prompts: Value) -> S
         .answering("prompts/list", json!({"prompts": prompts}))
 }
 
-/// A gateway before a server that is right and one that is not.
+/// A gateway in front of a valid and an invalid server.
 struct Mixed {
     gateway: ListeningServer,
     _puppets: [ScriptedChildren; 2],
@@ -76,7 +76,7 @@ impl Mixed {
         Self { gateway, _puppets: puppets, _folder: folder }
     }
 
-    /// What clients of both eras see of a list, by this member of each item.
+    /// The items of a list that clients of both eras see, by this member.
     #[track_caller]
     fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
         let names = |answer: &Value| -> Vec<String> {
@@ -138,7 +138,7 @@ fn a_bad_resource_template_or_prompt_is_left_out_and_the_others_are_listed() {
     }
 }
 
-/// What a server says of itself.
+/// A server's result of `initialize`.
 fn introduction() -> Value {
     json!({
         "name": "shop", "version": "2", "title": "Shop", "description": "Sells",

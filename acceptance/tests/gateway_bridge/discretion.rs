@@ -85,7 +85,7 @@ fn secrets_in_questions_stay_behind_for_callers_of_both_eras() {
     }
 }
 
-/// All members of the one are the same in the other.
+/// Asserts that all members of the first value are equal in the second.
 #[track_caller]
 fn is_within(clean: &Value, told: &Value) {
     for (name, value) in clean.as_object().unwrap() {
@@ -109,7 +109,7 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     let listed = || client.request("tools/list", &json!({}))["result"]["tools"].clone();
     assert_eq!(listed(), json!([]));
     let mut told = client.listen();
-    // It is in the file before the first list, and callers are told what to do.
+    // The change is in the file before the first list, and the error names the command that approves it.
     assert_eq!(changed_tools(&pins).unwrap().len(), 1);
     let refused = client.call("ask", json!({}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
@@ -122,7 +122,8 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     assert_eq!(listed()[0]["name"], "ask");
 }
 
-/// A server whose tool says `first` in the first list and `second` in all later ones, and that announces nothing.
+/// A server whose tool has the description `first` in the first list and `second` in all later ones. It sends no change
+/// notification.
 const SILENT: &str = r#"
 import json, sys
 lists = 0
@@ -160,16 +161,16 @@ fn a_tool_that_changed_without_a_word_is_withheld_once_its_list_is_fetched() {
     let mut result = |method: &str, params: Value| {
         let request = json!({"jsonrpc": "2.0", "id": "next", "method": method, "params": params});
         server.write(format!("{request}\n"));
-        // The gateway may announce a change before it answers.
+        // The gateway may send a change notification before its response.
         let mut answers = std::iter::repeat_with(|| server.answer());
         answers.find(|it| it["id"] == "next").unwrap()["result"].clone()
     };
     let listed = result("tools/list", json!({}));
     assert_eq!(listed["tools"][0]["description"], "first", "{listed}");
-    // The window that is documented: nobody has fetched the new definition.
+    // The documented window: the new definition has not been fetched yet.
     let called = result("tools/call", json!({"name": "tell"}));
     assert_eq!(called["content"][0]["text"], "told", "{called}");
-    // A client asks for the list until the one that is kept is too old.
+    // The client requests the list until the cached one has expired.
     let end = Instant::now() + Duration::from_secs(30);
     while result("tools/list", json!({}))["tools"] != json!([]) {
         assert!(Instant::now() < end, "the changed tool is still listed");

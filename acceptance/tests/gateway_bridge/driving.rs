@@ -87,7 +87,7 @@ fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_unto
     assert_eq!(params["arguments"], json!({"n": 1}));
     assert_eq!(params["requestState"], state);
     assert_eq!(params["inputResponses"], json!({"who": named("Ann")}));
-    // A round without state forgets that of the round before.
+    // A round without request state discards that of the round before.
     again.result(json!({
         "resultType": "input_required",
         "inputRequests": {"sure": {"method": "elicitation/create", "params": form("Sure?")}},
@@ -167,7 +167,7 @@ fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
     let name = question["params"]["elicitationId"].clone();
     assert!(name.as_str().is_some_and(|name| name.len() > 16), "{question}");
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
-    // It was not visited yet: the server says so, and nobody is asked a second time.
+    // The user has not opened the URL yet. The server repeats its input request, and the client does not get it again.
     let again = bridge.puppets.hears("tools/call");
     assert_eq!(again.message["params"]["inputResponses"], json!({"page": {"action": "accept"}}));
     again.result(asks);
@@ -195,7 +195,7 @@ fn a_visit_that_a_server_of_2025_11_25_says_is_over_is_over_for_its_client() {
     assert_eq!(question["params"], page);
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
     assert_eq!(bridge.puppets.next().message["result"], json!({"action": "accept"}));
-    // Of a visit that nobody here was asked to make nobody is told.
+    // The completion of a URL elicitation that this client did not get is not forwarded.
     for name in ["of-another", "e1"] {
         let params = json!({"elicitationId": name});
         called.by.tells("notifications/elicitation/complete", &params);

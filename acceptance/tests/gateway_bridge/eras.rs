@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::text;
 
-/// A server that notes in a file how each of its processes was first spoken to. Like the SDKs that have both eras, a
-/// process keeps to the era of its first request.
+/// A server that records in a file the first request of each of its processes. Like the SDKs with both eras, a process
+/// keeps the era of its first request.
 const SERVER: &str = r#"
 import json, os, sys
 journal, speaks = sys.argv[1], sys.argv[2]
@@ -55,7 +55,7 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"]} | answer(message)), flush=True)
 "#;
 
-/// The server, which speaks `both`, `handshake` or `stateless`.
+/// The server, which supports `both`, `handshake` or `stateless`.
 struct Eras {
     folder: TempDir,
     speaks: &'static str,
@@ -73,13 +73,13 @@ impl Eras {
         ["python3".to_owned(), path("server.py"), path("journal"), self.speaks.to_owned()]
     }
 
-    /// How often it was started.
+    /// The number of its starts.
     fn starts(&self) -> usize {
         let journal = fs::read_to_string(self.folder.path().join("journal")).unwrap();
         journal.lines().count()
     }
 
-    /// A gateway over HTTP; its table of the server has these lines too.
+    /// A gateway over HTTP. The table of its upstream has these additional lines.
     fn gateway(&self, lines: &str) -> ListeningServer {
         let file = self.folder.path().join("gateway.toml");
         let command = json!(self.command());
@@ -88,7 +88,7 @@ impl Eras {
         ListeningServer::start(&[path(&file)]).unwrap()
     }
 
-    /// A gateway on a pipe.
+    /// A gateway on stdio.
     fn pipe(&self) -> Server {
         let command = self.command();
         let words: Vec<&str> =
@@ -101,7 +101,7 @@ fn path(file: &Path) -> &str {
     file.to_str().unwrap()
 }
 
-/// The era in which the server was called, and by which process it answered.
+/// The era of the call at the server, and the process that responded.
 fn called(answer: &Value) -> (String, String) {
     let (era, pid) = text(answer).split_once(' ').unwrap();
     (era.to_owned(), pid.to_owned())
@@ -218,7 +218,7 @@ fn a_program_with_one_client_over_http_is_started_twice_at_the_most() {
             for _ in 0..3 {
                 assert_eq!(called(&call()), first, "one process has all calls");
             }
-            // One process lists for everybody, one has the session of the client.
+            // One process serves the shared list, and one has the session of the client.
             let starts = server.starts();
             assert!(starts <= 2, "{speaks}, {is_old}: {starts}");
         }

@@ -7,14 +7,14 @@ use crate::driving::modern;
 use crate::tasks::{TASKS, is_answered, stands, task, working};
 use crate::{Bridge, form, named, text};
 
-/// A client that follows tasks, of which the gateway knows which tools make them.
+/// A client with the tasks extension. The gateway has already fetched which tools create tasks.
 fn following(bridge: &Bridge) -> StatelessClient {
     let client = bridge.modern().that_can(json!({"elicitation": {}, "extensions": {TASKS: {}}}));
     assert!(client.request("tools/list", json!({})).get("error").is_none());
     client
 }
 
-/// Has the client begin a task, and gives its id.
+/// Starts a task for the client and returns its id.
 #[track_caller]
 fn begin(client: &StatelessClient, bridge: &Bridge) -> Value {
     let created = client.call("job", json!({}))["result"].clone();
@@ -130,7 +130,7 @@ fn a_task_that_is_cancelled_here_is_cancelled_at_its_server() {
     let cancelled = client.request("tasks/cancel", json!({"taskId": id}));
     assert!(cancelled.get("error").is_none(), "{cancelled}");
     let told = (0..100).map(|_| bridge.puppets.next()).find(|heard| {
-        // It may be looked at once more before it is known to be cancelled.
+        // The gateway may poll the task once more before it knows of the cancellation.
         let is_look = heard.message["method"] == "tasks/get";
         if is_look {
             heard.result(task("working"));

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge, KEYS, asking, form, named, only_key, text};
 
-/// What is known of Alice's key, and another key for her.
+/// The digest of Alice's key, and another key for her.
 const ALICES_DIGEST: &str = "fdedecbe137a31fb1ee084b0a8a53f3a6247bff209ab14e288af55aac40e5ed8";
 const NEW_KEY: &str = "alice-newer-key-of-the-test";
 const NEW_DIGEST: &str = "1d7c3a68546d6045ae80065d02a2336f524a15f2dba38f3a505d638779102e1a";
 
-/// Alice has called and is asked.
+/// Alice's call with its input request.
 fn asked_alice(bridge: &Bridge) -> (StatelessClient, ReceivedMessage, Value) {
     let alice = bridge.modern().that_can(json!({"elicitation": {}})).with_key(ALICE);
     let mut call = alice.begin_call("ask", json!({"a": 1, "b": [2.0]}));
@@ -25,7 +25,7 @@ fn asked_alice(bridge: &Bridge) -> (StatelessClient, ReceivedMessage, Value) {
     (alice, called, asked)
 }
 
-/// The answer of the one who was asked is taken, after all that others tried.
+/// Asserts that the original caller's input response is still accepted after the attempts of others.
 #[track_caller]
 fn is_still_answered(
     bridge: &Bridge,
@@ -35,7 +35,7 @@ fn is_still_answered(
 ) {
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server was told nothing");
     let answers = json!({only_key(asked): named("Alice")});
-    // The same arguments in other words.
+    // The same arguments in another notation.
     let arguments = json!({"b": [2], "a": 1.0});
     let mut again = alice.begin_again("ask", arguments, &asked["requestState"], answers);
     assert_eq!(bridge.puppets.next().message["result"], named("Alice"));
@@ -195,7 +195,7 @@ fn another_key_of_the_same_caller_goes_on_with_a_call_and_that_of_another_does_n
     let called = bridge.puppets.hears("tools/call");
     called.by.asks(json!(1), "elicitation/create", form("Who?"));
     let asked = call.answer()["result"].clone();
-    // Alice is given a new key while the server waits for her.
+    // Alice gets a new key while the server waits for her.
     let command = json!(bridge.puppets.command());
     let renewed = KEYS.replace(ALICES_DIGEST, NEW_DIGEST);
     bridge.rewrite(&format!("{renewed}{upstream}command = {command}\n"));
@@ -294,7 +294,7 @@ fn state_outlives_one_change_of_the_key_and_not_two() {
     let state = format!("[state]\nkeys_file = {}\n", json!(keys));
     let upstream = "[upstreams.behind]\nprefix = \"\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{state}{upstream}"));
-    // Each change is told in the log.
+    // Each reload is logged.
     let told = || bridge.gateway.log().matches("was read again").count();
     let changed = |digits: &str| {
         let before = told();

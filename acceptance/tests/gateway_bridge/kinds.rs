@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
 
-/// Waits for a list, and answers all who list meanwhile, each as the server does for whoever it was told of.
+/// Waits for a list. Meanwhile responds to every list request by the capabilities of its session.
 fn wait_for(bridge: &Bridge, mut listing: PendingResponse) -> Vec<String> {
     loop {
         if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
@@ -20,7 +20,7 @@ fn wait_for(bridge: &Bridge, mut listing: PendingResponse) -> Vec<String> {
     }
 }
 
-/// What a server was told that it may ask for.
+/// The client capabilities that a server got in the handshake.
 fn may_ask(child: &ScriptedChild) -> Value {
     let told = child.told();
     let opened = told.iter().find(|it| it["method"] == "initialize");
@@ -68,7 +68,7 @@ fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
 fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them() {
     let bridge = Bridge::new(asking().leaving("tools/list"));
     assert_eq!(listed(&bridge, json!({})), ["echo"]);
-    // Nobody who can be asked has listed yet.
+    // No client with elicitation has fetched the list yet.
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
@@ -79,7 +79,7 @@ fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them(
     assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
     called.text("Hello, Ann!");
     assert_eq!(text(&again.answer()), "Hello, Ann!");
-    // The list comes from the same session, in which nothing can be asked now.
+    // The list comes from the same session, in which no input request is possible now.
     let mut listing = client.begin(&json!(1), "tools/list", json!({}));
     let list = bridge.puppets.hears("tools/list");
     assert_eq!(list.by.pid, called.by.pid);
@@ -115,7 +115,7 @@ fn a_list_that_changed_is_fetched_again_for_each_kind_of_client() {
     let client = bridge.modern().that_can(able);
     let begin = || client.begin(&json!(1), "tools/list", json!({}));
     let (mut listing, began) = (begin(), Instant::now());
-    // The gateway may not yet have taken in what the child said.
+    // The gateway may not have processed the child's notification yet.
     loop {
         assert!(began.elapsed() < Duration::from_secs(30), "the list stays as it was");
         if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {

@@ -9,7 +9,7 @@ fn prompt() -> Value {
     json!({"messages": [], "maxTokens": 5})
 }
 
-/// Has the server ask a model although nobody offered one, and sees that it is refused.
+/// Makes the server send a sampling request that no client supports, and asserts that it is rejected.
 #[track_caller]
 fn asks_a_model(bridge: &Bridge, called: &ReceivedMessage) {
     called.by.asks(json!("q"), "sampling/createMessage", prompt());
@@ -39,7 +39,7 @@ fn a_stateless_caller_is_told_what_it_lacks_when_the_call_fails_for_want_of_it()
         asks_a_model(&bridge, &called);
         failed(&called);
         lacks_sampling(&call.answer());
-        // A server may also say so by an error.
+        // A server may also respond with an error.
         let mut call = client.begin_call("ask", json!({}));
         let called = bridge.puppets.hears("tools/call");
         asks_a_model(&bridge, &called);
@@ -56,7 +56,7 @@ fn a_server_that_goes_on_without_an_answer_has_answered() {
     asks_a_model(&bridge, &called);
     called.text("without a model");
     assert_eq!(text(&call.answer()), "without a model");
-    // What fails by itself later has failed by itself.
+    // A later failure without an input request is reported unchanged.
     let mut call = bridge.modern().begin_call("ask", json!({}));
     failed(&bridge.puppets.hears("tools/call"));
     assert_eq!(call.answer()["result"]["isError"], true);

@@ -1,6 +1,6 @@
 //! Tests of the gateway frame by frame: the frames that upstreams and callers receive.
 //!
-//! The upstreams are puppets whose frames each test writes.
+//! The upstreams are scripted children. Each test writes their frames.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
@@ -38,13 +38,13 @@ use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Long enough to notice what should not happen.
+/// Long enough to notice a message that must not be sent.
 const A_MOMENT: Duration = Duration::from_millis(300);
 
 const ALICE: &str = "alice-secret-key-of-the-test";
 const BOB: &str = "bob-secret-key-of-the-test";
 
-/// A gateway that knows Alice and Bob.
+/// The configuration of a gateway with the callers Alice and Bob.
 const KEYS: &str = r#"
 [server]
 name = "gateway"
@@ -56,7 +56,7 @@ keys = [
 ]
 "#;
 
-/// A gateway before puppets.
+/// A gateway in front of scripted children.
 struct Bridge {
     puppets: ScriptedChildren,
     gateway: ListeningServer,
@@ -64,7 +64,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// A gateway that lets everybody in.
+    /// A gateway that admits every caller.
     fn new(show: ScriptedReplies) -> Self {
         let puppets = ScriptedChildren::new(show);
         let command = puppets.command();
@@ -72,12 +72,12 @@ impl Bridge {
         Self { puppets, gateway, folder: None }
     }
 
-    /// A gateway that lets Alice and Bob in.
+    /// A gateway that admits Alice and Bob.
     fn with_keys(show: ScriptedReplies) -> Self {
         Self::configured(show, &format!("{KEYS}[upstreams.behind]\nprefix = \"\"\n"))
     }
 
-    /// A gateway with this configuration, which ends with the table of the server behind.
+    /// A gateway with this configuration, which ends with the table of the upstream.
     fn configured(show: ScriptedReplies, configuration: &str) -> Self {
         let puppets = ScriptedChildren::new(show);
         let command = json!(puppets.command());
@@ -88,12 +88,12 @@ impl Bridge {
         Self { puppets, gateway, folder: Some(folder) }
     }
 
-    /// Changes the configuration, in one step, as careful editors do.
+    /// Replaces the configuration in one step, as careful editors do.
     fn rewrite(&self, configuration: &str) {
         self.write("gateway.toml", configuration);
     }
 
-    /// Writes a file beside the configuration, in one step.
+    /// Replaces a file beside the configuration in one step.
     fn write(&self, name: &str, text: &str) {
         let folder = self.folder.as_ref().expect("it has a configuration").path();
         let fresh = folder.join(format!("{name}.new"));
@@ -116,12 +116,12 @@ fn form(message: &str) -> Value {
     json!({"message": message, "requestedSchema": schema})
 }
 
-/// What a person who filled in the form says.
+/// The input response of a user who filled in the form.
 fn named(name: &str) -> Value {
     json!({"action": "accept", "content": {"name": name}})
 }
 
-/// The only key of a result that asks one thing.
+/// The only key of a result with one input request.
 #[track_caller]
 fn only_key(result: &Value) -> String {
     assert_eq!(result["resultType"], "input_required", "{result}");
@@ -130,7 +130,7 @@ fn only_key(result: &Value) -> String {
     asked.keys().next().unwrap().clone()
 }
 
-/// The text of the tool's answer.
+/// The text of the tool's result.
 #[track_caller]
 fn text(answer: &Value) -> &str {
     let result = &answer["result"];

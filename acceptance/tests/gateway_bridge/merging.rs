@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::text;
 
-/// A server with one of everything, whose uris begin with its name.
+/// A server with one item of each kind, whose URIs begin with its name.
 fn everything(name: &str) -> ScriptedReplies {
     let welcome = json!({
         "protocolVersion": "2025-11-25",
@@ -35,7 +35,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// A gateway before two servers, each with further keys of its table.
+    /// A gateway in front of two servers, each with additional keys in its table.
     fn new(north: ScriptedReplies, south: ScriptedReplies, more: &str) -> Self {
         let (north, south) = (ScriptedChildren::new(north), ScriptedChildren::new(south));
         let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ impl Merged {
         StatelessClient::new(self.gateway.address())
     }
 
-    /// What is listed, by this member of each item.
+    /// The items of a list, by this member.
     #[track_caller]
     fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
         let answer = self.client().request(method, json!({}));
@@ -85,7 +85,8 @@ fn what_two_servers_have_is_listed_in_their_order_under_names_of_their_own() {
     }
 }
 
-/// Begins a request and gives what the server was asked, which answers with this.
+/// Sends a request, lets the upstream respond with this result, and returns the upstream's params and the client's
+/// response.
 #[track_caller]
 fn asked(
     client: &StatelessClient,
@@ -118,7 +119,7 @@ fn each_server_is_asked_for_its_own_by_the_names_that_it_knows() {
         assert_eq!(params["name"], "greet", "{answer}");
         assert!(answer["result"]["messages"].is_array(), "{answer}");
 
-        // One that is listed, and one that a template stands for.
+        // A listed resource, and one that matches a template.
         for uri in [format!("{name}://one"), format!("{name}://by/7")] {
             let contents = json!({"contents": [{"uri": uri, "text": name}]});
             let (params, answer) =
@@ -169,7 +170,7 @@ fn what_has_the_name_of_another_or_looks_like_it_is_left_out_and_the_log_says_so
         .answering("prompts/list", json!({"prompts": []}))
         .leaving("initialize");
     let merged = Merged::new(everything("north"), south, "prefix = \"\"\n");
-    // The other one is there first.
+    // The other upstream is ready first.
     let hello = merged.south.hears("initialize");
     let mut called = merged.client().begin_call("ask", json!({}));
     merged.north.hears("tools/call").text("north");

@@ -11,7 +11,7 @@ use crate::{asking, form, named, only_key, text};
 
 #[test]
 fn calls_that_may_be_asked_have_a_stream_each_where_questions_do_not_say_whose_they_are() {
-    // That the server shakes hands does not say by which transport.
+    // The era alone does not determine the transport.
     for era in ["auto", "handshake"] {
         let site = ScriptedSseServer::new(asking());
         let folder = tempfile::tempdir().unwrap();

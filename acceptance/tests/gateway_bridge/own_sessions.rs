@@ -11,7 +11,7 @@ fn open(bridge: &Bridge, key: Option<&str>) -> HandshakeClient {
     HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), key)
 }
 
-/// Calls the tool, and says which server it came to.
+/// Calls the tool and returns the child that received the call.
 fn call(bridge: &Bridge, client: &HandshakeClient) -> ScriptedChild {
     let params = json!({"name": "ask", "arguments": {}});
     let mut call = client.begin(&json!(2), "tools/call", &params);
@@ -21,7 +21,7 @@ fn call(bridge: &Bridge, client: &HandshakeClient) -> ScriptedChild {
     called.by
 }
 
-/// Reads until a message of this method comes.
+/// Reads until a message with this method arrives.
 fn hears(listening: &mut PendingResponse, method: &str) -> Value {
     loop {
         let message = listening.message();
@@ -90,7 +90,7 @@ fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there(
     assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
 }
 
-/// What a client of the stateless era hears from now on, of everything that there is.
+/// Opens a stream for all notifications of a client of the stateless era.
 fn listen(client: &StatelessClient) -> PendingResponse {
     let wanted = json!({
         "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a://b"],
@@ -102,7 +102,7 @@ fn listen(client: &StatelessClient) -> PendingResponse {
     listening
 }
 
-/// Calls the tool for a client of the stateless era, and says which server it came to.
+/// Calls the tool for a client of the stateless era and returns the child that received the call.
 fn call_alone(bridge: &Bridge, client: &StatelessClient) -> ScriptedChild {
     let mut call = client.begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");

@@ -280,7 +280,7 @@ fn a_server_that_dies_while_its_question_is_open_loses_the_call_and_is_started_a
     let lost = client.again("ask", json!({}), &asked["requestState"], answers);
     let is_told = lost.get("error").is_some() || lost["result"]["isError"] == true;
     assert!(is_told, "{lost}");
-    // Who dies young is not started again at once; calls are told so meanwhile.
+    // A process that exits soon after its start is restarted only after a delay. Calls get an error meanwhile.
     let mut call = client.begin_call("ask", json!({}));
     let again = loop {
         if let Some(again) = bridge.puppets.within(A_MOMENT / 10) {
@@ -325,7 +325,7 @@ fn more_calls_than_may_wait_are_refused_and_the_others_go_on() {
         called.by.asks(json!(1), "elicitation/create", form("Who?"));
         waiting.push((called, call.answer()["result"].clone()));
     }
-    // A client that cannot be asked needs no conversation of its own.
+    // A call of a client without input capabilities needs no session of its own.
     let mut plain = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
     called.text("plain");
@@ -345,7 +345,7 @@ fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
     let bridge = Bridge::new(asking().leaving("ping"));
     let listed = bridge.modern().request("tools/list", json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "ask", "nothing to wait for");
-    // Who has no folders is not asked for any.
+    // A client without roots gets no request for them.
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
     let told = called.by.told();
@@ -355,7 +355,7 @@ fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
     assert_eq!(text(&call.answer()), "without");
     let client = bridge.modern().that_can(json!({"roots": {}}));
     let mut call = client.begin_call("ask", json!({"n": 1}));
-    // The puppet asks as soon as the conversation is open, and answers afterwards.
+    // The child sends its request as soon as the session is open, and responds to the ping afterwards.
     let looked = bridge.puppets.hears("ping");
     looked.by.asks(json!(1), "roots/list", json!({}));
     looked.result(json!({}));
@@ -397,7 +397,7 @@ fn a_call_that_was_never_begun_is_not_begun_when_nobody_answers() {
     let call = client.begin_call("ask", json!({}));
     let looked = bridge.puppets.hears("ping");
     call.hang_up();
-    // The gateway writes to the closed connection before it knows that the client is gone.
+    // The gateway writes to the closed connection before it notices that the client has left.
     let meanwhile = bridge.puppets.within(A_MOMENT).map(|heard| heard.message);
     assert!(meanwhile.is_none_or(|it| it["method"] == "notifications/cancelled"));
     looked.by.asks(json!(1), "roots/list", json!({}));

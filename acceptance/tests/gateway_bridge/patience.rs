@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{Bridge, asking, form, named, only_key, text};
 
-/// A second for answers of callers, and one for answers of servers.
+/// One second for input responses of callers, and one for responses of upstreams.
 const HASTE: &str = r#"
 [server]
 name = "gateway"
@@ -37,7 +37,7 @@ fn who_never_comes_back_has_said_no_and_its_state_is_too_old() {
     let late = client.again("ask", json!({}), &asked["requestState"], answers);
     assert_eq!(late["error"]["code"], -32602, "{late}");
     assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
-    // The conversation is free again.
+    // The session is free again.
     let mut call = client.begin_call("ask", json!({}));
     let next = bridge.puppets.hears("tools/call");
     assert_eq!(next.by.pid, called.by.pid);
@@ -50,7 +50,7 @@ fn a_server_that_is_silent_for_too_long_is_given_up_and_its_late_answer_is_nobod
     let bridge = Bridge::configured(asking(), HASTE);
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
-    // Half of an answer is silence.
+    // An incomplete response counts as no response.
     called.by.writes("{\"jsonrpc\":\"2.0\",");
     let answer = call.answer();
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -81,7 +81,7 @@ fn a_server_that_shows_progress_is_not_silent() {
     assert_eq!((before.len(), text(&answer)), (4, "slowly"));
 }
 
-/// Has the server started and its conversation opened: on a busy machine that takes longer than a call may.
+/// Starts the upstream and opens its session. On a busy machine that takes longer than the timeout of a call.
 fn warm_up(bridge: &Bridge) {
     let glance = Duration::from_millis(20);
     loop {

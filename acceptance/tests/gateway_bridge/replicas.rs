@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use crate::driving::modern;
 use crate::{A_MOMENT, asking, form, named, only_key, text};
 
-/// A gateway before these puppets, which shares the state in this folder.
+/// A gateway in front of these children, with its state in this folder.
 fn gateway(folder: &Path, puppets: &ScriptedChildren) -> ListeningServer {
     before(folder, &format!("command = {}", json!(puppets.command())))
 }
 
-/// A gateway before a server that is reached like this.
+/// A gateway in front of an upstream with this address.
 fn before(folder: &Path, reached: &str) -> ListeningServer {
     let file = folder.join("gateway.toml");
     let configuration = format!(
@@ -69,7 +69,7 @@ fn a_list_goes_on_in_another_process() {
     assert_eq!(rest["result"]["tools"][0]["name"], "two", "{rest}");
 }
 
-/// A call whose caller is asked and has left.
+/// A parked call, and the result with the input request.
 fn left_at(gateway: &ListeningServer, puppets: &ScriptedChildren) -> (ReceivedMessage, Value) {
     let mut call = client(gateway).begin_call("ask", json!({}));
     let called = puppets.hears("tools/call");
@@ -77,7 +77,7 @@ fn left_at(gateway: &ListeningServer, puppets: &ScriptedChildren) -> (ReceivedMe
     (called, call.answer()["result"].clone())
 }
 
-/// The caller comes to a process that does not have its call.
+/// Asserts that the caller gets the fault of a lost call from a replica that does not have it.
 #[track_caller]
 fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Value) {
     let answers = json!({only_key(asked): named("Ann")});
@@ -88,7 +88,7 @@ fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Val
     assert!(puppets.within(A_MOMENT).is_none(), "it may have been carried out");
 }
 
-/// Who comes back with an answer to the only question.
+/// Retries the call with a response to the only input request.
 fn back(gateway: &ListeningServer, asked: &Value, name: &str) -> PendingResponse {
     let answers = json!({only_key(asked): named(name)});
     let client = client(gateway).with_meta(json!({"progressToken": "p"}));
@@ -104,7 +104,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
     let called = puppets.hears("tools/call");
     called.by.asks(json!(1), "elicitation/create", form("Who?"));
     let asked = call.answer()["result"].clone();
-    // The next question comes out where the first was answered.
+    // The next input request arrives at the replica that got the first response.
     let mut again = back(&second, &asked, "Ann");
     assert_eq!(puppets.next().message["result"], named("Ann"));
     let token = &called.message["params"]["_meta"]["progressToken"];
@@ -115,7 +115,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
     assert_eq!(meanwhile[0]["params"]["progressToken"], "p", "{meanwhile:?}");
     assert_eq!(meanwhile[0]["params"]["message"], "half", "{meanwhile:?}");
     let next = next["result"].clone();
-    // What was answered already is not answered again, wherever it comes to.
+    // A used request state is rejected by every replica.
     let mut late = back(&third, &asked, "Bob");
     assert_eq!(late.answer()["error"]["data"]["reason"], "state_consumed");
     let mut last = back(&third, &next, "Eve");
@@ -123,7 +123,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
     let long = "x".repeat(600_000);
     called.text(&long);
     assert_eq!(text(&last.answer()), long);
-    // Who lost the answer on the way gets the same, at home as elsewhere.
+    // A caller that lost the response gets the same one again, from every replica.
     assert_eq!(text(&back(&second, &next, "Eve").answer()), long);
     assert_eq!(text(&back(&first, &next, "Eve").answer()), long);
     assert!(puppets.within(A_MOMENT).is_none(), "it was called once");
@@ -190,7 +190,7 @@ fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
     let retried =
         format!("command = {}\nchain = [{{ kind = \"retry\" }}]", json!(puppets.command()));
     let (first, second) = (before(folder.path(), &retried), before(folder.path(), &retried));
-    // A tool that says so, and whoever runs this believes it.
+    // The tool declares `idempotentHint`, and the layer `retry` trusts it.
     let (_, asked_by_tool) = left_at(&first, &puppets);
     let read = |gateway: &ListeningServer, asked: &Value, name: &str| {
         let answers = json!({only_key(asked): named(name)});
@@ -207,14 +207,14 @@ fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
     called.by.asks(json!(2), "elicitation/create", form("Whose?"));
     let asked = more.answer()["result"].clone();
     drop(first);
-    // The server is asked anew, and what was answered before is answered for the caller.
+    // The call is repeated, and the gateway sends the caller's earlier input responses.
     let mut again = read(&second, &asked, "Bob");
     let called = puppets.hears("resources/read");
     called.by.asks(json!(7), "elicitation/create", form("Who?"));
     assert_eq!(puppets.next().message["result"], named("Ann"));
     called.by.asks(json!(8), "elicitation/create", form("Whose?"));
     assert_eq!(puppets.next().message["result"], named("Bob"));
-    // What is new goes to the caller.
+    // New input requests go to the caller.
     called.by.asks(json!(9), "elicitation/create", form("Why?"));
     let asked = again.answer()["result"].clone();
     let mut last = read(&second, &asked, "Eve");
@@ -229,7 +229,7 @@ fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
     assert_eq!(text(&again.answer()), "Hello, Ann!");
 }
 
-/// The next that a server is told, or is asked to go on with; it has no stream of what belongs to no call.
+/// The next POST, or GET that resumes a stream. The site has no stream for messages outside of calls.
 #[track_caller]
 fn visited(site: &ScriptedHttpServer) -> PendingRequest {
     loop {
@@ -258,7 +258,8 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     let asked = call.answer()["result"].clone();
     drop(first);
     let mut again = back(&second, &asked, "Ann");
-    // The answer comes in the session of the process that is gone, and its stream is taken up after what that one saw.
+    // The response is sent in the session of the replica that is gone, and its stream is resumed after the last event
+    // that this replica received.
     let session = called.field("mcp-session-id").unwrap().to_owned();
     let (mut answered, mut stream) = (visited(&site), visited(&site));
     if answered.method == "GET" {
@@ -272,7 +273,7 @@ fn another_process_takes_a_call_over_after_its_last_event() {
         assert_eq!(visit.field("mcp-session-id"), Some(&*session));
         assert_eq!(visit.field("mcp-protocol-version"), Some("2025-06-18"));
     }
-    // It may ask again, and ends where it was taken over.
+    // The upstream may send further input requests, and the call ends at the replica that took it over.
     stream.stream();
     stream.event_with_id("e2", &question("whose", "Whose?"));
     let asked = again.answer()["result"].clone();
@@ -284,7 +285,7 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     let id = &called.message["id"];
     stream.event_with_id("e3", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
     assert_eq!(text(&last.answer()), "Hello, both!");
-    // Nobody called it again, and the session is left to others.
+    // The call was not repeated, and the session is not deleted.
     let rest = std::iter::from_fn(|| site.within(A_MOMENT)).find(|visit| visit.method == "POST");
     assert!(rest.is_none(), "{}", rest.unwrap().message);
 }
@@ -312,7 +313,7 @@ fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
     stream.stream();
     first.signal("CONT");
     first.until_said("another process goes on with a call");
-    // Also at its end it says nothing of the call, and does not end its session.
+    // At its shutdown, too, it sends nothing about the call and does not delete its session.
     let ended = thread::spawn(move || first.stop());
     let mut ends = Vec::new();
     while !ended.is_finished() {
@@ -397,7 +398,7 @@ fn a_message_for_a_stream_of_2024_may_come_to_any_process() {
     assert_eq!(say(&second, call.clone()), 202);
     puppets.hears("tools/call").text("through another");
     assert!(events.next().unwrap().data.contains("through another"));
-    // Who closes the stream has the call cancelled, whichever way it came.
+    // Closing the stream cancels the call, whichever replica received it.
     assert_eq!(say(&second, call.clone()), 202);
     puppets.hears("tools/call");
     drop(events);

@@ -53,7 +53,7 @@ fn progress_that_nobody_heard_is_told_to_who_comes_back() {
                 "too late to be answered"
             );
         }
-        // The gateway has heard of it once it has answered what came after.
+        // The gateway has processed it once it has responded to the later ping.
         called.by.asks(json!("ping"), "ping", json!({}));
         assert_eq!(bridge.puppets.next().message["id"], "ping");
         let answers = json!({only_key(&asked): named("Ann")});
@@ -77,7 +77,7 @@ fn a_client_may_come_back_as_fast_as_it_can() {
     let called = bridge.puppets.hears("tools/call");
     for round in 1..=50 {
         called.by.asks(json!(round), "elicitation/create", form("More?"));
-        // The response to the last request is not at its end yet.
+        // The response stream of the last request has not ended yet.
         let asked = call.message()["result"].clone();
         let answers = json!({only_key(&asked): named(&format!("{round}"))});
         call = client.begin_again("ask", json!({}), &asked["requestState"], answers);
@@ -101,7 +101,7 @@ fn a_server_that_goes_on_asking_after_its_call_was_cancelled_is_refused_and_not_
     let refused = bridge.puppets.next().message;
     assert_eq!(refused["id"], "after");
     assert!(refused.get("error").is_some(), "{refused}");
-    // Its next question would be taken for one of the next call.
+    // Its next input request would be attributed to the next call.
     let mut call = client.begin_call("ask", json!({}));
     let next = bridge.puppets.hears("tools/call");
     assert_ne!(next.by.pid, called.by.pid);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The dialects of the paths.
 const DIALECTS: [&str; 5] = ["spec", "bb-mcp-server", "mcp-chain", "bossman", "buddyboss"];
 
-/// What a call of a tool answers at a path, after a handshake where one is needed.
+/// The response to a tool call at a path, after a handshake if one is needed.
 fn called_at(gateway: &ListeningServer, path: &str) -> Value {
     let send = |message: Value, session: Option<&str>| {
         let post = Request::to("POST", path, message.to_string())

@@ -9,7 +9,7 @@ use crate::{A_MOMENT, Bridge, text};
 const RESERVED: &str = "io.modelcontextprotocol/";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A server of the handshake era with a resource, with these capabilities of resources.
+/// A server of the handshake era with a resource and these capabilities of resources.
 fn with_resource(resources: Value) -> ScriptedReplies {
     let listed = json!({"resources": [{"uri": "file:///p", "name": "p"}]});
     let capabilities = json!({"tools": {"listChanged": true}, "resources": resources});
@@ -36,9 +36,9 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
     assert_eq!(text(&call.answer()), "hello");
     let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
     assert!(told.iter().all(|it| it["method"] != "server/discover"), "{told:?}");
-    // One such word, and a server of both eras would take the request for one of the other.
+    // With a reserved `_meta` member, a server of both eras would treat the request as stateless.
     assert!(told.iter().all(|it| !it.to_string().contains(RESERVED)), "{told:?}");
-    // What is not the protocol's goes on to the server: traces are followed through it.
+    // Other `_meta` members are forwarded: tracing needs them.
     let call = told.iter().find(|it| it["method"] == "tools/call").unwrap();
     assert_eq!(call["params"]["_meta"]["traceparent"], "00-1-2-01");
 }
@@ -162,7 +162,7 @@ fn a_server_that_does_not_answer_a_subscription_holds_up_nobody() {
     assert_eq!(ack["params"]["notifications"], json!({"toolsListChanged": true}), "{ack}");
 }
 
-/// A server of the newest revision with two resources, which leaves streams of notifications to the test.
+/// A server of the newest revision with two resources. The test handles its streams of notifications.
 fn watchable() -> ScriptedReplies {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
@@ -211,7 +211,7 @@ fn acknowledge(by: &creole_acceptance::gateway::ScriptedChild, listen: &Value) {
     by.tells("notifications/subscriptions/acknowledged", &params);
 }
 
-/// The stream that was there before is ended when a new one takes its place.
+/// Waits until the earlier stream is cancelled, if there is one that the new stream replaces.
 fn ends_before(bridge: &Bridge, is_there_one: bool) {
     if is_there_one {
         bridge.puppets.hears("notifications/cancelled");
@@ -249,7 +249,7 @@ fn many_sessions_are_one_listener_at_the_server() {
     };
     let mut streams: Vec<PendingResponse> = (0..SESSIONS).map(listening).collect();
     for stream in &mut streams {
-        // A stream that is not open yet hears of the next change.
+        // A stream that is not open yet receives a later notification.
         let told = (0..100).find_map(|_| {
             heard.by.tells("notifications/tools/list_changed", &json!({"_meta": meta}));
             stream.within(A_MOMENT)

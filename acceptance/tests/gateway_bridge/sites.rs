@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::driving::modern;
 use crate::{A_MOMENT, Bridge, asking, form, text};
 
-/// A gateway before the site, with further keys of its table.
+/// A gateway in front of the site, with additional keys in its table.
 fn before(site: &ScriptedHttpServer, more: &str) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
@@ -32,7 +32,7 @@ fn page(tools: Value) -> Value {
     json!({"resultType": "complete", "tools": tools, "ttlMs": 60_000, "cacheScope": "private"})
 }
 
-/// A tool whose argument `region` is repeated in a header of this name.
+/// A tool whose argument `region` is mirrored in a header of this name.
 fn repeating(header: &str) -> Value {
     let region = json!({"type": "string", "x-mcp-header": header});
     json!({"name": "ask", "inputSchema": {"type": "object", "properties": {"region": region}}})
@@ -58,7 +58,7 @@ fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema
     assert_eq!((visit.field("mcp-param-old"), visit.field("mcp-param-new")), (None, Some("eu")));
     visit.result(complete("done"));
     assert_eq!(text(&answering.answer()), "done");
-    // One that goes on refusing is not asked for ever.
+    // A server that keeps rejecting is not retried forever.
     let mut answering = client.begin(&json!(2), "tools/call", &call);
     site.hears("tools/call").error(-32020, "Header mismatch");
     site.hears("tools/list").result(page(json!([repeating("New")])));
@@ -68,7 +68,7 @@ fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema
     assert!(site.within(A_MOMENT).is_none(), "two attempts are enough");
 }
 
-/// Two tools, of which the first names a header where no argument is.
+/// Two tools, of which the first declares a mirrored header at a location without an argument.
 fn misplaced() -> Value {
     let items = json!({"type": "string", "x-mcp-header": "Tag"});
     let tags = json!({"type": "array", "items": items});
@@ -88,7 +88,7 @@ fn a_tool_with_a_wrong_header_is_not_listed_over_http_and_the_others_are() {
     let bridge = Bridge::new(asking().answering("tools/list", json!({"tools": misplaced()})));
     let listed = bridge.modern().request("tools/list", json!({}));
     assert_eq!(names(&listed), ["ask"]);
-    // Whoever repeats nothing in headers has the tool.
+    // A client that sends no mirrored headers gets the tool.
     let client = old(&bridge.gateway);
     assert_eq!(names(&client.request("tools/list", &json!({}))), ["wrong", "ask"]);
     let call = json!({"name": "wrong", "arguments": {"tags": ["a"]}});
@@ -122,7 +122,7 @@ fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_
     let client =
         HandshakeClient::open(gateway.address(), "2025-06-18", json!({"elicitation": {}}), None);
     let mut told = client.listen();
-    // The call makes the gateway open a session in which this client may be asked.
+    // The call makes the gateway open a session with this client's input capabilities.
     let mut answering = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
     let mut streams = Vec::new();
     let mut visit = loop {
@@ -158,7 +158,7 @@ fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_
         assert_eq!(answered.message["id"], number, "{}", answered.message);
         match asked {
             Some(_) => assert_eq!(answered.message["result"], accepted),
-            // That of the gateway, which nobody may be asked in.
+            // The gateway's own session, which supports no input requests.
             None => assert!(answered.message.get("error").is_some(), "{}", answered.message),
         }
         answered.respond("202 Accepted", "", "");
@@ -184,7 +184,7 @@ fn a_server_of_single_posts_is_read_as_it_writes_and_shown_only_the_gateways_own
     assert!(schema["properties"]["topic"].get("required").is_none(), "{schema}");
     assert!(schema["properties"]["size"].get("required").is_none(), "{schema}");
     let mut call = client.begin_call("ask", json!({"topic": "x"}));
-    // Whatever asks for a stream would come here too.
+    // A request for a stream would also arrive here.
     let mut visit = site.next();
     assert_eq!((&*visit.method, &visit.message["method"]), ("POST", &json!("tools/call")));
     assert_eq!(visit.field("authorization"), Some("Basic Z2F0ZXdheTpzZWNyZXQ="));

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::{Bridge, asking, text};
 
-/// What a server says of one call: many times what may wait for a caller.
+/// The number of messages that a server sends in one call: many times the queue limit of a caller.
 const MESSAGES: u64 = 4_000;
 
-/// What the gateway may have grown by, in bytes; it is told several times as much.
+/// The maximum growth of the gateway in bytes. It receives several times as much.
 const GROWTH: u64 = 10 << 20;
 
-/// Makes a call that takes all that it is told. On the way the server may hear that another call was given up.
+/// Makes a call whose client reads everything. Meanwhile the server may receive the cancellation of another call.
 fn plain(bridge: &Bridge, given_up: &mut Option<Value>) {
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let mut heard = bridge.puppets.next();
@@ -30,7 +30,7 @@ fn plain(bridge: &Bridge, given_up: &mut Option<Value>) {
 fn a_caller_that_takes_nothing_costs_little_and_holds_up_nobody() {
     let bridge = Bridge::new(asking());
     let address = bridge.gateway.address();
-    // Who takes nothing for half a minute is given up, which a busy machine may need for all of this.
+    // A client that reads nothing for thirty seconds is disconnected. On a busy machine this test may take that long.
     let mut given_up = None;
     plain(&bridge, &mut given_up);
     let before = bridge.gateway.weight();
@@ -56,7 +56,7 @@ fn a_caller_that_takes_nothing_costs_little_and_holds_up_nobody() {
     plain(&bridge, &mut given_up);
     let grown = bridge.gateway.weight().growth_since(before);
     assert!(grown < GROWTH, "{grown} bytes more");
-    // It is noticed when it leaves.
+    // The gateway notices when the client disconnects.
     slow.ender().unwrap().end();
     let given_up = given_up.unwrap_or_else(|| bridge.puppets.next().message);
     assert_eq!(given_up["method"], "notifications/cancelled");

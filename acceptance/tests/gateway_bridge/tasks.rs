@@ -29,7 +29,7 @@ pub(crate) fn task(status: &str) -> Value {
     })
 }
 
-/// Has the server make a task of the call and ask in it; gives the request for its result.
+/// Makes the server create a task for the call and send an input request in it. Returns the request for its result.
 #[track_caller]
 fn asks_in_a_task(bridge: &Bridge) -> ReceivedMessage {
     let called = bridge.puppets.hears("tools/call");
@@ -48,7 +48,7 @@ fn asks_in_a_task(bridge: &Bridge) -> ReceivedMessage {
     waiting
 }
 
-/// The answer reaches the server, which then ends its task.
+/// Asserts that the input response reaches the server, which then ends its task.
 #[track_caller]
 pub(crate) fn is_answered(bridge: &Bridge, waiting: &ReceivedMessage) {
     let answered = bridge.puppets.next();
@@ -132,7 +132,7 @@ fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its
 fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
-    // The first conversation is taken by a call that waits for its caller.
+    // The first session is used by a parked call.
     let mut call = client.begin_call("ask", json!({}));
     let first = bridge.puppets.hears("tools/call");
     first.by.asks(json!(1), "elicitation/create", form("First?"));
@@ -141,7 +141,7 @@ fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
     let waiting = asks_in_a_task(&bridge);
     assert_ne!(waiting.by.pid, first.by.pid);
     let question = job.answer()["result"].clone();
-    // It is free again before the task goes on.
+    // The session is free again before the task continues.
     let answers = json!({only_key(&asked): named("One")});
     let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
     assert_eq!(bridge.puppets.next().message["result"], named("One"));
@@ -157,7 +157,7 @@ fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
 fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}, "extensions": {TASKS: {}}}));
-    // Once the tool is known, nobody has to ask the server whether a task may be made.
+    // Once the tool's definition is cached, the gateway need not fetch it to know whether tasks are supported.
     assert!(client.request("tools/list", json!({})).get("error").is_none());
     let created = client.call("job", json!({}));
     assert_eq!(created["result"]["resultType"], "task", "{created}");
@@ -175,7 +175,7 @@ fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
     assert_eq!(done["result"]["content"][0]["text"], "Hello, Ann!");
 }
 
-/// Looks at a task until it stands like this.
+/// Polls a task until it has this status.
 #[track_caller]
 pub(crate) fn stands(client: &StatelessClient, id: &Value, status: &str) -> Value {
     for _ in 0..600 {

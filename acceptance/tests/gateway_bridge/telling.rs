@@ -217,7 +217,7 @@ fn a_list_that_nobody_tells_of_is_fetched_again_when_it_is_old_and_a_change_is_t
         assert_eq!(names(list.answer()), said);
         let told = listening.within(A_MOMENT).map(|it| it["method"].clone());
         assert_eq!(told, is_new.then(|| json!("notifications/tools/list_changed")));
-        // Young again.
+        // The list is fresh again.
         assert_eq!(names(bridge.modern().request("tools/list", json!({}))), said);
         std::thread::sleep(std::time::Duration::from_millis(1100));
     }

@@ -26,7 +26,7 @@ fn what_is_no_message_is_passed_over_and_reaches_nobody() {
     let (before, answer) = call.all();
     assert_eq!(before.len(), 0, "{before:?}");
     assert_eq!(answer["result"]["content"][0]["text"], "after all");
-    // A request that nobody knows is refused, and never asked further.
+    // A request with an unknown method is rejected and not forwarded.
     called.by.asks(json!("r"), "what/ever", json!({}));
     let refused = puppets.next().message;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("r"), &json!(-32601)));

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::{GLANCE, show};
 
-/// How long anything may take. What is promised is 45 s, by limits that have tests of their own; the rest is for machines
-/// that are busy.
+/// The timeout of each step. The documented limit is 45 s, and its parts have their own tests. The rest is for busy
+/// machines.
 const LONG: Duration = Duration::from_secs(90);
 
-/// A gateway before a site that works.
+/// A gateway in front of a working site.
 struct Scene {
     site: ScriptedHttpServer,
     gateway: ListeningServer,
@@ -40,17 +40,17 @@ impl Scene {
         (self.call(), self.site.hears("tools/call"))
     }
 
-    /// The gateway's connection with a client.
+    /// The gateway's socket to a client.
     fn to_client(&self, port: u16) -> PathBuf {
         self.has_open(|local, other| local == self.gateway.address().port() && other == port)
     }
 
-    /// The gateway's connection with the site.
+    /// The gateway's socket to the site.
     fn to_site(&self) -> PathBuf {
         self.has_open(|_, other| other == self.site.port())
     }
 
-    /// Waits until it has a connection between such ports.
+    /// Waits until the gateway has a connection between such ports, and returns its socket.
     #[track_caller]
     fn has_open(&self, is_it: impl Fn(u16, u16) -> bool) -> PathBuf {
         let began = Instant::now();
@@ -66,7 +66,7 @@ impl Scene {
         }
     }
 
-    /// Waits until this one is not open any more.
+    /// Waits until this socket is closed.
     #[track_caller]
     fn frees(&self, socket: &PathBuf) {
         let began = Instant::now();
@@ -77,7 +77,7 @@ impl Scene {
     }
 }
 
-/// The connections that are open on this machine: the ports of both sides, and what the socket of the first is called.
+/// The open connections of this machine: the ports of both sides, and the name of the first side's socket.
 fn connections() -> Vec<(u16, u16, PathBuf)> {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let port = |address: &str| u16::from_str_radix(address.split_once(':')?.1, 16).ok();
@@ -90,7 +90,7 @@ fn connections() -> Vec<(u16, u16, PathBuf)> {
     table.lines().filter_map(connection).collect()
 }
 
-/// The call fails, and its caller is told whose fault it is and what happened.
+/// Asserts that the call fails with an error that names the upstream and the cause.
 #[track_caller]
 fn fails(mut call: PendingResponse, why: &str) {
     let answer = call.within(LONG).expect("an answer");
@@ -100,7 +100,7 @@ fn fails(mut call: PendingResponse, why: &str) {
     assert!(message.contains("`site`") && message.contains(why), "{message}");
 }
 
-/// A server that has the call and vanishes before it says anything.
+/// A server that vanishes after it received the call and before it responds.
 fn before_the_answer() {
     let scene = Scene::new();
     let (call, visit) = scene.called();
@@ -111,7 +111,7 @@ fn before_the_answer() {
     scene.frees(&socket);
 }
 
-/// A server that vanishes in the middle of a stream that could be taken up again.
+/// A server that vanishes in the middle of a resumable stream.
 fn within_a_stream() {
     let scene = Scene::new();
     let (mut call, mut visit) = scene.called();
@@ -119,7 +119,7 @@ fn within_a_stream() {
     let said = json!({"jsonrpc": "2.0", "method": "notifications/message",
                       "params": {"level": "emergency", "data": "here"}});
     visit.event_with_id("1", &said);
-    // The event was read once the gateway has acknowledged it, and it says nothing to its caller.
+    // The event was read once the gateway has acknowledged it, and it causes no message to the caller.
     assert_eq!(call.within(crate::A_MOMENT), None);
     scene.site.cut();
     let socket = scene.to_site();
@@ -138,7 +138,7 @@ fn before_the_call() {
     scene.frees(&socket);
 }
 
-/// A caller that vanishes: nobody wants the answer any more, which the server is told.
+/// A caller that vanishes: the upstream receives the cancellation.
 fn a_caller() {
     let scene = Scene::new();
     let (call, mut visit) = scene.called();
@@ -159,7 +159,7 @@ fn a_listener() {
     drop(listening);
 }
 
-/// The same in the transport of 2024-11-05.
+/// The same with the transport of 2024-11-05.
 fn an_old_listener() {
     let scene = Scene::new();
     let address = scene.gateway.address();

@@ -30,7 +30,7 @@ fn half_a_line_at_the_end_is_nothing() {
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     let answer = json!({"jsonrpc": "2.0", "id": called.message["id"], "result": {"content": []}});
-    // All of it but the newline.
+    // The whole response without its newline.
     called.by.writes(&answer.to_string());
     called.by.ends();
     is_named(&call.answer());
@@ -47,7 +47,7 @@ fn half_a_line_and_then_nothing_is_waited_for_until_the_caller_leaves() {
     assert!(call.within(A_MOMENT).is_none());
     call.hang_up();
     puppets.hears("notifications/cancelled");
-    // The line goes on, to nobody, and the next call is answered.
+    // The rest of the line is discarded, and the next call gets its response.
     called.by.writes("lt\":{\"content\":[]}}\n");
     assert_eq!(answers_again(&gateway, &puppets), called.by.pid);
 }
@@ -72,7 +72,7 @@ fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
     let file = folder.path().join("mouth");
     let puppets = ScriptedChildren::new(show());
     let mouth = format!("sh -c 'echo $$ > {}; exec cat'", file.display());
-    // Nobody else may hold the stdout that is to end.
+    // No other process may hold the stdout that has to end.
     let script = format!("exec 4<&0; PUPPET <&4 | {mouth} & exec 1>&-; wait");
     let gateway = before_shell(&puppets, &script);
     let (mut call, called) = heard(&gateway, &puppets);
@@ -92,7 +92,7 @@ fn a_server_that_never_starts_is_not_started_over_and_over() {
     let mut calls = 0;
     while began.elapsed() < Duration::from_secs(4) {
         let answer = client(&gateway).call("work", json!({}));
-        // Nobody knows what tools it would have.
+        // The tools of an upstream that never started are unknown.
         assert!(answer.get("error").is_some(), "{answer}");
         calls += 1;
     }

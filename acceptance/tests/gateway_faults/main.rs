@@ -21,26 +21,26 @@ use creole_acceptance::gateway::{
 use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};
 
-/// How long anything may take: only a gateway that hangs takes longer.
+/// The timeout of each step: only a gateway that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Long enough to notice what should not happen.
+/// Long enough to notice a message that must not be sent.
 const A_MOMENT: Duration = Duration::from_millis(300);
 
-/// How long one of two things is waited for before the other one is.
+/// The time to wait for one of two alternatives before the other one is checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
 fn show() -> ScriptedReplies {
     ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["work"])
 }
 
-/// A gateway before a puppet.
+/// A gateway in front of a scripted child.
 fn before(puppets: &ScriptedChildren) -> ListeningServer {
     let command = puppets.command();
     ListeningServer::start(&["--", &command[0], &command[1]]).unwrap()
 }
 
-/// A gateway before a shell whose script starts a puppet where it says `PUPPET`.
+/// A gateway in front of a shell whose script starts a scripted child where it contains `PUPPET`.
 fn before_shell(puppets: &ScriptedChildren, script: &str) -> ListeningServer {
     let script = script.replace("PUPPET", &puppets.command().join(" "));
     ListeningServer::start(&["--", "sh", "-c", &script]).unwrap()
@@ -50,7 +50,7 @@ fn client(gateway: &ListeningServer) -> StatelessClient {
     StatelessClient::new(gateway.address())
 }
 
-/// A call that the server behind has heard of.
+/// A call that the upstream has received.
 #[track_caller]
 fn heard(
     gateway: &ListeningServer,
@@ -60,7 +60,7 @@ fn heard(
     (call, puppets.hears("tools/call"))
 }
 
-/// The error of a server that is not there, which names it and nothing of how it is started.
+/// Asserts that the error names the upstream, and does not reveal its command.
 #[track_caller]
 fn is_named(answer: &Value) {
     let error = &answer["error"];
@@ -70,7 +70,7 @@ fn is_named(answer: &Value) {
     assert!(!message.contains("127.0.0.1:"), "the command line is nobody's business: {message}");
 }
 
-/// Calls until the server was started again, and gives the call that it heard of.
+/// Calls until the server is running again. Returns the call that it received.
 #[track_caller]
 fn answers_again(gateway: &ListeningServer, puppets: &ScriptedChildren) -> u32 {
     let began = Instant::now();
@@ -95,7 +95,7 @@ fn kill(pid: u32) {
     assert!(killed.success());
 }
 
-/// Waits until a process is gone, also from the table of processes.
+/// Waits until a process is gone from the process table.
 #[track_caller]
 fn is_gone(pid: u32) {
     let began = Instant::now();

@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 use crate::{A_MOMENT, show};
 
-/// What the gateway proves itself with to the server behind.
+/// The gateway's credentials for the upstream.
 const SECRET: &str = "Bearer of-the-gateway-alone";
 
 pub(crate) fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     with_layers(site, "")
 }
 
-/// A gateway before the site, with these layers around its calls.
+/// A gateway in front of the site, with these layers in the chain of its upstream.
 fn with_layers(site: &ScriptedHttpServer, layers: &str) -> (ListeningServer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
@@ -124,13 +124,13 @@ fn a_layer_that_tries_again_waits_as_long_as_the_server_wants_if_it_may() {
     assert!(site.within(A_MOMENT).is_none(), "it wants to be left alone for longer");
 }
 
-/// Whether Linux probes connections on which nothing happens: those of a port, as the one who was called and as the
-/// one who calls.
+/// Whether Linux sends keep-alive probes on idle connections: those accepted on one port, and those opened to the
+/// other.
 #[cfg(target_os = "linux")]
 fn are_probed(served: u16, called: u16) -> bool {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
-    // The local address, the other one, whether it is open, and which timer runs: 2 is the one of probes.
+    // The columns are the local address, the remote address, the state and the timer: 2 is keep-alive.
     let probed = |column: usize, port: u16| {
         let port = format!(":{port:04X}");
         let open = rows.iter().filter(|row| row.get(column).is_some_and(|it| it.ends_with(&port)));

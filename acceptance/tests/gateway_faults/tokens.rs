@@ -15,17 +15,17 @@ use tempfile::TempDir;
 
 use crate::{A_MOMENT, GLANCE, PATIENCE, show};
 
-/// In every token, and nowhere else.
+/// Every token contains this text, and nothing else does.
 const CANARY: &str = "canary";
 
-/// A gateway before a site that says all that it can say, and what is beside its configuration.
+/// A gateway with the highest log level in front of a site, and the folder of its configuration.
 struct Gateway {
     listening: ListeningServer,
     folder: TempDir,
 }
 
 impl Gateway {
-    /// The line says where the token comes from; the first one is in the file `token`.
+    /// The line names the source of the token. The first token is in the file `token`.
     fn before(site: &ScriptedHttpServer, line: &str, token: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let gateway = folder.path().join("gateway.toml");
@@ -47,7 +47,7 @@ impl Gateway {
         self.folder.path().join(name)
     }
 
-    /// Puts another token in the place of the first, as those do who replace them: at once.
+    /// Replaces the token in one step, as a tool that rotates tokens does.
     fn replace(&self, token: &str) {
         fs::write(self.path("other"), token).unwrap();
         fs::rename(self.path("other"), self.path("token")).unwrap();
@@ -57,7 +57,7 @@ impl Gateway {
         StatelessClient::new(self.listening.address()).begin_call("work", json!({}))
     }
 
-    /// All that it has said; no token may be in that, nor in what the command line says of the configuration.
+    /// Asserts that neither its log nor the output of commands about the configuration contains a token.
     #[track_caller]
     fn says_no_token(&self) {
         let log = self.listening.log();
@@ -76,7 +76,7 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// How many lines a file has.
+/// The number of lines in a file.
 fn lines(path: &Path) -> usize {
     fs::read_to_string(path).unwrap_or_default().lines().count()
 }
@@ -114,7 +114,7 @@ fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
     site.wants(&bearer("old-canary"));
     let mut gateway = Gateway::before(&site, "token_file = \"token\"", Some("old-canary"));
     let mut streams = Vec::new();
-    // The streams of sessions come before the call or after it.
+    // The streams of sessions are requested before the call or after it.
     let mut next_call = || loop {
         match site.next() {
             visit if visit.method == "GET" => streams.push(visit),

@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use crate::{Era, Expected, Row};
 
-/// The memory that all rows of a table may cost together, in bytes. What the allocator keeps counts too.
+/// The maximum growth of memory over all rows of a table, in bytes, including what the allocator keeps.
 const MOST_GROWTH: u64 = 48 << 20;
 
-/// The descriptors that may be open after a table beyond those before: connections that just close.
+/// The maximum number of additional descriptors after a table: connections that are about to close.
 const MOST_DESCRIPTORS: usize = 8;
 
-/// `_meta` of a request that stands alone.
+/// The `_meta` of a stateless request.
 pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// A call that every preset with tools of our own can answer.
+/// A request that opens a session.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"VERSION","capabilities":{},"clientInfo":{"name":"acceptance","version":"1"}}}"#;
 
-/// A server with a rude client's session and another client's.
+/// A server with a session of the hostile client and one of another client.
 pub(crate) struct Bench {
     pub(crate) server: ListeningServer,
-    /// The rude client's session.
+    /// The hostile client's session.
     pub(crate) session: String,
     other: String,
-    /// A tool and its arguments, as the members of `params`, and a text in its answer.
+    /// A tool and its arguments, as the members of `params`, and a text in its result.
     canary: (&'static str, &'static str),
     before: ResourceUsage,
 }
@@ -35,7 +35,7 @@ impl Bench {
         Self::start("everything", (r#""name":"test_simple_text""#, "simple text response"))
     }
 
-    /// A server of the preset `default`, whose tools do something.
+    /// A server of the preset `default`, whose tools have effects.
     pub(crate) fn default() -> Self {
         let echo = r#""name":"echo","arguments":{"message":"still here"}"#;
         Self::start("default", (echo, "still here"))
@@ -51,13 +51,13 @@ impl Bench {
         bench
     }
 
-    /// A POST of this generation. `META` in the text stands for the members that it puts into `params`.
+    /// A POST of this era. `META` in the text stands for the members that the era adds to `params`.
     pub(crate) fn post(&self, era: Era, text: &str) -> Request {
         let text = text.replace("META", if era == Era::Alone { META } else { r#""_meta":{}"# });
         self.post_bytes(era, text.as_bytes())
     }
 
-    /// A POST of this generation.
+    /// A POST of this era.
     pub(crate) fn post_bytes(&self, era: Era, body: &[u8]) -> Request {
         let request = Request::post(body);
         if era == Era::Session {
@@ -77,7 +77,7 @@ impl Bench {
             .with("Mcp-Name", "test_simple_text")
     }
 
-    /// Sends a request on a connection of its own.
+    /// Sends a request on a new connection.
     #[track_caller]
     pub(crate) fn send(&self, request: &Request) -> Response {
         request.send(self.server.address()).unwrap_or_else(|error| panic!("{error}"))
@@ -89,7 +89,7 @@ impl Bench {
         Connection::open(self.server.address()).unwrap()
     }
 
-    /// Checks each row, and after each that the other client is still served.
+    /// Checks each row, and after each row that the other client is still served.
     #[track_caller]
     pub(crate) fn check(&self, rows: Vec<Row>) {
         let mut wrong = Vec::new();
@@ -114,7 +114,7 @@ impl Bench {
         shown.replace("\r\n", "\n  ")
     }
 
-    /// The other client calls a tool, alone and in its session, and is answered.
+    /// Asserts that the other client's tool calls succeed, both stateless and in its session.
     #[track_caller]
     pub(crate) fn canary(&self, after: &str) {
         let (params, said) = self.canary;
@@ -135,7 +135,7 @@ impl Bench {
         }
     }
 
-    /// Nothing has grown that has no business to.
+    /// Asserts that memory and descriptors stay within their limits.
     #[track_caller]
     pub(crate) fn weigh(&self) {
         let after = self.server.weight();
@@ -146,7 +146,7 @@ impl Bench {
     }
 }
 
-/// Opens a session of this revision, and gives its id.
+/// Opens a session of this revision, and returns its id.
 #[track_caller]
 pub(crate) fn open_session(server: &ListeningServer, version: &str) -> String {
     let hello = Request::post(INITIALIZE.replace("VERSION", version));

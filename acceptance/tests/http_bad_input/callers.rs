@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const ALICE: &str = "alice-secret-key-of-the-test";
 const BOB: &str = "bob-secret-key-of-the-test";
 
-/// Their keys, by their hashes.
+/// The configuration of the callers' keys, with their hashes.
 const KEYS: &str = r#"
 [server]
 packs = ["hello"]
@@ -62,7 +62,7 @@ fn a_session_of_another_is_one_that_never_was() {
     assert_eq!(answer["result"]["content"][0]["text"], "Hello, Alice!", "D32: hers goes on");
 }
 
-/// The processor time that attempts with these credentials take, which are all refused.
+/// The processor time of login attempts with these credentials, which all fail.
 fn time_of(server: &ListeningServer, attempts: &[&str]) -> Duration {
     let before = server.weight().processor;
     for basic in attempts {
@@ -91,8 +91,8 @@ fn a_user_who_does_not_exist_costs_as_much_as_a_wrong_password() {
     let unknown = ["bm9ib2R5OmE=", "bm9ib2R5OmI=", "bm9ib2R5OmM="];
     let wrong = ["YWxpY2U6YQ==", "YWxpY2U6Yg==", "YWxpY2U6Yw=="];
     let (unknown, wrong) = (time_of(&server, &unknown), time_of(&server, &wrong));
-    // Time of the processor and not of the clock: who shares the machine does not count. One slow hash is so much
-    // more than all the rest that none for either of them would show.
+    // Processor time, not wall-clock time, so that the load of the machine does not count. One slow hash takes so much
+    // more time than the rest that a missing hash would show.
     let least = Duration::from_millis(20);
     assert!(unknown > least && wrong > least, "D14: {unknown:?}, {wrong:?}");
     assert!(unknown < wrong * 2 && wrong < unknown * 2, "D14: {unknown:?}, {wrong:?}");
@@ -105,7 +105,7 @@ fn a_web_page_has_nothing_done() {
     let command = puppets.command();
     let server = ListeningServer::start(&["--", &command[0], &command[1]]).unwrap();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    // What a form or `fetch` without CORS can send: these types, no header of its own, and an origin.
+    // The requests that a form or `fetch` without CORS can send: these types, no custom header, and an origin.
     let types =
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"];
     let cross = [
@@ -126,7 +126,7 @@ fn a_web_page_has_nothing_done() {
             let right = if origin.is_some() { 403 } else { 415 };
             assert_eq!(refused, right, "D23: {kind} from {origin:?}");
         }
-        // A form or an image that is fetched.
+        // A form or an image sends a GET.
         let mut request = Request::new("GET", "/mcp?method=tools%2Fcall");
         if let Some(origin) = origin {
             request = request.with("Origin", origin);

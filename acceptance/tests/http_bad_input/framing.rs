@@ -5,13 +5,13 @@ use creole_acceptance::http::{Connection, Request};
 use crate::bench::{Bench, META};
 use crate::{Era, Expected, row};
 
-/// The longest body.
+/// The maximum length of a body.
 const LONGEST: usize = 1 << 20;
 
-/// What a refused body may cost, in bytes.
+/// The maximum growth of memory for a rejected body, in bytes.
 const MOST_GROWTH: u64 = 12 << 20;
 
-/// A call that fits, then blanks up to a length.
+/// A call, padded with spaces to a length.
 fn padded(bench: &Bench, era: Era, length: usize) -> Request {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text",META}}"#;
     let meta = if era == Era::Alone { META } else { r#""_meta":{}"# };
@@ -30,7 +30,7 @@ fn a_body_may_be_a_mebibyte_and_no_byte_more() {
         let longer = padded(&bench, era, LONGEST + 1).bytes(bench.server.address());
         let end = longer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
         let mut connection = bench.connect();
-        // The head alone: the answer comes although no byte of the body was sent.
+        // Only the head: the response arrives although no byte of the body was sent.
         connection.write(&longer[..end]).unwrap();
         let response = connection.response().unwrap();
         assert_eq!(response.head.status, 413, "A35 {era:?}: {}", response.text());
@@ -55,7 +55,7 @@ fn a_body_in_chunks_is_refused_when_it_is_too_long_and_not_later() {
         for _ in 0..LONGEST / 0x10000 {
             connection.write(&chunk).unwrap();
         }
-        // One byte too many; the end of the body is never sent.
+        // One byte too many. The end of the body is never sent.
         connection.write(b"1\r\n \r\n").unwrap();
         let response = connection.response().unwrap();
         assert_eq!(response.head.status, 413, "A36 {era:?}: {}", response.text());
@@ -66,13 +66,13 @@ fn a_body_in_chunks_is_refused_when_it_is_too_long_and_not_later() {
     }
 }
 
-/// A call that leaves a task, so that it is seen whether it was executed.
+/// A call that creates a task, so that its execution can be detected.
 fn task(text: &str) -> String {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_task","arguments":{"description":"TEXT"},META}}"#;
     call.replace("TEXT", text).replace("META", META)
 }
 
-/// The head of a request for the endpoint, without a word about its body.
+/// The head of a request to the endpoint, without header fields about its body.
 fn head(bench: &Bench) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
@@ -81,7 +81,7 @@ fn head(bench: &Bench) -> String {
     )
 }
 
-/// A whole request that hides behind another one.
+/// A complete request to be smuggled behind another one.
 fn hidden(bench: &Bench) -> String {
     let body = task("hidden");
     format!("{}Content-Length: {}\r\n\r\n{body}", head(bench), body.len())
@@ -159,7 +159,7 @@ fn no_request_hides_in_another_one() {
     bench.weigh();
 }
 
-/// The server answers once, with 400 or the status of what is too long, and ends the connection.
+/// Asserts that the server sends one response, 400 or a status for excessive length, and closes the connection.
 #[track_caller]
 fn refused(name: &str, connection: &mut Connection) {
     match connection.response() {
@@ -167,7 +167,7 @@ fn refused(name: &str, connection: &mut Connection) {
             let status = response.head.status;
             assert!(matches!(status, 400 | 413 | 431), "A51 {name}: {status} {}", response.text());
         }
-        // What comes as a flood may be cut off before the answer could be read.
+        // An oversized request may be cut off before the response can be read.
         Err(error) => assert!(name.contains("long"), "A51 {name}: {error}"),
     }
     assert!(connection.is_ended(), "A51 {name}: the connection stays open");

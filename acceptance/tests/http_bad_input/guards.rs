@@ -7,7 +7,7 @@ use crate::bench::Bench;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{META}}"#;
 
-/// The same request for each path, and the status that it has where it is let in.
+/// The same request for each path, with its status when it is admitted.
 fn everywhere(bench: &Bench) -> Vec<(Request, u16)> {
     let health = Request::new("GET", "/health");
     let nothing = Request::new("GET", "/no/such/path");

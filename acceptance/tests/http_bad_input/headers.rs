@@ -10,7 +10,7 @@ use crate::{BOTH, Era, Expected, MISMATCH, UNSUPPORTED, WRONG_PARAMS, row};
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text",META}}"#;
 
-/// What every client of a generation sends.
+/// The `Accept` header that every client sends.
 const ANSWERS: &str = "application/json, text/event-stream";
 
 #[test]
@@ -46,8 +46,8 @@ fn a_body_has_to_say_that_it_is_json() {
 #[test]
 fn an_answer_comes_only_in_a_form_that_is_accepted() {
     let bench = Bench::everything();
-    // A client has to accept both. One that does not accept a document gets it all the same when the answer
-    // is one: HTTP lets a server do so rather than refuse (RFC 9110, 12.4.1).
+    // A client must accept both types. A client that does not accept JSON still gets a JSON response: HTTP allows that
+    // instead of an error (RFC 9110, 12.4.1).
     let rows = [
         (None, Ok(false)),
         (Some(ANSWERS), Ok(false)),
@@ -111,7 +111,8 @@ fn the_version_is_said_twice_and_the_same() {
         row("A44 spaces around it are HTTP's", version("  2026-07-28\t"), Result),
         row("A45", claiming("1900-01-01"), unsupported),
         row("A45", claiming("v999.0.0"), unsupported),
-        // A header ends before the space: what differs is told, and not what is unsupported.
+        // The trailing space is not a part of a header value, so the error is the mismatch and not the unsupported
+        // revision.
         row("A45", claiming("2026-07-28 "), mismatch),
         row("A45", claiming(&"9".repeat(10 * 1024)), unsupported),
     ]);
@@ -191,7 +192,7 @@ fn the_method_and_its_subject_are_repeated_exactly() {
         row("A48", with("Mcp-Name", "=?BASE64?dGVzdF9zaW1wbGVfdGV4dA==?="), mismatch),
         row("A48", with("Mcp-Name", "caf\u{e9}"), mismatch),
     ]);
-    // A name that looks like the encoding of another is compared by what it says.
+    // A name that looks like an encoded name is compared literally.
     let odd = "=?base64?dGVzdF9zaW1wbGVfdGV4dA==?=";
     let named = bench.post(Era::Alone, &CALL.replace("test_simple_text", odd));
     bench.check(vec![

@@ -17,10 +17,10 @@ mod values;
 
 use creole_acceptance::http::Request;
 
-/// The generation of clients that sends a row.
+/// The era of the client that sends a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Era {
-    /// A request that stands alone (2026-07-28).
+    /// A stateless request (2026-07-28).
     Alone,
     /// A request in a session (2025-11-25).
     Session,
@@ -28,14 +28,14 @@ enum Era {
 
 const BOTH: [Era; 2] = [Era::Alone, Era::Session];
 
-/// What a row expects.
+/// The expected response of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// A result, with status 200.
     Result,
-    /// An error of JSON-RPC with this status.
+    /// A JSON-RPC error with this status and code.
     Error(u16, i64),
-    /// This status, whatever the body says.
+    /// This status, whatever the body contains.
     Status(u16),
 }
 
@@ -51,15 +51,15 @@ fn row(name: &'static str, request: Request, expected: Expected) -> Row {
     Row { name, request, expected }
 }
 
-/// JSON-RPC's code for what is no JSON.
+/// The JSON-RPC code for invalid JSON.
 const NOT_JSON: i64 = -32_700;
-/// JSON-RPC's code for what is no message.
+/// The JSON-RPC code for an invalid message.
 const NO_MESSAGE: i64 = -32_600;
-/// JSON-RPC's code for an unknown method.
+/// The JSON-RPC code for an unknown method.
 const NO_METHOD: i64 = -32_601;
-/// JSON-RPC's code for wrong parameters.
+/// The JSON-RPC code for invalid parameters.
 const WRONG_PARAMS: i64 = -32_602;
-/// MCP's code for a header that does not say what the body says.
+/// The MCP code for a header that contradicts the body.
 const MISMATCH: i64 = -32_020;
-/// MCP's code for a revision that is not spoken.
+/// The MCP code for an unsupported revision.
 const UNSUPPORTED: i64 = -32_022;

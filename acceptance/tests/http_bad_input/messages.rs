@@ -6,11 +6,11 @@ use crate::Expected::{Error, Result, Status};
 use crate::bench::{Bench, judged, open_session};
 use crate::{BOTH, Era, Expected, NO_MESSAGE, NO_METHOD, NOT_JSON, Row, WRONG_PARAMS, row};
 
-/// A good call; `META` is what the generation puts there.
+/// A valid call. `META` stands for the members that the era adds.
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text",META}}"#;
 
-/// The same rows for both generations.
+/// The same rows for both eras.
 fn both(bench: &Bench, rows: &[(&'static str, &str, Expected)]) -> Vec<Row> {
     let rows = rows.iter();
     rows.flat_map(|(name, text, expected)| {
@@ -19,7 +19,7 @@ fn both(bench: &Bench, rows: &[(&'static str, &str, Expected)]) -> Vec<Row> {
     .collect()
 }
 
-/// Rows of bytes for both generations, all of them no JSON.
+/// Rows for both eras whose bodies are not JSON.
 fn no_json(bench: &Bench, name: &'static str, bodies: &[&[u8]]) -> Vec<Row> {
     let expected = Error(400, NOT_JSON);
     let bodies = bodies.iter();
@@ -125,7 +125,7 @@ fn what_is_no_message_is_told_so_and_not_taken_for_another() {
         ],
     ));
     let null = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#;
-    // Null counts as none, and then it is the claim that is missing.
+    // Null counts as absent, so the revision is missing.
     bench.check(vec![
         row("A27 null", bench.post(Era::Alone, null), Error(400, WRONG_PARAMS)),
         row("A27 null", bench.post(Era::Session, null), Result),
@@ -222,7 +222,7 @@ fn nothing_of_a_refused_body_is_executed() {
     let listed = bench.send(&bench.post(Era::Session, list));
     assert_eq!(listed.head.status, 200, "{}", listed.text());
     assert!(!listed.text().contains("sneaked in"), "{}", listed.text());
-    // The same call, sent as it should be, does leave a task: the check above can fail.
+    // The same call in valid form does create a task: this shows that the check above can fail.
     let created = bench.send(&bench.post(Era::Alone, create));
     assert_eq!(created.head.status, 200, "{}", created.text());
     let listed = bench.send(&bench.post(Era::Session, list));

@@ -10,7 +10,7 @@ use crate::bench::{Bench, open_session};
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"acceptance","version":"1"}}}"#;
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// Sessions to open: as many as show what there is to see, and fewer than a server keeps.
+/// The number of sessions: enough for the statistics, and fewer than a server's limit.
 const MANY: usize = 2_000;
 
 #[test]
@@ -32,7 +32,7 @@ fn ids_of_sessions_cannot_be_guessed() {
         assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "D30: {id:?}");
         id.bytes().for_each(|byte| digits[usize::from(byte)] += 1);
     }
-    // What is random uses each of its digits about equally often; the measure is the entropy that is seen.
+    // Random ids use all digits about equally often. The test measures the entropy of the digits.
     let total: usize = digits.iter().sum();
     let share = |count: &usize| *count as f64 / total as f64;
     let bits: f64 = digits
@@ -56,7 +56,7 @@ fn nobody_chooses_the_id_of_a_session() {
     assert_ne!(id, chosen, "D31");
     let status = |id: &str| bench.send(&Request::post(LIST).with("Mcp-Session-Id", id)).head.status;
     assert_eq!((status(&id), status(chosen)), (200, 404), "D31");
-    // The id of another session does not lead to it either.
+    // An `initialize` with the id of another session does not return that session.
     let welcome = bench.send(&Request::post(INITIALIZE).with("Mcp-Session-Id", &id));
     assert_ne!(welcome.head.field("mcp-session-id"), Some(id.as_str()), "D31");
     bench.canary("D31");
@@ -72,7 +72,7 @@ fn a_session_that_is_over_is_unknown_and_its_stream_ends() {
     assert!(head.is_events() && head.status == 200, "{head:?}");
     assert_eq!(bench.send(&Request::delete(&id)).head.status, 204, "D34");
     let mut rest = String::new();
-    // It ends by itself: a stream that stayed open would let this read run into its time limit.
+    // The server ends the stream. If the stream stayed open, this read would time out.
     stream.body(&head).read_to_string(&mut rest).expect("D34: the end of the stream");
     let unknown = "0".repeat(id.len());
     for gone in
@@ -81,7 +81,7 @@ fn a_session_that_is_over_is_unknown_and_its_stream_ends() {
         let never = gone.clone().replacing("Mcp-Session-Id", &unknown);
         let (gone, never) = (bench.send(&gone), bench.send(&never));
         assert_eq!(gone.head.status, 404, "D34: {}", gone.text());
-        // Who asks for a session that was never there learns nothing else (D32).
+        // The response does not differ from the one for a session that never existed (D32).
         assert_eq!((gone.head.status, gone.text()), (never.head.status, never.text()), "D34");
         bench.canary("D34");
     }

@@ -138,7 +138,7 @@ fn an_answer_counts_only_in_the_session_that_was_asked() {
     });
     let welcome = bench.send(&Request::post(hello.to_string()));
     let asked = welcome.head.field("mcp-session-id").unwrap().to_owned();
-    // The lines of a text do not become lines of the stream (A56).
+    // Line breaks in a text do not become lines of the event stream (A56).
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"Who?\n\ndata: {}\n\nid: 7\r\rend"}}}"#;
     let address = bench.server.address();
     let mut connection = bench.connect();

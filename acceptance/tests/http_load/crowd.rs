@@ -8,27 +8,27 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-/// How many clients there are, and what they do.
+/// The number of clients and calls, and their behaviour.
 #[derive(Clone, Copy)]
 pub(crate) struct Crowd {
     pub(crate) clients: usize,
     pub(crate) calls: usize,
-    /// The connections that they share.
+    /// The number of connections that they share.
     pub(crate) connections: usize,
-    /// The client with an even number is of the first era, the others are of the second.
+    /// Clients with an even number use the first era, the others use the second.
     pub(crate) eras: [Era; 2],
-    /// Whether an eighth of the calls sleeps for a while before it is answered.
+    /// Whether an eighth of the calls use a tool that sleeps before it responds.
     pub(crate) sleeps: bool,
 }
 
-/// The longest that a call sleeps, in milliseconds.
+/// The maximum sleep of a call, in milliseconds.
 const LONGEST_SLEEP: u64 = 40;
 
-/// The longest that a client waits between two calls, in milliseconds.
+/// The maximum pause of a client between two calls, in milliseconds.
 const LONGEST_PAUSE: u64 = 5;
 
 impl Crowd {
-    /// Lets everybody call, and gives what everybody got.
+    /// Runs all clients and returns the history of their calls.
     pub(crate) async fn call(self, server: SocketAddr) -> History {
         let seed = SeededRandom::seed();
         println!("LOAD_SEED={seed}");
@@ -76,14 +76,14 @@ impl Crowd {
     }
 }
 
-/// Hears what comes on the stream of a session, where no answer belongs.
+/// Receives the messages on the stream of a session, where no response belongs.
 struct Listener {
     heard: Arc<Mutex<Vec<Value>>>,
     task: Option<JoinHandle<()>>,
 }
 
 impl Listener {
-    /// Listens; a client without a session has no such stream.
+    /// Opens the stream. A client without a session has none.
     async fn start(client: &Client) -> Self {
         let heard = Arc::new(Mutex::new(Vec::new()));
         if client.requests().era() == Era::Modern {
@@ -99,10 +99,10 @@ impl Listener {
         Self { heard, task: Some(task) }
     }
 
-    /// Everything that was heard.
+    /// All received messages.
     fn end(self) -> Vec<Value> {
         if let Some(task) = self.task {
-            // A stream that the server ended was no stream to listen on.
+            // If the server ended the stream, the test has checked nothing.
             assert!(!task.is_finished(), "the stream of a session ended");
             task.abort();
         }

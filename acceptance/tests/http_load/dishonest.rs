@@ -10,24 +10,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// What the server does wrong.
+/// The violation that the server commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misdeed {
     /// Nothing.
     None,
-    /// Two calls that are there at the same time get each other's answer.
+    /// Two concurrent calls get each other's response.
     Swaps,
-    /// A stream holds the answer two times.
+    /// A stream contains the response twice.
     AnswersTwice,
     /// A second response follows the first.
     RespondsTwice,
-    /// The answer is the one to the call before, whoever made it.
+    /// The response is the one to the previous call of any client.
     Remembers,
-    /// The answer has another id.
+    /// The response has another id.
     ChangesId,
-    /// The connection is closed instead.
+    /// The connection is closed without a response.
     Hangs,
-    /// The call is refused.
+    /// The call gets an error.
     Refuses,
 }
 
@@ -35,7 +35,7 @@ type Waiting = (String, oneshot::Sender<String>);
 
 struct Server {
     misdeed: Misdeed,
-    /// A call that waits for another to swap answers with.
+    /// A call that waits for another one to swap responses with.
     waiting: Mutex<Option<Waiting>>,
     last: Mutex<String>,
 }
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// The response, or nothing when the connection is closed instead.
+    /// The response, or `None` to close the connection.
     async fn respond(&self, call: &Value) -> Option<String> {
         let nonce = call["params"]["arguments"]["message"].as_str().unwrap().to_owned();
         let text = match self.misdeed {
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// The nonce of another call that is there at the same time, or the own one when there is none.
+    /// The nonce of a concurrent call, or the call's own if there is none.
     async fn swapped(&self, nonce: String) -> String {
         let receiver = {
             let mut waiting = self.waiting.lock().unwrap();
@@ -121,7 +121,7 @@ fn response(kind: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-/// The body of the next request.
+/// Reads the body of the next request.
 async fn request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<Vec<u8>> {
     loop {
         let text = String::from_utf8_lossy(received).into_owned();

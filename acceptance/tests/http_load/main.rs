@@ -19,22 +19,22 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// How long a test waits for what must happen: only a server that hangs takes longer.
+/// How long a test waits for an event: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Descriptors that a process needs beside its connections.
+/// The number of descriptors that a process needs besides its connections.
 const SPARE: u64 = 600;
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Lets one test after the other have the machine, and the descriptors of the process, for itself.
+/// Runs one test at a time, so that each has the machine and the descriptors of the process for itself.
 async fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().await
 }
 
-/// As many of the wanted connections as the system lets a process have; tells when that is fewer.
+/// The number of connections that the system allows, at most the wanted number. Prints a message if it is lower.
 fn affordable(wanted: u64) -> u64 {
     let most = creole_acceptance::load::descriptors().saturating_sub(SPARE);
     if most < wanted {

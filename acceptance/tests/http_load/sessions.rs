@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use crate::{MEBIBYTE, PATIENCE, turn};
 
-/// Sessions that are opened at the same time.
+/// The number of sessions that are opened concurrently.
 const AT_ONCE: usize = 16;
 
-/// Tries to open so many sessions; the ids of those that were opened, and the refusals.
+/// Tries to open this many sessions. Returns the ids of the opened ones, and the errors.
 async fn open(pool: &Arc<Pool>, count: usize) -> (Vec<String>, Vec<String>) {
     let mut tasks = JoinSet::new();
     for worker in 0..AT_ONCE {
@@ -41,7 +41,7 @@ async fn open(pool: &Arc<Pool>, count: usize) -> (Vec<String>, Vec<String>) {
     (opened, refused)
 }
 
-/// Fails unless there was a refusal and each says that the server is full.
+/// Fails unless there was an error and each error says that the server is full.
 #[track_caller]
 fn assert_full(refused: &[String]) {
     let others: Vec<&String> =
@@ -123,14 +123,14 @@ async fn sessions_that_nobody_uses_expire_and_make_room() {
         let gone = opened.last().expect("a session").clone();
         assert_forgotten(&pool, gone).await;
         weights.push(server.weight());
-        // All of them are old by the time the last is.
+        // Longer than the session timeout, so that all sessions expire.
         sleep(Duration::from_secs(4)).await;
     }
     let growth = weights[ROUNDS - 1].memory.saturating_sub(weights[0].memory);
     assert!(growth < 16 * MEBIBYTE, "memory grows with sessions that are gone: {weights:?}");
 }
 
-/// Tries until a session can be opened, and tells how long that took.
+/// Tries until a session can be opened, and returns how long that took.
 async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
@@ -144,9 +144,9 @@ async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
     panic!("no session expired");
 }
 
-/// Waits until a session is not known any more: then its client gets 404, and knows what to do.
+/// Waits until a session has expired, and asserts that its client gets 404.
 async fn assert_forgotten(pool: &Arc<Pool>, session: String) {
-    // Asking would keep the session alive, so it is left alone for longer than it may live.
+    // A request would extend the session, so none is sent for longer than its timeout.
     sleep(Duration::from_secs(5)).await;
     let requests = Requests::new(pool.server(), Era::Legacy).in_session(session);
     let call = requests.call(&json!(1), "echo", &json!({"message": "anyone?"}));

@@ -15,10 +15,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::{MEBIBYTE, PATIENCE, affordable, turn};
 
-/// Descriptors that a server may hold longer than a client: it notices the end of a connection later.
+/// The number of descriptors that a server may still hold after its clients closed: it notices the end of a connection
+/// later.
 const STRAGGLERS: usize = 10;
 
-/// A client beside the slow ones, which calls all the time.
+/// A client beside the slow ones that calls continuously.
 struct Canary {
     is_over: Arc<AtomicBool>,
     calls: JoinHandle<(Vec<Call>, Duration)>,
@@ -44,7 +45,7 @@ impl Canary {
         Self { is_over, calls }
     }
 
-    /// Ends it; all of its calls must have been answered.
+    /// Stops it and asserts that all of its calls got their responses.
     async fn assert_answered(self) {
         self.is_over.store(true, Ordering::Relaxed);
         let (calls, longest) = self.calls.await.unwrap();
@@ -86,7 +87,8 @@ async fn headers_that_never_end_are_cut_off_while_others_are_served() {
     assert_let_go(&server, before.descriptors).await;
 }
 
-/// Waits for all clients, each of which tells whether it was cut off, and counts those that were not.
+/// Waits for all clients, each of which returns whether the server disconnected it. Returns the number of those that it
+/// did not.
 async fn count_spared(mut tasks: JoinSet<bool>) -> usize {
     let mut spared = 0;
     while let Some(is_cut_off) = tasks.join_next().await {
@@ -95,8 +97,8 @@ async fn count_spared(mut tasks: JoinSet<bool>) -> usize {
     spared
 }
 
-/// Sends a header now and then, and never the empty line, until the server has enough; tells whether it
-/// had.
+/// Sends a header now and then, and never the empty line, until the server closes the connection. Returns whether it
+/// did.
 async fn drip_headers(server: SocketAddr) -> bool {
     let mut connection = Connection::open(server).await.expect("a connection");
     let begin = format!("POST /mcp HTTP/1.1\r\nHost: {server}\r\n");
@@ -145,11 +147,10 @@ async fn five_hundred_clients_that_do_not_read_are_cut_off_and_cost_little() {
     assert!(after.peak < MOST_MEMORY, "{before:?} {after:?}");
 }
 
-/// Sends one call after the other without reading an answer, until the server has closed; tells whether
-/// it has.
+/// Sends calls without reading a response until the server closes the connection. Returns whether it did.
 ///
-/// The answers fill what the kernel keeps for a connection, some megabytes; then the server cannot write,
-/// and neither gather answers nor wait for ever.
+/// The responses fill the kernel's buffers of the connection, some megabytes. Then the server cannot write any more. It
+/// must neither collect responses nor wait forever.
 async fn ask_and_do_not_read(server: SocketAddr, asked: Arc<AtomicU64>) -> bool {
     let connection = Connection::open_narrow(server, 4096).await.expect("a connection");
     let message = "x".repeat(64 * 1024);
@@ -171,7 +172,7 @@ async fn ask_and_do_not_read(server: SocketAddr, asked: Arc<AtomicU64>) -> bool 
     timeout(PATIENCE, cut_off).await.is_ok()
 }
 
-/// Waits until the server has no more descriptors than before, the canary's and stragglers aside.
+/// Waits until the server has no more descriptors than before, except the canary's and stragglers.
 async fn assert_let_go(server: &HttpServer, before: usize) {
     let began = Instant::now();
     loop {

@@ -11,13 +11,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::{MEBIBYTE, PATIENCE, affordable, turn};
 
-/// How many streams are wanted.
+/// The wanted number of streams.
 const STREAMS: u64 = 10_000;
 
-/// Streams that are opened at the same time.
+/// The number of streams that are opened concurrently.
 const AT_ONCE: usize = 32;
 
-/// The most memory of a server with that many streams.
+/// The maximum memory of a server with that many streams.
 const MOST_MEMORY: u64 = 200 * MEBIBYTE;
 
 const CHANGED: &str = "notifications/tools/list_changed";
@@ -63,14 +63,14 @@ async fn assert_all_are_told(era: Era) {
     for round in 1..=2 {
         change(&canary, count, &mut told, round).await;
     }
-    // What were told twice would have been told by the end of the second round.
+    // A duplicate notification would have arrived by the end of the second round.
     assert!(told.try_recv().is_err(), "somebody was told more than once");
     let after = server.weight();
     println!("afterwards {} MiB, at most {} MiB", after.memory / MEBIBYTE, after.peak / MEBIBYTE);
     assert!(after.peak < MOST_MEMORY, "{after:?}");
 }
 
-/// Opens streams, some at a time.
+/// Opens streams, a limited number at a time.
 async fn open(pool: &Arc<Pool>, era: Era, count: u64) -> Vec<Stream> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
@@ -112,7 +112,7 @@ fn subscription_of(message: &Value) -> Value {
     message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone()
 }
 
-/// Reads every stream; who was told of a change is sent on. Anything else ends the test.
+/// Reads every stream and reports each change notification. Any other message fails the test.
 fn listen(era: Era, streams: Vec<Stream>) -> mpsc::UnboundedReceiver<Result<u64, String>> {
     let (sender, told) = mpsc::unbounded_channel();
     for (number, mut stream) in (0..).zip(streams) {
@@ -142,7 +142,7 @@ fn checked(era: Era, number: u64, message: &Value) -> Result<u64, String> {
     Err(format!("stream {number} was told {message}"))
 }
 
-/// Changes the list of tools and waits until every stream was told, each once.
+/// Changes the list of tools and waits until every stream got the notification exactly once.
 async fn change(
     canary: &Client,
     count: u64,

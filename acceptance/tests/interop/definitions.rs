@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::here;
 use crate::schema::ran;
 
-/// Answers, for each list, whether the SDK accepts it.
+/// Prints, for each list, whether the SDK accepts it.
 const SCRIPT: &str = r#"
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -26,7 +26,7 @@ console.log(JSON.stringify(lists.map(([member, item]) =>
     schemas[member].safeParse({ [member]: [item] }).success)));
 "#;
 
-/// A definition of each kind that has every member, and what the official schemas call it.
+/// A definition of each kind with every member, and its name in the official schemas.
 fn whole() -> Vec<(ListKind, &'static str, Value)> {
     let icons = json!([{"src": "https://a/b.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "dark"}]);
     let about =
@@ -67,7 +67,7 @@ fn whole() -> Vec<(ListKind, &'static str, Value)> {
     ]
 }
 
-/// The definition with one value, at any place, replaced by another or taken away.
+/// The definition with one value, at any depth, replaced by another or removed.
 fn variants(item: &Value) -> Vec<Value> {
     let values = [
         json!(null),

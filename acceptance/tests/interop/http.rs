@@ -55,7 +55,7 @@ fn clients_of_standard_streams_are_served_through_a_bridge() {
     }
 }
 
-/// The modes side by side; what a peer does by default is one of the others.
+/// Runs all modes concurrently. A peer's default mode is one of the others.
 fn speak_in_every_mode(peer: Peer) {
     if !is_here(peer) {
         return;

@@ -21,9 +21,9 @@ use creole_acceptance::process_under_test::Server;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::{Value, json};
 
-/// What is settled on by `initialize`.
+/// The revision that is negotiated with `initialize`.
 const HANDSHAKE: &str = "2025-11-25";
-/// What is settled on without it.
+/// The revision that is used without it.
 const STATELESS: &str = "2026-07-28";
 
 const TASK_TOOLS: [&str; 6] =
@@ -60,7 +60,7 @@ fn the_inspector_finds_all_it_asks_for() {
     if !is_here(Peer::Inspector) {
         return;
     }
-    // It starts a process for each request; the modes side by side save half of the time.
+    // The Inspector starts a process for each request. Running the modes concurrently halves the time.
     thread::scope(|scope| {
         for mode in [Mode::Legacy, Mode::Auto, Mode::Modern] {
             scope.spawn(move || inspect(mode));
@@ -86,7 +86,7 @@ fn clients_refuse_the_boolean_capabilities_of_bb_mcp_server_after_it_has_welcome
         let refusal = peers::run(peer, Mode::Legacy, &Steps::new(), &server);
         let refusal = refusal.expect_err("seed 000 is not what an SDK reads");
         assert!(refusal.contains("capabilities"), "{peer}: {refusal}");
-        // The Inspector shows its own reason only; the others let the server's log through.
+        // The Inspector prints only its own reason. The others pass the server's log through.
         let welcomed = refusal.contains(r#"request completed method="initialize""#)
             && refusal.contains(r#"outcome="success""#);
         assert!(welcomed || peer == Peer::Inspector, "{peer}: {refusal}");
@@ -108,7 +108,7 @@ fn bb_mcp_server_serves_whoever_takes_its_welcome() {
     assert_eq!(server.finish().code, Some(0));
 }
 
-/// Everything that a peer which can be asked is put through.
+/// Runs all checks for a peer that supports input requests.
 fn speak_in_every_mode(peer: Peer) {
     if !is_here(peer) {
         return;
@@ -123,8 +123,8 @@ fn speak_in_every_mode(peer: Peer) {
 
 /// The preset `default`: a peer lists, calls three tools, reads and gets a prompt.
 ///
-/// A peer makes one plain call, so the others are made by steps for tools that tell or ask something;
-/// these tools do not, and the peer says so.
+/// A peer makes one plain call, so the other calls use steps for tools that send progress or input requests. These
+/// tools send none, and the peer reports that.
 fn check_default(peer: Peer, mode: Mode) {
     let steps = Steps::new()
         .call("echo", json!({"message": "Grüße, 世界"}))
@@ -146,13 +146,13 @@ fn check_default(peer: Peer, mode: Mode) {
     }
 }
 
-/// The preset `everything`: a peer is asked and told all that a server can ask and tell.
+/// The preset `everything`: a peer receives every kind of input request and notification.
 fn check_everything(peer: Peer, mode: Mode) {
     let steps = everything(peer, mode);
     Told::by(peer, mode, "everything", &steps).has_done_everything(peer, mode);
 }
 
-/// All the steps that a peer can be put through with the preset `everything`.
+/// All steps that a peer supports with the preset `everything`.
 fn everything(peer: Peer, mode: Mode) -> Steps {
     let steps = Steps::new()
         .call("test_structured", json!({}))
@@ -172,12 +172,12 @@ fn everything(peer: Peer, mode: Mode) -> Steps {
     }
 }
 
-/// Whether the peer can hear of changes: who has no handshake has to subscribe.
+/// Whether the peer can receive change notifications: without a handshake it has to subscribe.
 fn can_be_told(peer: Peer, mode: Mode) -> bool {
     peer != Peer::FastMcp || expected_revision(peer, mode) == HANDSHAKE
 }
 
-/// The preset `bossman`, which answers every version with its own.
+/// The preset `bossman`, which responds to every version with its own.
 fn check_bossman(peer: Peer) {
     let steps = Steps::new().call("create_task", json!({"description": "for the boss"}));
     let told = Told::by(peer, Mode::Legacy, "bossman", &steps);
@@ -197,7 +197,7 @@ fn check_governance(peer: Peer) {
     told.is(&["call", "content", "0", "text"], &json!("Hello, Grace!"));
 }
 
-/// What the Inspector's command line can do.
+/// The steps that the Inspector's command line supports.
 fn inspect(mode: Mode) {
     let peer = Peer::Inspector;
     let steps = Steps::new()
@@ -223,7 +223,7 @@ fn inspect(mode: Mode) {
     told.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
 }
 
-/// The revision that a peer in this mode should settle on with a server that speaks all of them.
+/// The revision that a peer in this mode should negotiate with a server that supports all of them.
 fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
     match mode {
         Mode::Legacy => HANDSHAKE,
@@ -233,12 +233,12 @@ fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
     }
 }
 
-/// Whether the peer can be run; the test says aloud that it was not, and fails where nobody listens.
+/// Whether the peer is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here(peer: Peer) -> bool {
     here(peer.name(), peers::installed(peer)).is_some()
 }
 
-/// What was installed, if it could be; said aloud if not.
+/// The installed peer, or `None`, which is reported on stderr.
 fn here<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
     installed
         .inspect_err(|missing| {
@@ -248,8 +248,8 @@ fn here<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
         .ok()
 }
 
-/// The command that serves a preset with this data directory, which `env` sets, because some SDKs do
-/// not hand their environment on.
+/// The command that serves a preset with this data directory. `env` sets it, because some SDKs do not pass their
+/// environment on.
 fn serve(preset: &str, data: &Path) -> Vec<String> {
     let data = format!("CREOLE_DATA_DIR={}", data.display());
     let binary = binary().expect("the binary under test").display().to_string();
@@ -264,21 +264,21 @@ fn names(entries: &Value) -> Vec<&str> {
     entries.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect()
 }
 
-/// The document of a peer, and in whose name a failure is told.
+/// The document of a peer, and the name of the run for failure messages.
 struct Told {
     whose: String,
     document: Value,
 }
 
 impl Told {
-    /// Has the conversation; no step of it may have failed.
+    /// Runs the peer. No step may fail.
     fn by(peer: Peer, mode: Mode, preset: &str, steps: &Steps) -> Self {
         let whose = format!("{peer} in mode {} with {preset}", mode.name());
         let data = tempfile::tempdir().expect("a data directory");
         Self::of(whose, peers::run(peer, mode, steps, &serve(preset, data.path())))
     }
 
-    /// The document of a conversation in which no step failed.
+    /// The document of a run in which no step failed.
     #[track_caller]
     fn of(whose: String, document: Result<Value, String>) -> Self {
         let document = document.unwrap_or_else(|error| panic!("{whose}: {error}"));
@@ -287,7 +287,7 @@ impl Told {
         told
     }
 
-    /// What is at the end of the path: keys of objects and positions in arrays.
+    /// The value at this path of object keys and array indices.
     fn get(&self, path: &[&str]) -> &Value {
         let pointer = format!("/{}", path.join("/"));
         self.document.pointer(&pointer).unwrap_or(&Value::Null)
@@ -303,7 +303,7 @@ impl Told {
         assert_eq!(self.get(path), expected, "{}: {path:?}", self.whose);
     }
 
-    /// What [`everything`] asks for has come of it.
+    /// Asserts the results of the steps of [`everything`].
     #[track_caller]
     fn has_done_everything(&self, peer: Peer, mode: Mode) {
         self.settled_on(expected_revision(peer, mode));

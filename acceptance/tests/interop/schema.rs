@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 
 use crate::here;
 
-/// Answers, for each document, whether it is valid. Ajv is strict: a schema with a keyword that it does not know is
-/// refused.
+/// Prints, for each document, whether it is valid. Ajv is strict: it rejects a schema with an unknown keyword.
 const SCRIPT: &str = r#"
 import { createRequire } from "node:module";
 const require = createRequire(process.argv[1] + "/");
@@ -53,7 +52,7 @@ fn a_validator_of_others_agrees_about_configurations() {
     }
 }
 
-/// The presets, the examples, and what documents show.
+/// The presets, the examples, and the configurations in the documentation.
 fn right() -> Vec<String> {
     let in_folder = |folder: &str, ending: &str| -> Vec<String> {
         let found = fs::read_dir(repository().join(folder)).unwrap();
@@ -71,13 +70,13 @@ fn right() -> Vec<String> {
     right
 }
 
-/// Files that the reader refuses for what an editor can see.
+/// Files that the reader rejects for an error that an editor can detect.
 fn wrong() -> Vec<String> {
     let all = fs::read_to_string(repository().join("crates/config/tests/configuration/wrong.txt"));
     all.unwrap().split("=====\n").map(str::to_owned).collect()
 }
 
-/// That the binary refuses a file, and shows where.
+/// Asserts that the binary rejects a file and reports the location.
 fn refuses(folder: &Path, text: &str) {
     fs::write(folder.join("creole.toml"), text).unwrap();
     fs::write(folder.join("api.yaml"), "openapi: 3.0.3\n").unwrap();
@@ -86,7 +85,7 @@ fn refuses(folder: &Path, text: &str) {
     assert!(said.contains("--> creole.toml:") && said.contains('^'), "{text}\n{said}");
 }
 
-/// What a program prints that is given this to read.
+/// The stdout of a program with this input.
 pub(crate) fn ran(command: &mut Command, input: &str) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

@@ -27,7 +27,7 @@ impl Client {
         self.0.name()
     }
 
-    /// The revision that it is to settle on with Creole.
+    /// The revision that it must negotiate with Creole.
     pub(super) fn revision(self) -> &'static str {
         match self {
             Self(Peer::OldTypeScript(release), _) => release.revision(),
@@ -36,42 +36,42 @@ impl Client {
         }
     }
 
-    /// Whether it stands for its era where not all clients are needed.
+    /// Whether it represents its era where one client per era suffices.
     pub(super) fn is_one_of_its_era(self) -> bool {
         matches!(self, Self(Peer::TypeScriptV2, Mode::Modern) | Self(Peer::PythonV1, Mode::Legacy))
     }
 
-    /// Whether it has Streamable HTTP.
+    /// Whether it supports Streamable HTTP.
     pub(super) fn has_streams(self) -> bool {
         self.0 != OLDEST
     }
 
-    /// Whether it is one of those that are told to use the transport of 2024-11-05.
+    /// Whether it can be configured to use the transport of 2024-11-05.
     pub(super) fn has_sse(self) -> bool {
         [Peer::TypeScriptV1, Peer::PythonV1, OLDEST].contains(&self.0)
     }
 
-    /// Whether it can cancel a call when told to.
+    /// Whether it can cancel a call.
     pub(super) fn cancels(self) -> bool {
         self.0 != Peer::Rmcp
     }
 
-    /// Whether it can hear that a list has changed: FastMCP cannot subscribe.
+    /// Whether it receives list change notifications: FastMCP cannot subscribe.
     pub(super) fn hears_changes(self) -> bool {
         !matches!(self, Self(Peer::FastMcp, Mode::Modern))
     }
 
-    /// Why it cannot be run here.
+    /// Why it cannot run here, or `None` if it can.
     pub(super) fn missing(self) -> Option<String> {
         peers::installed(self.0).err().map(|missing| missing.to_string())
     }
 
-    /// Performs steps with the server that a command starts.
+    /// Performs the steps with the server that a command starts.
     pub(super) fn run(self, steps: &Steps, command: &[OsString]) -> Result<Value, String> {
         peers::run(self.0, self.1, steps, command)
     }
 
-    /// Performs steps with the server at this address.
+    /// Performs the steps with the server at this URL.
     pub(super) fn run_at(self, steps: &Steps, url: &str) -> Result<Value, String> {
         peers::run_at(self.0, self.1, steps, url)
     }

@@ -26,10 +26,10 @@ use self::client::Client;
 use self::route::{Route, Staged};
 use self::seen::Seen;
 
-/// How many conversations are held at the same time: most of them wait for a process to start.
+/// The number of concurrent runs: most of them wait for a process to start.
 const AT_ONCE: usize = 4;
 
-/// A cell of the table: the way, the server's column, the client's row.
+/// A cell of the table: the route, the server's column, the client's row.
 type Place = (Route, usize, usize);
 
 #[test]
@@ -47,7 +47,7 @@ fn a_client_of_each_era_works_with_further_servers_as_the_table_says() {
     works(&[Route::FurtherHttp, Route::Further]);
 }
 
-/// To whoever does not shake hands, a tool of FastMCP that asks by `Context.elicit` cannot ask.
+/// A FastMCP tool that uses `Context.elicit` cannot send input requests to a stateless client.
 #[test]
 fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forced() {
     let server = UpstreamServer::FastMcp;
@@ -68,7 +68,7 @@ fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forc
     }
 }
 
-/// Has the conversations of these ways, and compares them with the table.
+/// Performs the runs of these routes and compares the results with the table.
 fn works(routes: &[Route]) {
     let is_here_at_all =
         |server: &UpstreamServer| routes.iter().any(|route| route.is_taken(*server));
@@ -87,7 +87,7 @@ fn works(routes: &[Route]) {
     let shortfall = |(place, seen): (&Place, &Seen)| {
         seen.shortfall(published.get(place).map(String::as_str)).map(|told| (*place, told))
     };
-    // A peer that starts slowly on a busy machine is no news: what failed is tried once more, alone.
+    // On a busy machine a peer may start too slowly, so a failed run is repeated once, alone.
     let doubtful: Vec<_> = seen.iter().filter_map(shortfall).collect();
     for (place, _) in doubtful {
         let (route, column, row) = place;
@@ -103,7 +103,7 @@ fn works(routes: &[Route]) {
     assert!(worse.is_empty(), "docs/matrix.md promises more:\n{}", worse.join("\n"));
 }
 
-/// Has one conversation.
+/// Performs one run.
 fn talk(
     staged: &Result<Staged, String>,
     route: Route,
@@ -132,7 +132,7 @@ fn missing(server: UpstreamServer) -> Option<String> {
     server.command().err().map(|missing| missing.to_string())
 }
 
-/// Whether an end can be run; the test says aloud that it was not, and fails where nobody listens.
+/// Whether a client or server is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here(name: &str, missing: Option<String>) -> bool {
     let Some(missing) = missing else { return true };
     assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
@@ -140,8 +140,8 @@ fn is_here(name: &str, missing: Option<String>) -> bool {
     false
 }
 
-/// Has all conversations. Those with one server on one way come one after the other: they would hear of each
-/// other's changes.
+/// Performs all runs. Runs with one server on one route are sequential, because they would receive each other's change
+/// notifications.
 fn look(routes: &[Route], clients: &[Client], servers: &[UpstreamServer]) -> BTreeMap<Place, Seen> {
     let groups = servers.iter().enumerate().flat_map(|(column, server)| {
         routes.iter().filter(|route| route.is_taken(*server)).map(move |route| (*route, column))

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::seen::Feature;
 
-/// A tool that shows a feature.
+/// A tool that exercises a feature.
 pub(super) struct Trick {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
-    /// What stands in the text of its answer.
+    /// A part of its result's text.
     pub(super) says: String,
 }
 
@@ -19,7 +19,7 @@ fn trick_of(tool: &'static str, arguments: Value, says: &str) -> Option<Trick> {
 
 const GREETING: &str = "Gr\u{fc}\u{df}e, \u{4e16}\u{754c}";
 
-/// The tool by which a server shows a feature; nothing if it does not have the feature. A tool that is cancelled makes
+/// The tool of a server that exercises a feature, or `None` if the server lacks the feature. A cancelled tool creates
 /// the file.
 pub(super) fn trick(server: UpstreamServer, feature: Feature, file: &str) -> Option<Trick> {
     match server {
@@ -29,7 +29,7 @@ pub(super) fn trick(server: UpstreamServer, feature: Feature, file: &str) -> Opt
     }
 }
 
-/// What the tool that shows structured results answers.
+/// The structured result of the server's tool.
 pub(super) fn data(server: UpstreamServer) -> Value {
     match server {
         UpstreamServer::Everything => {
@@ -40,7 +40,7 @@ pub(super) fn data(server: UpstreamServer) -> Value {
     }
 }
 
-/// The tools that all servers of ours and of the SDKs have.
+/// The tools that our servers and those of the SDKs share.
 fn usual(feature: Feature, file: &str) -> Option<Trick> {
     match feature {
         Feature::Call => trick_of("echo", json!({"text": GREETING}), GREETING),
@@ -53,7 +53,7 @@ fn usual(feature: Feature, file: &str) -> Option<Trick> {
     }
 }
 
-/// It does not tell anybody that a call was cancelled, and no call changes its lists.
+/// It does not report a cancelled call, and no call changes its lists.
 fn everything(feature: Feature) -> Option<Trick> {
     match feature {
         Feature::Call => trick_of("echo", json!({"message": GREETING}), GREETING),
@@ -73,7 +73,7 @@ fn everything(feature: Feature) -> Option<Trick> {
     }
 }
 
-/// It asks for roots before its first call, and then only answers.
+/// It requests roots before its first call, and afterwards only returns results.
 fn filesystem(feature: Feature) -> Option<Trick> {
     match feature {
         Feature::Call => {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::client::Client;
 use super::seen;
 
-/// How the client reaches Creole, and Creole the server.
+/// The transport from the client to Creole, and from Creole to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Route {
     /// Standard streams on both sides: `creole serve -- COMMAND`.
@@ -26,11 +26,11 @@ pub(super) enum Route {
     Front,
     /// HTTP+SSE to Streamable HTTP: clients at Creole's `/sse`.
     OldClient,
-    /// Streamable HTTP to HTTP+SSE: the server's stream is in the configuration.
+    /// Streamable HTTP to HTTP+SSE: the URL of the server's stream is in the configuration.
     OldServer,
     /// HTTP+SSE on both sides.
     Old,
-    /// HTTP on both sides, with those of the further servers that have it and one client of each era.
+    /// HTTP on both sides, with the further servers that support it and one client of each era.
     FurtherHttp,
     /// Standard streams on both sides, with further servers and one client of each era.
     Further,
@@ -49,7 +49,7 @@ impl Route {
         Self::Further,
     ];
 
-    /// Whether this server is put behind on this way: where the transports differ, one server of each era is enough.
+    /// Whether this server is tested on this route: where the transports differ, one server of each era is enough.
     pub(super) fn is_taken(self, server: UpstreamServer) -> bool {
         let is_further = UpstreamServer::FURTHER.contains(&server);
         match self {
@@ -58,7 +58,7 @@ impl Route {
             Self::OldServer | Self::Old => UpstreamServer::SSE.contains(&server),
             _ if is_further => false,
             Self::Stdio => true,
-            // Streamable HTTP came after this release.
+            // Streamable HTTP was introduced after this release.
             Self::Http => server != UpstreamServer::OldTypeScript(Release::November2024),
             Self::Connect | Self::Front | Self::OldClient => {
                 matches!(server, UpstreamServer::TypeScriptV1 | UpstreamServer::TypeScriptV2)
@@ -66,7 +66,7 @@ impl Route {
         }
     }
 
-    /// Whether this client takes the way.
+    /// Whether this client is tested on this route.
     pub(super) fn is_taken_by(self, client: Client) -> bool {
         match self {
             Self::Further | Self::FurtherHttp => client.is_one_of_its_era(),
@@ -76,7 +76,7 @@ impl Route {
         }
     }
 
-    /// How the client comes to Creole, if not over standard streams.
+    /// The client's transport to Creole, unless it is stdio.
     fn before(self) -> Option<Web> {
         match self {
             Self::Http | Self::Front | Self::OldServer | Self::FurtherHttp => Some(Web::Streamable),
@@ -85,7 +85,7 @@ impl Route {
         }
     }
 
-    /// How Creole comes to the server, if not over standard streams.
+    /// Creole's transport to the server, unless it is stdio.
     fn behind(self) -> Option<Web> {
         match self {
             Self::Http | Self::Connect | Self::OldClient | Self::FurtherHttp => {
@@ -96,7 +96,7 @@ impl Route {
         }
     }
 
-    /// The way in words.
+    /// The title of the route.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Stdio => "stdio to stdio: `creole serve -- COMMAND`",
@@ -112,13 +112,13 @@ impl Route {
     }
 }
 
-/// What a client is given to talk to.
+/// The endpoint that a client gets.
 enum End {
     Command(Vec<OsString>),
     Gateway(ListeningServer, Web),
 }
 
-/// A server, and Creole before it.
+/// A server, and Creole in front of it.
 pub(super) struct Staged {
     end: End,
     _server: Option<ListeningServer>,
@@ -155,7 +155,7 @@ impl Staged {
         Ok(Self { end, _server: behind.map(|(server, _)| server), folder })
     }
 
-    /// Has a client do all that it can.
+    /// Makes a client perform all steps that it supports.
     pub(super) fn talk(&self, client: Client, server: UpstreamServer) -> Result<Value, String> {
         let name = format!("{}-{}", client.name(), client.revision());
         let file = self.folder.path().join(name).display().to_string();
@@ -170,7 +170,7 @@ impl Staged {
     }
 }
 
-/// A server that listens on a port of its own.
+/// Starts a server on its own port.
 fn listening(server: UpstreamServer, web: Web) -> Result<ListeningServer, String> {
     let words = server.listening(web).map_err(|missing| missing.to_string())?;
     let (program, arguments) = words.split_first().ok_or("no command")?;
@@ -179,13 +179,13 @@ fn listening(server: UpstreamServer, web: Web) -> Result<ListeningServer, String
     ListeningServer::other(command)
 }
 
-/// The address of a server that listens.
+/// The URL of a listening server.
 fn at(listening: &ListeningServer, web: Web) -> String {
     format!("http://{}{}", listening.address(), web.path())
 }
 
-/// The command that runs Creole with these words, at home in a folder; `env` sets it, because some SDKs do not hand
-/// their environment on.
+/// The command that runs Creole with these arguments and this data directory. `env` sets it, because some SDKs do not
+/// pass their environment on.
 pub(super) fn creole(home: &TempDir, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let home = format!("CREOLE_DATA_DIR={}", home.path().display());
     let before = ["env".into(), home.into(), binary()?.into()];

@@ -7,23 +7,23 @@ use super::client::Client;
 use super::repertoire;
 use super::repertoire::Trick;
 
-/// Structured results and forms exist from this revision on.
+/// The first revision with structured results and forms.
 const FORMS: &str = "2025-06-18";
 
-/// What a call may do.
+/// A feature of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feature {
-    /// It answers.
+    /// It returns a result.
     Call,
-    /// It answers with data.
+    /// It returns structured content.
     Structured,
-    /// It tells of its progress, and ends when it is cancelled.
+    /// It reports progress.
     Progress,
-    /// It is cancelled.
+    /// It ends when it is cancelled.
     Cancel,
-    /// It asks the person.
+    /// It sends an elicitation request.
     Elicit,
-    /// It asks the model.
+    /// It sends a sampling request.
     Sample,
     /// It changes a list.
     Changed,
@@ -53,7 +53,7 @@ impl Feature {
         }
     }
 
-    /// Whether both ends have it at all.
+    /// Whether client and server both support it.
     pub(super) fn exists(self, client: Client, server: UpstreamServer) -> bool {
         if repertoire::trick(server, self, "").is_none() {
             return false;
@@ -62,7 +62,7 @@ impl Feature {
             Self::Call | Self::Progress | Self::Sample => true,
             Self::Structured | Self::Elicit => client.revision().min(server.revision()) >= FORMS,
             Self::Cancel => client.cancels(),
-            // FastMCP has no subscriptions, which is how servers without a handshake tell.
+            // FastMCP has no subscriptions, through which stateless servers send change notifications.
             Self::Changed => client.hears_changes() && server != UpstreamServer::FastMcp,
         }
     }
@@ -80,7 +80,7 @@ impl Feature {
             Self::Progress => {
                 let heard = told["progress"].as_array().into_iter().flatten();
                 let heard: Vec<_> = heard.map(|step| step["progress"].as_f64()).collect();
-                // Of what a server tells while its caller is away to answer, the last counts.
+                // While the client fetches input, only the last progress notification is kept.
                 let is_heard = match server {
                     UpstreamServer::Everything => heard.last() == Some(&Some(3.0)),
                     _ => heard == [1.0, 2.0, 3.0].map(Some),
@@ -95,8 +95,8 @@ impl Feature {
     }
 }
 
-/// All that both ends have. A peer makes one plain call; the other is made by a step for tools that ask for roots, and
-/// this tool does not.
+/// All steps that both ends support. A peer makes one plain call. The second call uses a step for tools that request
+/// roots, which this tool does not do.
 pub(super) fn steps(client: Client, server: UpstreamServer, file: &str) -> Steps {
     let mut steps = Steps::new();
     for feature in Feature::ALL.into_iter().filter(|feature| feature.exists(client, server)) {
@@ -116,7 +116,7 @@ pub(super) fn steps(client: Client, server: UpstreamServer, file: &str) -> Steps
     steps
 }
 
-/// What was seen of one client with one server.
+/// The result of one client with one server.
 pub(super) struct Seen {
     whose: String,
     possible: usize,
@@ -143,7 +143,7 @@ impl Seen {
         Self { whose, possible: possible.count(), failed, why }
     }
 
-    /// What stands in the table.
+    /// The text of its cell in the table.
     pub(super) fn cell(&self) -> String {
         let possible = self.possible;
         if self.failed.is_empty() {
@@ -153,7 +153,7 @@ impl Seen {
         format!("{} of {possible}, not {}", possible - failed.len(), failed.join(", "))
     }
 
-    /// In what it falls short of the published cell, or of all that is possible where there is none yet.
+    /// How it falls short of the published cell, or of all possible features if there is no published cell.
     pub(super) fn shortfall(&self, published: Option<&str>) -> Option<String> {
         let published = published.unwrap_or_default();
         let (counted, known) = published.split_once(", not ").unwrap_or((published, ""));
@@ -162,12 +162,12 @@ impl Seen {
         if !self.failed.iter().all(is_known) {
             return self.complaint();
         }
-        // What is not even tried any more did not fail.
+        // A feature that is no longer tested did not fail.
         let is_tried = tried.is_none_or(|tried: usize| self.possible >= tried);
         (!is_tried).then(|| format!("{}: {} where {published} stood", self.whose, self.cell()))
     }
 
-    /// What is wrong, if anything is.
+    /// The failure, if there is one.
     pub(super) fn complaint(&self) -> Option<String> {
         let is_fine = self.failed.is_empty();
         (!is_fine).then(|| format!("{}: {}: {}", self.whose, self.cell(), self.why))

@@ -30,7 +30,7 @@ Structured results and elicitation exist from 2025-06-18 on, so they are not ask
 `typescript-v1.9` has no Streamable HTTP; HTTP+SSE is the transport of its revision.
 ";
 
-/// What a feature means in a conversation.
+/// The explanation of a feature in the document.
 fn meaning(feature: Feature) -> &'static str {
     match feature {
         Feature::Call => "a tool is called and answers",
@@ -43,7 +43,7 @@ fn meaning(feature: Feature) -> &'static str {
     }
 }
 
-/// The part of the document about the ways, from their titles on.
+/// The sections of the document about the routes.
 fn sections(
     routes: &[Route],
     clients: &[Client],
@@ -75,12 +75,12 @@ fn sections(
     routes.iter().map(section).collect()
 }
 
-/// What stands above a server's column.
+/// The title of a server's column.
 fn title(server: UpstreamServer) -> String {
     format!("{} {}", server.name(), server.revision())
 }
 
-/// The section about a way as it is published, with its title.
+/// The published section about a route, with its title.
 fn section_of(text: &str, route: Route) -> String {
     let title = format!("\n## From {}\n", route.title());
     let Some((_, rest)) = text.split_once(&title) else { return String::new() };
@@ -88,7 +88,7 @@ fn section_of(text: &str, route: Route) -> String {
     format!("{title}{body}{}", if body.ends_with('\n') { "" } else { "\n" })
 }
 
-/// What each of the further servers has.
+/// The features of each further server.
 fn repertoires(servers: &[UpstreamServer]) -> String {
     let mut text = String::from("\nWhat these servers have:\n\n| |");
     for feature in Feature::ALL {
@@ -106,7 +106,7 @@ fn repertoires(servers: &[UpstreamServer]) -> String {
     text
 }
 
-/// The table as it is published, found by the names of clients and servers. A cell that is not there yet is left out.
+/// The published table by the names of clients and servers, without missing cells.
 pub(super) fn published(
     routes: &[Route],
     clients: &[Client],
@@ -136,12 +136,12 @@ fn file() -> std::path::PathBuf {
     repository().join("docs/matrix.md")
 }
 
-/// Whether the table is to be written anew.
+/// Whether the table is to be rewritten.
 pub(super) fn is_to_be_written() -> bool {
     env::var_os("CREOLE_WRITE_MATRIX").is_some()
 }
 
-/// Writes the document anew; what it says about other ways stays.
+/// Rewrites the document. Sections about other routes stay unchanged.
 pub(super) fn write(
     routes: &[Route],
     clients: &[Client],

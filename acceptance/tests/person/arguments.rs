@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 
-/// A server of 2025-06-18 in a shell: one tool whose schema has an order of its own, and one prompt.
+/// A shell script that is a server of 2025-06-18: one tool whose schema has its own order, and one prompt.
 const ORDERED: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

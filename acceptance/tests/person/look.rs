@@ -2,7 +2,7 @@
 
 use crate::place::{Place, at_terminal};
 
-/// A server of 2025-06-18 in a shell with a tool whose description is longer than a line.
+/// A shell script that is a server of 2025-06-18 with a tool whose description is longer than a line.
 const WORDY: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::place::{Place, Ran, ran};
 
-/// A proxy that takes tunnels; tells the head of each request.
+/// A proxy that opens tunnels and reports the head of each request.
 fn proxy() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -42,7 +42,7 @@ fn tunnel(mut client: TcpStream, heard: &std::sync::mpsc::Sender<String>) -> Opt
     server.shutdown(std::net::Shutdown::Write).ok()
 }
 
-/// The certificate of an authority, and one of its own for `localhost` with its key, in the PEM form.
+/// The certificate of an authority, and a certificate that it issued for `localhost` with its key, in PEM form.
 fn certificates() -> (String, String, String) {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(Vec::new()).expect("a certificate");
@@ -55,7 +55,7 @@ fn certificates() -> (String, String, String) {
     (authority, certificate.pem(), key.serialize_pem())
 }
 
-/// A server behind TLS, and its URL.
+/// A server with TLS, and its URL.
 fn encrypted(place: &Place) -> (ListeningServer, String) {
     let (authority, certificate, key) = certificates();
     place.write("ca.pem", &authority);
@@ -71,7 +71,7 @@ fn encrypted(place: &Place) -> (ListeningServer, String) {
     (listening, url)
 }
 
-/// Runs a command in the environment that these make.
+/// Runs a command with these environment variables.
 fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> Ran {
     let mut command = place.command(words);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {

@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
 
-/// What a command did.
+/// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -27,7 +27,7 @@ impl Ran {
     }
 }
 
-/// A place to run commands in, which is also the data directory and the home directory.
+/// A folder in which commands run, which is also the data directory and the home directory.
 pub(crate) struct Place(TempDir);
 
 impl Place {
@@ -63,13 +63,13 @@ impl Place {
         command
     }
 
-    /// Runs `creole` in a pipe, with nothing on stdin.
+    /// Runs `creole` with pipes and an empty stdin.
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
         ran(&mut self.command(words), "")
     }
 }
 
-/// Runs a command in a pipe with this text on stdin.
+/// Runs a command with pipes and this text on stdin.
 pub(crate) fn ran(command: &mut Command, typed: &str) -> Ran {
     let mut child = command
         .stdin(Stdio::piped())
@@ -77,14 +77,14 @@ pub(crate) fn ran(command: &mut Command, typed: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // Most verbs do not read it, and may be gone already.
+    // Most verbs do not read stdin and may have exited already.
     let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
     let output = child.wait_with_output().expect("the command ends");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Both ends of a terminal of this width: the person's and the process's.
+/// Both ends of a terminal of this width: the user's and the process's.
 fn terminal(width: u16) -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&person).expect("it may be used");
@@ -96,19 +96,21 @@ fn terminal(width: u16) -> (File, File) {
     (File::from(person), process)
 }
 
-/// What a terminal of this width shows of a command when this is typed at it, all of its streams being there.
+/// The text on a terminal of this width when a command runs at it with this typed input. All standard streams are the
+/// terminal.
 pub(crate) fn at_terminal(command: &mut Command, width: u16, typed: &str) -> (Option<i32>, String) {
     let (mut person, process) = terminal(width);
     person.write_all(typed.as_bytes()).expect("the terminal takes it");
     let handle = || process.try_clone().expect("a handle");
     let mut child =
         command.stdin(handle()).stderr(handle()).stdout(handle()).spawn().expect("the binary runs");
-    // Only the command has it open then, so its end ends what is read. The command of this process holds it as well.
+    // Only the child must have the terminal open, so that reading ends when the child exits. The `Command` of this
+    // process holds it as well.
     command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::null());
     drop(process);
     let reading = thread::spawn(move || {
         let (mut shown, mut chunk) = (Vec::new(), [0; 4096]);
-        // A terminal that the last process has closed reads as an error.
+        // After the last process has closed the terminal, a read returns an error.
         while let Ok(count @ 1..) = person.read(&mut chunk) {
             shown.extend_from_slice(&chunk[..count]);
         }

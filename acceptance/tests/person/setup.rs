@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::place::{Place, Ran, at_terminal, ran};
 
-/// What `--dry-run` and the rest name as the program.
+/// The program's path, as `--dry-run` and the other verbs print it.
 fn program() -> String {
     let binary = creole_acceptance::stage::stdio::binary().expect("the binary under test");
     let whole = std::fs::canonicalize(binary).expect("it is there");

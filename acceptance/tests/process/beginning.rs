@@ -7,10 +7,10 @@ use std::time::Duration;
 use creole_acceptance::process_under_test::{ChildGuard, serve};
 use creole_acceptance::stage::stdio::binary;
 
-/// How often each is started.
+/// The number of starts of each.
 const TIMES: usize = 20;
 
-/// A few lines of each of the usual kinds.
+/// A small configuration with several kinds of tables.
 const SMALL: &str = r#"
 [server]
 name = "small"
@@ -31,7 +31,7 @@ kind = "rate-limit"
 principal_calls = 600
 "#;
 
-/// The time that a command needs from its beginning to its end, as a rule.
+/// The median processor time of a command's first thread, from its start to its end.
 #[track_caller]
 fn usual(mut command: impl FnMut() -> Command) -> Duration {
     let mut all: Vec<Duration> = (0..TIMES)
@@ -45,8 +45,8 @@ fn usual(mut command: impl FnMut() -> Command) -> Duration {
     all[TIMES / 2]
 }
 
-/// The promise is 10 ms for the released program; this one is built without optimizations, and a multiple is the same on
-/// every machine. Reading the certificates of the system alone would be more.
+/// The target is 10 ms for the release build. This build is not optimized, so the test compares with a multiple, which
+/// is the same on every machine. Reading the system's certificates alone would exceed it.
 #[test]
 fn a_small_configuration_begins_not_much_later_than_the_bare_program() {
     let folder = tempfile::tempdir().unwrap();

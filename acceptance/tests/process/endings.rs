@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::json_of;
 
-/// A server that has shaken hands, with both ends of its pipes in the hands of the test.
+/// A server after its handshake. The test holds both ends of its pipes.
 struct Held {
     process: ChildGuard,
     input: io::PipeWriter,
@@ -33,7 +33,7 @@ impl Held {
         let (output, stdout) = io::pipe().unwrap();
         let mut command = serve(data.path(), words);
         let process = ChildGuard::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
-        // The command keeps its ends of the pipes, and would keep its own reader alive.
+        // The `Command` holds its ends of the pipes, and would keep its own reader alive.
         drop(command);
         let mut held = Self { process, input, output: BufReader::new(output), _data: data };
         held.input.write_all(handshake().as_bytes()).unwrap();
@@ -43,7 +43,7 @@ impl Held {
         held
     }
 
-    /// Its reader goes, its input stays open: it must end soon, and not by trying again and again.
+    /// Closes the server's stdout with its input still open: it must exit soon, and must not retry in a loop.
     #[track_caller]
     fn lose_the_reader(mut self) {
         let before = self.process.weight().processor;
@@ -78,17 +78,17 @@ fn a_server_with_a_call_in_flight_ends_when_its_reader_is_gone() {
 #[test]
 fn a_server_that_waits_for_its_reader_ends_when_it_is_gone() {
     let held = Held::start();
-    // More answers than a pipe takes, and more requests than it reads ahead.
+    // More responses than a pipe holds, and more requests than the server reads ahead.
     let mut input = held.input.try_clone().unwrap();
     let listing = request(1, "tools/list", &json!({})).repeat(1000);
     let writer = std::thread::spawn(move || input.write_all(listing.as_bytes()));
     std::thread::sleep(Duration::from_millis(300));
     held.lose_the_reader();
-    // The server took the reading end of this pipe with it, so the writer cannot hang.
+    // The server closed the reading end of this pipe at its exit, so the writer cannot hang.
     let _ = writer.join().unwrap();
 }
 
-/// A script of a server that ends neither when its input does nor when it is asked to; its number is in the file
+/// A script of an upstream that exits neither at the end of its input nor at SIGTERM. Its process id is in the file
 /// `number` of the folder.
 fn stubborn(folder: &Path) -> String {
     let (file, creole) = (folder.join("number"), binary().unwrap());
@@ -99,7 +99,7 @@ fn stubborn(folder: &Path) -> String {
     )
 }
 
-/// Whether the process of that script is over; one that nobody waits for may stay in the table of processes.
+/// Whether the process of that script has ended. A zombie may stay in the process table.
 fn is_over(number: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{number}/stat"));
     stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
@@ -153,7 +153,7 @@ fn a_call_of_many_minutes_is_given_up_some_seconds_after_the_input_ended() {
     let ended = server.finish();
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     let took = closed.elapsed();
-    // Ten seconds are given to calls in flight; the rest is for a busy machine.
+    // Calls in flight get ten seconds. The rest is for a busy machine.
     assert!(took > Duration::from_secs(5) && took < Duration::from_secs(30), "{took:?}");
     assert!(ended.output.len() <= 1, "{:?}", ended.output);
 }

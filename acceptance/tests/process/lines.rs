@@ -11,7 +11,7 @@ use crate::{MEBIBYTE, error_code, json_of};
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
-/// What a one-liner prints, which must end well and say nothing on stderr.
+/// The stdout of a shell script, which must succeed and print nothing on stderr.
 #[track_caller]
 fn printed(script: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leave_nothing_behin
     }
     for number in 0..LINES {
         let answer = server.answer();
-        // The deep ones are JSON as far as it is read, and are refused for their depth.
+        // The deeply nested lines are valid JSON as far as they are read, and are rejected for their depth.
         assert!(matches!(error_code(&answer), -32700 | -32600), "line {number}: {answer}");
     }
     server.ping();
@@ -78,7 +78,7 @@ fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leave_nothing_behin
     assert_eq!((ended.code, ended.output.len(), ended.log.as_str()), (Some(0), 0, ""));
 }
 
-/// A line that is no JSON, as it comes from broken programs, terminals and attackers.
+/// A line that is not JSON, as broken programs, terminals and attackers send it.
 fn garbage(number: usize) -> Vec<u8> {
     let mut line = match number % 6 {
         0 => format!("line {number} of a log").into_bytes(),
@@ -92,7 +92,7 @@ fn garbage(number: usize) -> Vec<u8> {
     line
 }
 
-/// Bytes without sense, the same in every run, that begin like no JSON.
+/// Pseudo-random bytes, the same in every run, that begin unlike JSON.
 fn noise(seed: usize) -> Vec<u8> {
     let mut state = seed as u32 | 1;
     let mut line = vec![b'?'];
@@ -104,7 +104,7 @@ fn noise(seed: usize) -> Vec<u8> {
     line
 }
 
-/// A server that has nothing to do takes no processor time.
+/// Asserts that an idle server uses no processor time.
 #[track_caller]
 fn assert_idle(server: &Server) {
     let before = server.weight().processor;
@@ -146,7 +146,7 @@ fn a_line_of_fifty_mebibytes_that_never_ends_is_refused_once() {
     assert_eq!(error_code(&json_of(&ended.output[0])), -32600);
 }
 
-/// A ping of exactly so many bytes.
+/// A ping of exactly this many bytes.
 fn ping_of(bytes: usize) -> String {
     let (start, end) = (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":""#, r#""}}"#);
     format!("{start}{}{end}", "a".repeat(bytes - start.len() - end.len()))
@@ -191,7 +191,7 @@ fn input_may_come_byte_by_byte() {
     let mut server = Server::start(&[]);
     for byte in format!("{PING}\r\n\n{PING}\n").bytes() {
         server.write([byte]);
-        // Time for the server to read each byte by itself; too little only makes the test easier.
+        // Time for the server to read each byte separately. If it is too short, the test only becomes easier.
         thread::sleep(Duration::from_micros(300));
     }
     assert_eq!(server.line(), PONG);

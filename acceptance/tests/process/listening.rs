@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use creole_acceptance::process_under_test::{ChildGuard, serve, shell};
 
-/// A server that listens, and the rest of what it says.
+/// A listening server, and the rest of its stderr.
 struct Listening {
     process: ChildGuard,
     said: BufReader<std::process::ChildStderr>,
@@ -36,7 +36,7 @@ impl Listening {
         stream
     }
 
-    /// The first line of the answer.
+    /// The first line of the response.
     fn ask(&self, path: &str) -> String {
         let mut stream = self.connect();
         let request =
@@ -52,7 +52,7 @@ impl Listening {
         assert!(Command::new("kill").args([name, &number]).status().unwrap().success());
     }
 
-    /// Its exit code, and what it said last.
+    /// Its exit code, and its last output.
     fn end(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.said.read_to_string(&mut rest).unwrap();

@@ -20,13 +20,13 @@ use serde_json::Value;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// A line of JSON.
+/// Parses a line as JSON.
 #[track_caller]
 fn json_of(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))
 }
 
-/// The code of the error that an answer carries.
+/// The code of a response's error.
 #[track_caller]
 fn error_code(answer: &Value) -> i64 {
     answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))

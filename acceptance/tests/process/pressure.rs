@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{MEBIBYTE, error_code, json_of};
 
-/// What is kept for a client that does not read, at most.
+/// The maximum memory that is kept for a client that does not read.
 const PATIENTLY_KEPT: u64 = 16 * MEBIBYTE;
 
 #[test]
@@ -41,7 +41,7 @@ fn calls_that_end_while_nobody_reads_keep_their_answers() {
     flood("everything", 20_000, |id| call(id, "test_slow", &json!({"milliseconds": 1})));
 }
 
-/// Sends requests without reading until the server takes no more, then reads all answers.
+/// Sends requests without reading until the server stops reading, then reads all responses.
 #[track_caller]
 fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static) {
     let data = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn assert_kept_little(when: &str, before: ResourceUsage, after: ResourceUsage) {
     assert!(growth < PATIENTLY_KEPT, "{} KiB more {when}: {before:?} {after:?}", growth / 1024);
 }
 
-/// Sends in a thread, which gives the input back, and waits until the server takes no more.
+/// Sends in a thread, which returns the input, and waits until the server stops reading.
 fn send_until_stuck(
     mut input: ChildStdin,
     count: u64,
@@ -99,8 +99,8 @@ fn send_until_stuck(
     panic!("the server read on and on");
 }
 
-/// Reads so many answers, never as fast as they could come; their ids, and the output, which a server
-/// must not lose before it ends.
+/// Reads this many responses, slower than they could arrive. Returns their ids, and the output, which must stay open
+/// until the server exits.
 #[track_caller]
 fn read_slowly(
     mut output: BufReader<ChildStdout>,
@@ -113,7 +113,7 @@ fn read_slowly(
             if !matches!(output.read_line(&mut line), Ok(1..)) {
                 break;
             }
-            // A test that waits no more has said why.
+            // If the test no longer waits, it has reported the reason.
             let _ = heard.send(json_of(&line)["id"].as_u64());
             if number % 100 == 0 {
                 thread::sleep(Duration::from_millis(1));
@@ -129,7 +129,7 @@ fn read_slowly(
 #[test]
 fn two_hundred_slow_calls_run_at_the_same_time_and_hold_up_no_ping() {
     let mut server = Server::start(&["--preset", "everything"]).greeted();
-    // Were they run one after the other, the first and longest would be answered first.
+    // If the calls ran one after the other, the first and longest would get its response first.
     server.write(call(1, "test_slow", &json!({"milliseconds": 3000})));
     let calls: String =
         (2..=200).map(|id| call(id, "test_slow", &json!({"milliseconds": 300}))).collect();
@@ -181,8 +181,8 @@ fn five_thousand_calls_leave_no_descriptor_no_thread_and_no_memory_behind() {
     let before = round(500);
     let after = round(5000);
     assert!(after.descriptors <= before.descriptors, "{before:?} {after:?}");
-    // The pool that reads the database starts another thread whenever one is slow to fall asleep, which
-    // on a busy machine is often; a thread left behind by each of a thousand reads would still be seen.
+    // The pool that reads the database starts another thread whenever one is not idle yet, which is frequent on a busy
+    // machine. A thread leaked by each of a thousand reads would still be detected.
     assert!(after.threads < before.threads + 100, "{before:?} {after:?}");
     assert!(after.memory < before.memory + 16 * MEBIBYTE, "{before:?} {after:?}");
 }

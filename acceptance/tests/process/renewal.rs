@@ -8,7 +8,7 @@ use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::{Server, call, request, serve};
 use serde_json::{Value, json};
 
-/// Writes a configuration in one step, as careful editors do.
+/// Replaces a configuration in one step, as careful editors do.
 fn write(folder: &Path, text: &str) {
     let fresh = folder.join("creole.toml.new");
     fs::write(&fresh, text).unwrap();
@@ -20,7 +20,7 @@ fn start(folder: &Path) -> Server {
     Server::start_in(folder, &[file.to_str().unwrap()]).greeted()
 }
 
-/// What the server lists; what it tells meanwhile is passed over.
+/// The names of the server's tools. Notifications before the response are skipped.
 #[track_caller]
 fn tools(server: &mut Server) -> Vec<String> {
     server.write(request(800, "tools/list", &json!({})));
@@ -43,7 +43,7 @@ fn a_file_that_changes_changes_the_lists_and_drops_no_call() {
     let task: Value =
         serde_json::from_str(created["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
     let id = &task["id"];
-    // A call that lasts while everything around it changes.
+    // A call that runs during the reload.
     let waits = json!({"id": id, "status": "done", "timeout_seconds": 60});
     server.write(call(900, "wait_task", &waits));
 
@@ -148,7 +148,7 @@ fn over_http_those_who_come_later_are_told_what_holds_by_then() {
     server.stop().unwrap();
 }
 
-/// A new session, and who the server says it is.
+/// Opens a session. Returns its id and the server's name.
 #[track_caller]
 fn greeted(server: &ListeningServer) -> (String, String) {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
@@ -159,7 +159,7 @@ fn greeted(server: &ListeningServer) -> (String, String) {
     (session, name)
 }
 
-/// Lists tools until they are as they should be.
+/// Lists tools until the list satisfies the condition.
 #[track_caller]
 fn until(server: &mut Server, is_right: impl Fn(&[String]) -> bool) -> Vec<String> {
     let began = std::time::Instant::now();
@@ -173,7 +173,7 @@ fn until(server: &mut Server, is_right: impl Fn(&[String]) -> bool) -> Vec<Strin
     }
 }
 
-/// The processes that a server started.
+/// The child processes of a server.
 fn children(server: &Server) -> Vec<String> {
     let id = server.id();
     let listed = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();

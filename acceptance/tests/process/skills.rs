@@ -39,7 +39,7 @@ fn a_wrong_skill_is_told_by_file_and_line_and_the_others_are_served() {
     let list = server.request("skills/list", &json!({"_meta": meta}));
     let skills = list["result"]["skills"].as_array().unwrap();
     assert_eq!((skills.len(), &skills[0]["uri"]), (1, &json!("skill://mail/SKILL.md")));
-    // What is read is what the list told of, whatever has become of the file since.
+    // The read returns the listed content, even if the file has changed since.
     write(folder.path(), "mine/mail/data/words.txt", "changed");
     let read = json!({"uri": "skill://mail/data/words.txt", "_meta": meta});
     let read = server.request("resources/read", &read);

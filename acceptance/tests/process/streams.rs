@@ -45,7 +45,7 @@ fn converse(mut to: &UnixStream, from: &UnixStream) {
 
 #[test]
 fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
-    // This is how Node.js starts a child.
+    // Node.js starts a child in this way.
     let data = tempfile::tempdir().unwrap();
     let (stdin, to) = UnixStream::pair().unwrap();
     let (stdout, from) = UnixStream::pair().unwrap();
@@ -53,7 +53,7 @@ fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
     let mut command = serve(data.path(), &[]);
     command.stdin(fd(&stdin)).stdout(fd(&stdout)).stderr(fd(&stderr));
     let mut process = ChildGuard::start(&mut command);
-    // The command keeps its ends too, and the end of input would never be seen.
+    // The `Command` holds its ends too, so that the end of input would never be seen.
     drop((command, stdin, stdout, stderr));
     converse(&to, &from);
     assert_eq!(process.wait(), Some(0));
@@ -64,7 +64,7 @@ fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
 
 #[test]
 fn one_socket_serves_for_both_directions() {
-    // This is how inetd and systemd start a server.
+    // inetd and systemd start a server in this way.
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
@@ -76,7 +76,7 @@ fn one_socket_serves_for_both_directions() {
 
 #[test]
 fn an_input_that_somebody_made_non_blocking_is_waited_for() {
-    // The mode belongs to everybody who holds the stream, and any of them may change it.
+    // The mode is shared by all holders of the stream, and any of them may change it.
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
@@ -108,7 +108,7 @@ fn a_socket_whose_other_end_is_gone_ends_the_server() {
 
 #[test]
 fn from_a_file_into_a_file_nothing_is_lost() {
-    // An answer was lost here once, when the process ended before the thread that writes files.
+    // A regression test: a response was lost when the process exited before the thread that writes files.
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     let calls: String =
@@ -139,7 +139,7 @@ fn a_call_that_takes_time_is_answered_into_a_file_too() {
     assert_eq!(last["result"]["content"][0]["text"], "Slept 100 ms");
 }
 
-/// Runs a script in a shell; its exit code and what it printed.
+/// Runs a script in a shell. Returns its exit code, stdout and stderr.
 fn run(script: &str) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let output = shell(folder.path(), script).output().unwrap();
@@ -171,7 +171,7 @@ fn a_closed_stderr_costs_no_answer() {
 
 #[test]
 fn streams_that_are_all_closed_do_not_mix_up_files() {
-    // The task file must not be opened as descriptor 1, where answers would be written into it.
+    // The task file must not be opened as descriptor 1, because responses would be written into it.
     let script = format!(
         "printf '%s' '{}' > in; creole serve < in >&- 2>&-; echo $?; head -c 15 *.db */*.db *.sqlite* 2>/dev/null",
         handshake() + &call(1, "create_task", &json!({"description": "kept apart"})),

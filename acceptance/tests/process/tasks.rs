@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::json_of;
 
-/// The task that a tool answered with.
+/// The task in a tool's result.
 #[track_caller]
 fn task_of(answer: &Value) -> Value {
     let text = answer["result"]["content"][0]["text"].as_str();
@@ -20,7 +20,7 @@ fn id_of(answer: &Value) -> String {
     task_of(answer)["id"].as_str().unwrap().to_owned()
 }
 
-/// The ids of all tasks in a data directory, as a fresh process lists them.
+/// The ids of all tasks in a data directory, as a new process lists them.
 fn stored(data: &Path) -> HashSet<String> {
     let mut server = Server::start_in(data, &[]).greeted();
     let mut ids = HashSet::new();
@@ -46,7 +46,7 @@ fn an_acknowledged_task_survives_a_kill() {
             .map(|id| call(id, "create_task", &json!({"description": format!("{round}.{id}")})))
             .collect();
         server.write(calls);
-        // Killed in the middle of its work, each time somewhere else.
+        // Each round kills the server at another point of its work.
         for _ in 0..=round * 9 {
             acknowledged.insert(id_of(&server.answer()));
         }

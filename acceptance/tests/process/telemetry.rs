@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::json_of;
 
-/// What a server with telemetry logs of these messages.
+/// The log of a server with telemetry for these messages.
 fn logged(words: &[&str], messages: &str) -> (ServerExit, Vec<Value>) {
     let mut server = Server::start(words);
     server.write(messages);
@@ -99,7 +99,7 @@ fn arguments_and_results_are_not_logged() {
     }
 }
 
-/// What a server that logs whole messages logs.
+/// The log of a server that logs whole messages.
 fn logged_whole(messages: &str) -> (ServerExit, Vec<Value>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
@@ -120,7 +120,7 @@ fn arguments_and_results_are_logged_where_that_is_asked_for() {
     assert!(shown(&format!("Hello, {SECRET}!")), "the result: {}", ended.log);
 }
 
-/// What a server over HTTP says on stderr of a call in each era, where its log is configured like this.
+/// The stderr of a server over HTTP with this log configuration, after a call in each era.
 fn logged_over_http(log: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");

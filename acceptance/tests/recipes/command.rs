@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Configured;
 
-/// A program that shows each of its arguments in brackets.
+/// A program that prints each of its arguments in brackets.
 const PROBE: &str = r#"command = ["sh", "-c", "for a; do printf '[%s]' \"$a\"; done", "probe","#;
 
 fn probe(words: &str, arguments: &str) -> Configured {
@@ -125,7 +125,7 @@ fn a_program_reads_its_input_and_runs_where_it_was_told() {
             .as_str(),
     );
     assert_eq!(server.call("t", json!({ "who": "$(id)" })), Ok("/\nDear $(id)!".into()));
-    // More than a pipe holds, of a program that reads nothing.
+    // More input than a pipe holds, for a program that reads nothing.
     let mut server = Configured::start(
         "[tools.t]\ndescription = 'Runs'\ncommand = ['true']\nstdin = '{a}'\n\
          [tools.t.arguments]\na = { type = 'string' }",

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{Configured, children, guardians};
 
-/// A program with a child and a grandchild that do not want to end, and that writes down who they are.
+/// A program with a child and a grandchild that ignore SIGTERM. It writes their process ids to files.
 const TREE: &str = "trap : TERM; (trap : TERM; sleep 1000 & echo $! > third; while :; do sleep 1; done) & \
                     echo $! > second; echo $$ > first; echo grown >&2; while :; do sleep 1; done";
 
@@ -28,7 +28,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The numbers of the three, once all are written down.
+/// The process ids of the three, once all are written.
 #[track_caller]
 fn grown(folder: &Path) -> [String; 3] {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -86,8 +86,8 @@ fn a_server_that_is_killed_leaves_nobody_behind() {
     let params = json!({ "name": "tree", "arguments": {}, "_meta": { "progressToken": 1 } });
     server.server.write(request(5, "tools/call", &params));
     let tree = grown(server.path());
-    // Progress shows that the server knows of its program. One that was killed in the moment between starting a program
-    // and knowing of it could not have told its guardian.
+    // Progress shows that the server has registered the program. A server that is killed between the start of a program
+    // and its registration cannot inform the reaper.
     let told = server.server.answer();
     assert_eq!(told["method"], "notifications/progress", "{told}");
     let Configured { server, folder: _folder } = server;
@@ -105,8 +105,8 @@ fn whom_a_program_leaves_behind_is_gone_when_its_result_is_there() {
     assert!(!is_alive(left.trim()));
 }
 
-/// Sixteen at once is what holds without being said. Each program counts who runs beside it, itself included; the first
-/// ones wait for each other, so that a smaller number would never end.
+/// Sixteen is the default limit. Each program counts the running ones, including itself. The first ones wait for each
+/// other, so that a smaller limit would block forever.
 #[test]
 fn of_five_hundred_calls_at_once_sixteen_run_and_nobody_is_left() {
     let script = "mkdir -p running; : > running/$$; \

@@ -136,7 +136,7 @@ fn what_is_too_long_or_too_slow_is_given_up() {
         service.url()
     ));
     assert_eq!(server.call("t", json!({})), Err("the answer is longer than 1000 bytes".into()));
-    // It takes the connection and says nothing.
+    // The listener accepts the connection and never responds.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut server = Configured::start(&format!(
         "[tools.t]\ndescription = 'x'\ntimeout_seconds = 1\nhttp = {{ url = 'http://{}/' }}\n",

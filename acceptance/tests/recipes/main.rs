@@ -25,7 +25,7 @@ use creole_acceptance::process_under_test::{Server, serve, told};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A server with a configuration of its own, and the folder that this is in.
+/// A server with its own configuration, and the folder of the configuration.
 struct Configured {
     server: Server,
     folder: TempDir,
@@ -37,7 +37,7 @@ impl Configured {
         Self::start_with(tables, &[], &[])
     }
 
-    /// The same with more words on its command line and more variables.
+    /// The same with additional arguments and environment variables.
     fn start_with(tables: &str, words: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("creole.toml"), format!("[server]\n{tables}")).unwrap();
@@ -52,14 +52,14 @@ impl Configured {
         self.folder.path()
     }
 
-    /// Calls a tool: the text of its result, or of why there is none.
+    /// Calls a tool. Returns the text of its result, or of the error.
     #[track_caller]
     fn call(&mut self, tool: &str, arguments: Value) -> Result<String, String> {
         told(&self.server.call(tool, &arguments))
     }
 }
 
-/// The children of a process, those that nobody noticed the end of included.
+/// The child processes of a process, including zombies.
 fn children(of: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{of}/task")).unwrap();
     let of_each = tasks.map(|task| task.unwrap().path().join("children"));
@@ -68,7 +68,7 @@ fn children(of: u32) -> Vec<String> {
     listed.iter().flat_map(|children| children.split_whitespace()).map(str::to_owned).collect()
 }
 
-/// The guardians among them.
+/// The reapers among them.
 fn guardians(of: u32) -> Vec<String> {
     let words = |child: &String| fs::read_to_string(format!("/proc/{child}/cmdline"));
     let is_guardian = |child: &String| words(child).is_ok_and(|it| it.ends_with("\0guard\0"));

@@ -140,7 +140,7 @@ fn a_document_that_changes_is_read_again() {
     assert_eq!(listed["result"]["tools"][0]["name"], "fetch_thing", "{listed}");
 }
 
-/// A thousand operations, each of which takes something with several levels.
+/// A thousand operations, each with nested parameters.
 #[test]
 fn a_thousand_operations_are_listed_in_pages_and_weigh_little() {
     let operation = |number: usize| {
@@ -181,7 +181,7 @@ fn a_thousand_operations_are_listed_in_pages_and_weigh_little() {
     let (peak, processor) = (server.weight().peak, server.weight().processor);
     let kibibytes = peak / 1024;
     println!("a thousand operations: {kibibytes} KiB at most, {processor:?} of processor time");
-    // The promise is a second for the released program; this one is built without optimizations.
+    // The target is one second for the release build. This build is not optimized.
     assert!(processor < Duration::from_secs(3), "{processor:?}");
     assert!(peak < 100 * 1024 * 1024, "{peak}");
 }
@@ -346,8 +346,8 @@ fn a_file_that_is_no_document_is_refused() {
     assert!(problem.contains("the document is no OpenAPI document"), "{problem}");
 }
 
-/// Without its document the service is absent for the reason given, and the rest is served; once the document is there,
-/// so are its tools.
+/// Asserts that without its document the service is unavailable for this reason and the other tools are served, and
+/// that its tools appear once the document is available.
 #[track_caller]
 fn assert_comes_later(service: &Service, why: &str, comes: impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();

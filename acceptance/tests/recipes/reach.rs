@@ -14,7 +14,7 @@ fn tool(url: &str, keys: &str) -> Configured {
 #[test]
 fn a_name_that_leads_to_this_machine_is_not_followed() {
     let service = Service::start(|_, _| good("{}"));
-    // None of these is an address as it is written: the system looks them up, as it does with every name.
+    // None of these is an address in standard notation. The system resolves them like any other name.
     for host in ["2130706433", "0x7f000001", "127.1", "0177.0.0.1", "0"] {
         let url = format!("http://{host}:{}/", service.port());
         let refused = tool(&url, "").call("t", json!({})).unwrap_err();

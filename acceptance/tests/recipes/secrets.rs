@@ -28,7 +28,7 @@ fn a_program_has_its_secrets_and_tells_them_to_nobody() {
     let missing = server.call("good", json!({})).unwrap_err();
     assert!(missing.contains("cannot be read") && !missing.contains("filed.txt"), "{missing}");
     std::fs::write(server.path().join("filed.txt"), format!("{FILED}\n")).unwrap();
-    // Nothing of ours but what was named: neither the variable that the secret came from nor others.
+    // The program gets only the named variables: neither the variable with the secret nor others.
     assert_eq!(server.call("good", json!({})), Ok(format!("{SECRET}/{FILED}///on\n")));
     let failed = server.call("bad", json!({})).unwrap_err();
     assert_eq!(failed, "it ended with code 1:\n[secret] [secret]");
@@ -85,8 +85,8 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
     }
 }
 
-/// Whoever starts us leaves two files open; a program of a tool, a server behind us and the guardian see neither, nor
-/// anything that the server opened itself.
+/// The test leaves two files open in the server's process. Neither the program of a tool nor an upstream nor the reaper
+/// inherits them, or any file that the server opened.
 #[test]
 fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     assert!(read("left.txt").contains("8\n9\n"), "{}", read("left.txt"));
 
     told(&server.call("create_task", &json!({ "description": "opens a file" }))).unwrap();
-    // The fourth is the folder that `ls` reads.
+    // The fourth descriptor is the folder that `ls` reads.
     let alone = "0\n1\n2\n3\n";
     assert_eq!(told(&server.call("open", &json!({}))), Ok(alone.to_owned()));
     told(&server.call("behind__test_simple_text", &json!({}))).unwrap();

@@ -14,7 +14,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A service that answers the requests, counted from zero, with these heads and bodies.
+    /// A service that sends these responses to its requests, which are counted from zero.
     pub(crate) fn start(
         answer: impl Fn(usize, &ServiceRequest) -> String + Send + 'static,
     ) -> Self {
@@ -47,13 +47,13 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// An answer of this status and type.
+/// A response with this status and header lines.
 pub(crate) fn answer(status: &str, head: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -61,7 +61,7 @@ pub(crate) fn answer(status: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// A good answer of JSON.
+/// A successful response with JSON.
 pub(crate) fn json(body: &str) -> String {
     answer("200 OK", "Content-Type: application/json\r\n", body)
 }

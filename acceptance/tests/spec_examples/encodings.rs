@@ -200,7 +200,7 @@ fn every_question_is_asked_as_each_revision_asks() {
             stage.machine.request_input(call, &question, Duration::ZERO, &mut stage.out).unwrap();
             stage.judge(1);
         }
-        // What nobody answered is taken back.
+        // Input requests without a response are cancelled.
         let open = questions(stage.revision).len();
         let done = Outcome::Complete(Payload::Tool(ToolResult::text("done")));
         stage.machine.finish(call, done, Duration::ZERO, &mut stage.out);
@@ -238,7 +238,7 @@ fn every_change_is_announced_as_each_revision_asks() {
     }
 }
 
-/// A machine that speaks one revision, and its referee.
+/// A machine with one revision, and its referee.
 struct Stage {
     revision: Revision,
     machine: Machine,
@@ -248,7 +248,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// One stage for each revision, with the handshake done where there is one.
+    /// One stage for each revision, after the handshake if there is one.
     fn of_each_revision() -> Vec<Self> {
         Revision::ALL.into_iter().map(Self::new).collect()
     }
@@ -285,7 +285,7 @@ impl Stage {
         json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
     }
 
-    /// Sends a request that the machine answers by itself.
+    /// Sends a request to which the machine responds without an endpoint.
     fn say(&mut self, method: &str, params: Value) {
         let request = self.request(method, params);
         self.send(&request.to_string(), 1);
@@ -320,7 +320,7 @@ impl Stage {
         self.judge(1);
     }
 
-    /// Ends the connection; listeners are told.
+    /// Ends the connection. Listeners get a notification.
     fn close(&mut self) {
         self.machine.close(Duration::ZERO, &mut self.out);
         self.judge(usize::from(self.era() == Era::Stateless));
@@ -332,7 +332,7 @@ impl Stage {
         self.judge(answers);
     }
 
-    /// There must be so many frames, and the referee must accept each.
+    /// Asserts that there are this many frames, and that the referee accepts each.
     fn judge(&mut self, expected: usize) {
         let bytes = self.out.take_bytes();
         let lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();

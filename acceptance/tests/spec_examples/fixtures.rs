@@ -145,7 +145,7 @@ pub(super) fn blocks() -> Vec<Content> {
     ]
 }
 
-/// The questions that a revision knows.
+/// The input requests of a revision.
 pub(super) fn questions(revision: Revision) -> Vec<InputRequest> {
     let text = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
     let params = Raw::from_value(&json!({"messages": [text], "maxTokens": 10}));

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 
 use super::{Example, aloud, examples, fail_on, newest};
 
-/// The kinds of fault that the official errors are.
+/// The fault kinds of the official errors.
 const ERRORS: &[(&str, &[FaultKind])] = &[
     ("HeaderMismatchError", &[FaultKind::HeaderMismatch]),
     ("InternalError", &[FaultKind::Internal]),
-    // What is invalid is only told in words: a tool, a cursor, a prompt.
+    // Only the text says what is invalid: a tool, a cursor or a prompt.
     (
         "InvalidParamsError",
         &[FaultKind::InvalidParams, FaultKind::UnknownTool, FaultKind::UnknownPrompt],
@@ -48,7 +48,7 @@ fn every_official_example_of_what_a_server_says_is_understood() {
     aloud(&format!("{heard} official examples of what a server says are understood"));
 }
 
-/// Whether a server's example is understood; nothing for what is no message of a server, nor an item.
+/// Whether a server's example is decoded. `None` for an example that is neither a server message nor an item.
 fn judge(example: &Example) -> Option<Result<(), String>> {
     let definition = example.definition.as_str();
     let item = match definition {
@@ -85,7 +85,7 @@ fn judge(example: &Example) -> Option<Result<(), String>> {
     Some(result_is_read(operation, &result.to_string()))
 }
 
-/// The operation that is answered by this kind of result.
+/// The operation whose result has this definition.
 fn operation(result: &str) -> Option<Operation> {
     let complete = CompletionRequest {
         reference: Reference::Prompt("p".into()),
@@ -223,7 +223,7 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
     }
 }
 
-/// Questions are requests of a server in the revisions before.
+/// Earlier revisions send input requests as requests of the server.
 fn question_is_read(example: &Example) -> Result<(), String> {
     let rules = Revision::V2025_11_25.rules();
     let opening = OpenMode::Handshake { proposed_rules: rules, capabilities: everything() };
@@ -248,7 +248,7 @@ fn notice_is_read(example: &Example) -> Result<(), String> {
     };
     let mut listener = Listener::calls(operation);
     let id = json!(listener.call.0);
-    // The examples name requests of their own.
+    // The examples contain other request ids.
     let mut notice = example.value.clone();
     let params = &mut notice["params"];
     for own in ["progressToken", "requestId"] {

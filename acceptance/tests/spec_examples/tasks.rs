@@ -32,7 +32,7 @@ fn every_task_is_written_as_each_revision_asks() {
         for state in states() {
             let task = task(state);
             stage.answer("tasks/get", about(), Outcome::Complete(Payload::Task(Arc::clone(&task))));
-            // The session is told of a task until it is over.
+            // A session gets notifications about a task until it ends.
             if tasks == TaskModel::Extension || !task.state.is_terminal() {
                 stage.announce(&Change::Task(task));
             }

@@ -48,7 +48,7 @@ fn a_pattern_that_matches_nothing_is_named() {
     let ran = Place::with(own).run(&["config", "check", "creole.toml"]);
     let expected = "error: `ehco` in `deny` of a filter matches nothing that is listed\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), expected));
-    // What an upstream lists is known when it was asked.
+    // The items of an upstream are known only after it was contacted.
     let place = Place::with(FILTERED);
     assert_eq!(place.run(&["config", "check", "creole.toml"]).code, Some(0));
     let ran = place.run(&["config", "check", "creole.toml", "--connect"]);

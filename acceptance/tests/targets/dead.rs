@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Place;
 
-/// One upstream without a program, and one that ends with words on its standard error stream.
+/// One upstream without a program, and one that writes to stderr and exits.
 const DEAD: &str = r#"
 [upstreams.gone]
 command = ["./no-such-program"]

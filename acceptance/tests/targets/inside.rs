@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use super::Place;
 
-/// No table `[server]`, a secret of the environment, and an upstream of another preset.
+/// A configuration without a table `[server]`, with a secret from the environment and an upstream of another preset.
 const PLAIN: &str = r#"
 [upstreams.echo]
 preset = "fpf-governance"

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
 
-/// What a command did.
+/// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
 struct Ran {
     code: Option<i32>,

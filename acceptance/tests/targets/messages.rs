@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::{Place, Ran};
 
-/// The address of a server that answers every connection with these bytes.
+/// The address of a server that responds to every connection with these bytes.
 pub(super) fn answering(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -44,7 +44,7 @@ fn a_wrong_place_is_answered_with_the_likely_right_one() {
 
 #[test]
 fn a_port_that_speaks_tls_is_supposed() {
-    // The alert that a server of TLS sends when it is spoken to in plain HTTP.
+    // The alert that a TLS server sends in response to plain HTTP.
     let address = answering(&[21, 3, 3, 0, 2, 2, 10]);
     let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
     assert_says(&ran, 1, "it may be a TLS port: try `https://`");
@@ -89,7 +89,7 @@ fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
         1,
         "`echo` ended with code 0 without an MCP answer; it wrote:\n  hello world",
     );
-    // Told once, and without empty lines between those of the program.
+    // The error is printed once, without empty lines between those of the program.
     let ran = place.run(&["list", "--", "sh", "-c", "echo one; echo two; echo three >&2; exit 3"]);
     let expected =
         "error: `sh` ended with code 3 without an MCP answer; it wrote:\n  one\n  two\n  three\n";

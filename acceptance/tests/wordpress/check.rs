@@ -8,7 +8,7 @@ use creole_acceptance::stage::stdio::binary;
 use crate::mock::{Mock, answer};
 use crate::real::{early_auth, site};
 
-/// What the check says as this user, and its exit code.
+/// The output of the check as this user, and its exit code.
 fn check(url: &str, account: Option<(&str, &str)>) -> (String, Option<i32>) {
     let mut command = Command::new(binary().unwrap());
     command.args(["check", "--wordpress", url]).stdin(Stdio::null());
@@ -41,7 +41,7 @@ fn a_site_is_told_what_it_lacks() {
         "wrong  early auth BuddyBoss looks who is logged in before",
     ];
     assert_says(&site, "admin", &late);
-    // Whoever has only the program finds the plugin in what it says.
+    // The output contains the plugin, so that a user without the repository has it.
     let (said, _) = check(&site.url(), Some(("admin", site.password("admin"))));
     assert!(said.contains(&early_auth()), "{said}");
     let (said, _) = check(&site.url(), None);

@@ -29,7 +29,7 @@ fn clients_of_standard_streams_call_tools_through_the_bridge() {
     }
 }
 
-/// What is needed, unless it cannot be had here.
+/// The prerequisite, or `None` if it cannot be installed here.
 pub(crate) fn here<T>(name: &str, found: Result<T, Missing>) -> Option<T> {
     found
         .inspect_err(|missing| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::real::{Office, early_auth, site};
 
-/// The site, the server in front of it, and how much of what the site was asked has been looked at.
+/// The site, the server in front of it, and the number of requests to the site that were already checked.
 struct Errands {
     site: RunningSite,
     office: Office,
@@ -13,7 +13,7 @@ struct Errands {
 }
 
 impl Errands {
-    /// Calls a tool, which succeeds and sends the platform this request; the data that it answers with.
+    /// Calls a tool, which must succeed and send this request to the platform. Returns the data of its result.
     #[track_caller]
     fn run(&mut self, tool: &str, arguments: Value, request: &str, sent: Value) -> Value {
         let told = self.office.does(tool, arguments);
@@ -61,7 +61,7 @@ fn friendship(errands: &mut Errands) {
     let query = json!({"user_id": "1", "is_confirmed": "1", "per_page": "20"});
     let friends = errands.run("list_friends", json!({}), "GET /friends", query);
     assert_eq!(friends[0]["id"], id);
-    // A confirmed friendship is ended by naming the friend, and looked for afterwards.
+    // A confirmed friendship is ended by the friend's id, and verified afterwards.
     let before = errands.seen;
     errands.run("remove_friend", json!({"id": id}), &format!("GET /friends/{id}"), json!({}));
     let ended = errands.site.asked().split_off(before);
@@ -88,7 +88,7 @@ fn activity(errands: &mut Errands) {
     author_stays(errands);
 }
 
-/// A post of somebody else keeps its author when an administrator changes it.
+/// A post of another user keeps its author when an administrator changes it.
 fn author_stays(errands: &mut Errands) {
     errands.site.plugin(
         "post.php",
@@ -176,7 +176,7 @@ fn moderation(errands: &mut Errands) {
     errands.seen = errands.site.asked().len();
 }
 
-/// One dot of PNG.
+/// A PNG of one pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn files(errands: &mut Errands) {
@@ -209,7 +209,7 @@ fn files(errands: &mut Errands) {
     }
 }
 
-/// A file that is longer than a message may be unless the configuration says so.
+/// A file that exceeds the default message limit.
 fn a_longer_file(errands: &mut Errands) {
     let data = "A".repeat(2 * 1024 * 1024);
     let made =
@@ -294,7 +294,7 @@ fn topics(errands: &mut Errands) {
     let sent = json!({"action": "close", "value": true});
     let closed = errands.run("close_topic", json!({"id": id}), &action, sent);
     assert_eq!(closed["is_closed"], true);
-    // The route would open the topic and empty its content.
+    // Without these members the route would open the topic and empty its content.
     let change = json!({"id": id, "title": "Two"});
     let sent = json!({"parent": 5, "title": "Two", "content": "Words", "status": "closed"});
     let changed = errands.run("update_topic", change, &format!("PUT /topics/{id}"), sent);
@@ -339,7 +339,7 @@ fn administration(errands: &mut Errands) {
     let change = |name: &str, value: &str| json!({"id": id, name: value});
     errands.office.does("update_group_settings", change("status", "hidden"));
     errands.seen = errands.site.asked().len();
-    // What was set before is sent again, or the site would reset it.
+    // Earlier values are sent again, because the site would reset them.
     let sent = json!({"nav": "group-settings", "fields": {"group-status": "hidden", "group-invite-status": "admins",
         "group-activity-feed-status": "members"}});
     errands.run("update_group_settings", change("invite_status", "admins"), &route("PUT"), sent);

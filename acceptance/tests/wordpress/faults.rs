@@ -18,7 +18,7 @@ pub(crate) fn called(server: &ListeningServer, tool: &str, arguments: &Value) ->
     called_as(server, ADMIN, tool, arguments)
 }
 
-/// The same, for somebody.
+/// The same as this caller.
 pub(crate) fn called_as(
     server: &ListeningServer,
     caller: &str,
@@ -35,7 +35,7 @@ pub(crate) fn called_as(
     (text.to_owned(), result["isError"] == true)
 }
 
-/// A site whose members are this raw answer, and the preset in front of it.
+/// A site that sends this raw response for its members, and the preset in front of it.
 fn broken(
     answer: impl Fn(&ServiceRequest) -> String + Send + Sync + 'static,
 ) -> (Mock, ListeningServer, TempDir) {
@@ -157,7 +157,7 @@ fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
 
 #[test]
 fn somebody_else_never_acts_with_the_password_of_another() {
-    // Both may manage options here; the site says who asked.
+    // Both users may manage options here. The response names the caller.
     let site = Mock::with(|asked| {
         let me = if asked.header("authorization") == Some(ADMIN) { 1 } else { 2 };
         if asked.line.contains("/users/me") {
@@ -213,7 +213,7 @@ fn who_guesses_passwords_is_made_to_wait_and_who_is_known_is_not() {
     assert_eq!(status(ADMIN), (200, false), "who was let in before goes on working");
 }
 
-/// A configuration of these lines below `[wordpress]`, in a file of its own.
+/// A configuration file with these lines below `[wordpress]`.
 fn configured(site: &Mock, lines: &str) -> (std::path::PathBuf, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");

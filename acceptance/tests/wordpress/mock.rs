@@ -9,11 +9,11 @@ use std::thread;
 pub(crate) use creole_acceptance::http::ServiceRequest;
 use serde_json::{Value, json};
 
-/// `admin:pass`, who manages options; `ed:pass` does not.
+/// `admin:pass`, who can manage options; `ed:pass` cannot.
 pub(crate) const ADMIN: &str = "Basic YWRtaW46cGFzcw==";
 pub(crate) const ED: &str = "Basic ZWQ6cGFzcw==";
 
-/// Who asks, by the number that the site knows them under.
+/// The id of the calling user at the site.
 fn user(asked: &ServiceRequest) -> u64 {
     match asked.header("authorization") {
         Some(ADMIN) => 1,
@@ -42,7 +42,7 @@ impl Mock {
         Self::with(|_| None)
     }
 
-    /// A site that answers this instead, where it is something.
+    /// A site that sends this response instead of its own, unless it is `None`.
     pub(crate) fn with(
         fault: impl Fn(&ServiceRequest) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -65,17 +65,17 @@ impl Mock {
         format!("http://{}", self.address)
     }
 
-    /// Whether the platform is active.
+    /// Switches the platform on or off.
     pub(crate) fn set_platform(&self, is_active: bool) {
         self.shared.has_platform.store(is_active, Ordering::SeqCst);
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.shared.asked.lock().unwrap().clone()
     }
 
-    /// How often it was asked something that begins so.
+    /// The number of requests whose line begins with this text.
     pub(crate) fn count(&self, line: &str) -> usize {
         self.asked().iter().filter(|asked| asked.line.starts_with(line)).count()
     }
@@ -87,7 +87,7 @@ impl Shared {
         let Some(asked) = ServiceRequest::read(&mut stream) else { return };
         self.asked.lock().unwrap().push(asked.clone());
         let answer = (self.fault)(&asked).unwrap_or_else(|| self.answer(&asked));
-        // Whoever asked may be gone.
+        // The client may have disconnected.
         let _ = stream.get_mut().write_all(answer.as_bytes());
     }
 
@@ -140,18 +140,18 @@ fn list(target: &str) -> String {
     answer("200 OK", &head, &json!(members).to_string())
 }
 
-/// A good answer.
+/// A successful response.
 pub(crate) fn ok(body: &Value) -> String {
     answer("200 OK", "", &body.to_string())
 }
 
-/// A refusal in WordPress's form.
+/// An error in WordPress's form.
 pub(crate) fn refused(status: u16, code: &str) -> String {
     let body = json!({"code": code, "message": "Invalid ID.", "data": {"status": status}});
     answer(&format!("{status} Refused"), "", &body.to_string())
 }
 
-/// An answer of this status, of JSON unless its head says otherwise.
+/// A response with this status, with JSON unless its head says otherwise.
 pub(crate) fn answer(status: &str, head: &str, body: &str) -> String {
     let media = match head.contains("Content-Type") {
         true => "",

@@ -16,7 +16,7 @@ use crate::faults::called_as;
 use crate::stage::{Behind, PATH, SiteStage, front, front_with_every_tool};
 use crate::transcripts;
 
-/// A running site, unless there can be none here.
+/// A running site, or `None` if it cannot be prepared here.
 pub(crate) fn site(variables: &[(&str, &str)]) -> Option<RunningSite> {
     let prepared = here("WordPress", WordPress::prepared())?;
     let site = prepared.start(variables).unwrap_or_else(|said| panic!("{said}"));
@@ -34,7 +34,7 @@ pub(crate) fn early_auth() -> String {
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-/// The header of a user of the site.
+/// The `Authorization` header of a user of the site.
 pub(crate) fn header_of(site: &RunningSite, user: &str) -> String {
     format!("Basic {}", encoded(&format!("{user}:{}", site.password(user))))
 }
@@ -69,7 +69,7 @@ fn every_transcript_of_the_document_holds_in_front_of_wordpress() {
     assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
 }
 
-/// The sequence of the document, as it stands there.
+/// The sequence of the document, unchanged.
 const SEQUENCE: &str = r#"
 curl -s -X POST $URL -u "$USER:$PASS" \
   -H "Content-Type: application/json" \
@@ -124,7 +124,7 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     let header = format!("Authorization: {}", header_of(&site, "admin"));
     let told = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap();
     assert_eq!(told["errors"], json!([]), "{told}");
-    // The guide names the version that was tried.
+    // The guide names the tested version.
     let version = told["version"].as_str().unwrap();
     assert!(
         guide().contains(&format!("npx @modelcontextprotocol/inspector@{version} ")),
@@ -138,7 +138,7 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     assert!(refused.contains("Insufficient permissions."), "{refused}");
 }
 
-/// The preset in front of a site, and who calls.
+/// The preset in front of a site, and the caller.
 pub(crate) struct Office {
     server: ListeningServer,
     caller: String,
@@ -157,7 +157,7 @@ impl Office {
         Self { server, caller: header_of(site, user), _data: data }
     }
 
-    /// Calls a tool, which answers with data.
+    /// Calls a tool, which must succeed. Returns its data.
     #[track_caller]
     pub(crate) fn does(&self, tool: &str, arguments: Value) -> Value {
         let (text, is_error) = self.told(tool, arguments);
@@ -165,7 +165,7 @@ impl Office {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Calls a tool, which fails.
+    /// Calls a tool, which must fail. Returns the text.
     #[track_caller]
     pub(crate) fn fails(&self, tool: &str, arguments: Value) -> String {
         let (text, is_error) = self.told(tool, arguments);
@@ -237,7 +237,7 @@ fn groups(office: &Office) {
     let all = office.does("list_group_members", json!({"group_id": id}));
     assert_eq!(all, json!([{"id": 2, "role": "mod"}]));
     office.does("update_group_member", json!({"group_id": id, "user_id": 2, "action": "ban"}));
-    // The platform would say that these are done.
+    // The platform would report success for these.
     for (user, action) in [(2, "promote"), (3, "ban"), (3, "unban")] {
         let change = json!({"group_id": id, "user_id": user, "action": action, "role": "mod"});
         let told = office.fails("update_group_member", change);
@@ -306,7 +306,7 @@ fn people(office: &Office) {
     assert_eq!(office.does("list_components", json!({}))[0]["status"], "active");
 }
 
-/// A friendship of two others, and the friendship of the caller with one of them.
+/// A friendship of two other users, and the friendship of the caller with one of them.
 fn not_ours(office: &Office) {
     let others = json!({"friend_id": 3, "initiator_id": 2, "force": true});
     let others = office.does("add_friend", others)["id"].clone();
@@ -350,7 +350,7 @@ fn a_site_that_checks_passwords_late_is_not_believed() {
     }
 }
 
-/// Base64 as curl writes it.
+/// Base64 in the form of curl.
 mod base64_of {
     pub(super) fn encoded(text: &str) -> String {
         const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

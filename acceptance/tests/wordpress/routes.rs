@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::real::{early_auth, header_of, site};
 use crate::stage::front_of;
 
-/// A call by whoever has this header, in a request that stands alone.
+/// A stateless request of the caller with this header.
 fn asked(server: &ListeningServer, caller: &str, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["_meta"] = json!({

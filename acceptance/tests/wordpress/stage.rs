@@ -22,7 +22,7 @@ pub(crate) const PATH: &str = "/wp-json/buddyboss-mcp/v1/mcp";
 pub(crate) struct SiteStage {
     server: ListeningServer,
     site: Box<dyn Behind>,
-    /// The header of who calls.
+    /// The `Authorization` header of the caller.
     caller: Option<String>,
     said: VecDeque<String>,
     _data: TempDir,
@@ -30,9 +30,9 @@ pub(crate) struct SiteStage {
 
 /// The site behind the stage.
 pub(crate) trait Behind {
-    /// The address of its front page.
+    /// The URL of its front page.
     fn url(&self) -> String;
-    /// The header of a user.
+    /// The `Authorization` header of a user.
     fn header_of(&self, user: &str) -> String;
     /// Switches the platform on or off.
     fn set_platform(&self, is_active: bool);
@@ -56,7 +56,7 @@ pub(crate) fn front_with_every_tool(url: &str) -> (ListeningServer, TempDir) {
     (ListeningServer::other(command).unwrap(), data)
 }
 
-/// `creole serve` with these words in front of a site.
+/// `creole serve` with these arguments in front of a site.
 pub(crate) fn front_of(url: &str, words: &[&str]) -> (ListeningServer, TempDir) {
     let data = tempfile::tempdir().unwrap();
     let words = [&["--http", "127.0.0.1:0"], words].concat();

@@ -41,7 +41,7 @@ pub(crate) fn all() -> Vec<Transcript> {
     transcripts
 }
 
-/// Plays a transcript; what went wrong, if something did.
+/// Plays a transcript. Returns the failure, if there is one.
 pub(crate) fn play(transcript: &Transcript, stage: &mut SiteStage) -> Option<String> {
     assert_eq!(transcript.skip(NAME), None);
     transcript::run(transcript, stage, &mut |_: Direction, _: &str| {})

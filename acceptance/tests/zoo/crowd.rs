@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use Package::{Npm, Python};
 
-/// How long the whole crowd may take to start or to end.
+/// The timeout for all servers to start or to exit.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The pause between two looks.
+/// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The entry of the environment by which the processes of a crowd are found.
+/// The environment variable that identifies the processes of this test.
 const MARK: &str = "ZOO_CROWD";
 
 /// The servers, each with one of its tools.
@@ -75,7 +75,7 @@ fn a_gateway_that_is_killed_leaves_none_of_ten_servers_behind() {
     all_gone(folder.path());
 }
 
-/// A gateway whose servers have all been listed.
+/// A gateway whose servers are all listed.
 fn started() -> Option<(Server, Folder)> {
     let folder = Folder::new().unwrap();
     let written = configuration(&folder)?;
@@ -94,7 +94,7 @@ fn started() -> Option<(Server, Folder)> {
     Some((gateway, folder))
 }
 
-/// The configuration of all servers; nothing if one cannot be installed here.
+/// The configuration of all servers. `None` if one cannot be installed here.
 fn configuration(folder: &Folder) -> Option<String> {
     let mut written = String::new();
     for (name, server, _) in CROWD {
@@ -110,7 +110,7 @@ fn configuration(folder: &Folder) -> Option<String> {
 /// The servers of which no tool is listed yet.
 fn not_listed(gateway: &mut Server) -> Vec<&'static str> {
     gateway.write(format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})));
-    // Changes of the list are told in between.
+    // Change notifications may arrive before the response.
     let mut listed = gateway.answer();
     while listed.get("id").is_none() {
         listed = gateway.answer();
@@ -121,7 +121,7 @@ fn not_listed(gateway: &mut Server) -> Vec<&'static str> {
     missing.map(|(name, ..)| *name).collect()
 }
 
-/// Waits until no process of the crowd is left.
+/// Waits until no process with the mark is left.
 #[track_caller]
 fn all_gone(folder: &Path) {
     let begun = Instant::now();
@@ -135,8 +135,7 @@ fn all_gone(folder: &Path) {
     }
 }
 
-/// The processes that have the mark of this folder, by their command lines. One that has ended has no
-/// environment any more.
+/// The command lines of the processes with the mark of this folder. An ended process has no environment any more.
 fn marked(folder: &Path) -> Vec<String> {
     let mark = format!("{MARK}={}\0", folder.display());
     let has_mark = |process: &Path| {

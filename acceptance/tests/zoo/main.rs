@@ -23,7 +23,8 @@ use creole_acceptance::zoo::{
     Folder, Published, Record, ServerRoute, ZooEra, ZooStep, differences, perform,
 };
 
-/// Compares what a client of each era sees on each way with what one sees that starts the server itself.
+/// Compares the record of a client of each era on each route with the record of a client that starts the server
+/// directly.
 #[track_caller]
 fn same(server: &Published, steps: &[ZooStep]) {
     if command(server, &server.folder().unwrap()).is_none() {
@@ -47,7 +48,8 @@ fn same(server: &Published, steps: &[ZooStep]) {
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
 }
 
-/// The words that start a server; the test says aloud that it cannot be installed, and fails where nobody listens.
+/// The command that starts a server. If it cannot be installed, this is reported on stderr, and with `CI=true` the test
+/// fails.
 #[track_caller]
 fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
     let command = server.command(folder);
@@ -59,7 +61,7 @@ fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
         .ok()
 }
 
-/// Has one conversation; one without Creole has to succeed, or there is nothing to compare with.
+/// Performs one run. A run without Creole must succeed, because the others are compared with it.
 #[track_caller]
 fn talk(place: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
     let (mut client, _listening) = place.open(server, era).unwrap();

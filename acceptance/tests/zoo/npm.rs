@@ -38,14 +38,14 @@ fn server_sequential_thinking_is_the_same() {
             "thoughtNumber": number, "totalThoughts": 2,
         })
     };
-    // It counts the thoughts of its process.
+    // The server counts the thoughts of its process.
     let calls = [1, 2].map(|number| Call("sequentialthinking", thought(number)));
     same(&server, &[&[Lists][..], &calls].concat());
 }
 
 #[test]
 fn playwright_is_the_same() {
-    // It asks for the roots within its first call; no browser is installed, which it says then.
+    // The server requests the roots in its first call. No browser is installed, so it then returns an error.
     let server = npm("@playwright/mcp/cli.js").with(&["--output-dir", "{folder}/output"]);
     let calls = [Call("browser_close", json!({})), Call("browser_tabs", json!({"action": "list"}))];
     same(&server, &[&[Lists][..], &calls].concat());

@@ -28,8 +28,8 @@ fn each_step_of_progress_is_told_once() {
     }
 }
 
-/// A call of the stateless era that is interrupted by a question may miss steps while the client is away. No call is told
-/// a step twice.
+/// A call of the stateless era that is interrupted by an input request may miss progress steps while the client fetches
+/// the input. No call gets a step twice.
 #[track_caller]
 fn assert_told_once(seen: &Value, way: &str) {
     let told: Vec<u64> = seen["progress"]

@@ -23,7 +23,7 @@ fn server_time_with_an_early_sdk_is_the_same() {
     same(&python("python-old", "mcp-server-time").with(&["--local-timezone", "UTC"]), &times());
 }
 
-/// What is said of times is another each day, so only what is wrong is asked.
+/// Times differ each day, so only invalid arguments are tested.
 fn times() -> Vec<ZooStep> {
     let time = json!({"source_timezone": "UTC", "time": "25:00", "target_timezone": "Asia/Tokyo"});
     let steps = [

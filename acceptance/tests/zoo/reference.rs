@@ -25,7 +25,7 @@ fn server_everything_asks_the_same() {
 
 #[test]
 fn server_everything_lists_the_same() {
-    // Tools for what the client can answer are added after the handshake.
+    // The server adds tools for the client's input capabilities after the handshake.
     let steps = [ListsUntil("simulate-research-query"), Lists, Call("no-such-tool", json!({}))];
     same(&EVERYTHING, &steps);
 }
@@ -38,11 +38,11 @@ fn server_everything_tells_sessions_the_same() {
 #[test]
 fn server_filesystem_is_the_same() {
     let script = "@modelcontextprotocol/server-filesystem/dist/index.js";
-    // It asks for the roots of the client outside of calls, and then serves them in place of its argument.
+    // It requests the client's roots outside of calls, and then serves them in place of its argument.
     let server = Published::new(Package::Reference(script)).with(&["{folder}"]);
     let steps = [
         Lists,
-        // Directly the first calls may come before it has applied the roots.
+        // Without Creole the first calls may arrive before it has applied the roots.
         CallUntil("list_allowed_directories", "{folder}/below"),
         Call("list_allowed_directories", json!({})),
         Call("read_text_file", json!({"path": "{folder}/below/third.md"})),
@@ -78,7 +78,7 @@ fn results() -> Vec<ZooStep> {
     ]
 }
 
-/// What the server asks the client.
+/// The input requests of the server.
 fn questions() -> Vec<ZooStep> {
     let url = json!({"url": "https://example.com/", "elicitationId": "one"});
     vec![
@@ -107,7 +107,7 @@ fn changes() -> Vec<ZooStep> {
         Level("debug"),
         Call("toggle-simulated-logging", json!({})),
         HearLog("Received Subscribe"),
-        // One comes with the call, the other five seconds after it: the server puts a level into each.
+        // One arrives with the call, the other five seconds later. The server includes a level in each.
         HearLog("level"),
         HearLog("level"),
         Call("toggle-simulated-logging", json!({})),
