@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-/// A file with every key that there is.
+/// A configuration file with every key.
 pub(crate) const FULL: &str = r#"
         [server]
         name = "acme"
@@ -372,7 +372,7 @@ pub(crate) const FULL: &str = r#"
         trust_servers = true
     "#;
 
-/// The document that it names.
+/// The OpenAPI document that it names.
 pub(crate) const DOCUMENT: &str = "\
 openapi: 3.0.3
 servers: [{url: 'https://example.com'}]
@@ -391,7 +391,7 @@ components:
     other_basic: *basic
 ";
 
-/// A certificate that signs itself; only its form matters.
+/// A self-signed certificate; only its form matters.
 const AUTHORITY: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBjzCCATWgAwIBAgIUEO/tObp71bKpZ5W4n0agjL96/P8wCgYIKoZIzj0EAwIw
@@ -406,7 +406,7 @@ HUT1JeEcvq0GE9jgVBeAzYf5YA==
 -----END CERTIFICATE-----
 ";
 
-/// A folder with what it names.
+/// A folder with the files that it names.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), DOCUMENT).unwrap();

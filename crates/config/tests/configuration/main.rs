@@ -29,7 +29,7 @@ const PACKS: &[&str] = &[
     "wordpress",
 ];
 
-/// Loads a configuration where the variables that presets and examples name are set.
+/// Loads a configuration with the variables that presets and examples use.
 fn load(source: ConfigSource<'_>) -> Result<Plan, ConfigError> {
     Plan::load_with_environment(source, PACKS, &|name| match name {
         "CREOLE_WORDPRESS_URL" => Ok("https://site.example".to_owned()),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::full::{FULL, folder};
 use super::*;
 
-/// Wrong files, each with a word on what is wrong in its first line.
+/// Invalid files; the first line of each names the error.
 const WRONG: &str = include_str!("wrong.txt");
 
 fn load(folder: &Path, text: &str) -> Result<Plan, ConfigError> {
@@ -18,7 +18,7 @@ fn load(folder: &Path, text: &str) -> Result<Plan, ConfigError> {
     Plan::load(ConfigSource::File(&path), PACKS)
 }
 
-/// A value as TOML; what cannot be written so is nothing.
+/// A value as TOML; `None` for a value that TOML cannot express.
 fn written(value: &Value) -> Option<String> {
     toml::to_string(value).ok()
 }
@@ -49,7 +49,7 @@ fn every_key_of_the_schema_is_in_the_full_file() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Calls a function with the pointer of each table and each value in it.
+/// Calls a function with the pointer of each table and of each value in it.
 fn each(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(pointer, value);
     match value {
@@ -68,7 +68,7 @@ fn each(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// That a file is refused by the reader if the schema refuses it; tells whether it does.
+/// Asserts that the reader rejects a file if the schema rejects it. Returns whether the schema does.
 #[track_caller]
 fn is_refused_by_both(folder: &Path, validator: &Validator, changed: &Value, what: &str) -> bool {
     if validator.is_valid(changed) {
@@ -85,7 +85,7 @@ fn is_refused_by_both(folder: &Path, validator: &Validator, changed: &Value, wha
 #[test]
 fn an_unknown_key_is_refused_in_every_table() {
     let (folder, validator, full) = (folder(), validator(), as_json(FULL));
-    // Tables of names of one's own, and of values that are handed on.
+    // Tables with user-defined names, and with values that are passed on.
     let open = [
         "/env",
         "/env_files",
