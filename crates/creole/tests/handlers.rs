@@ -232,7 +232,7 @@ async fn ask(context: Context) -> Result<String, ToolError> {
     Ok(format!("{} {:?} {}", first.table, first.outside, second.table))
 }
 
-/// Answers both questions, the second one with `action`.
+/// Responds to both input requests, to the second one with `action`.
 async fn answered(revision: Revision, action: &'static str) -> String {
     let (near, far) = memory_pair();
     let service = Server::new("test").tool(Tool::new("ask", "Asks twice", ask)).start();

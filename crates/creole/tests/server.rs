@@ -31,7 +31,7 @@ struct Nothing {}
 /// A number of milliseconds.
 #[derive(Deserialize, JsonSchema)]
 struct Wait {
-    /// How long.
+    /// The duration.
     milliseconds: u64,
 }
 
@@ -272,7 +272,7 @@ async fn questions_that_belong_together_go_out_together() {
     );
 }
 
-/// Notes its name before and after, and may refuse.
+/// Records its name before and after a call, and may reject the call.
 struct RecordingLayer(&'static str, Arc<std::sync::Mutex<Vec<String>>>);
 
 impl Middleware for RecordingLayer {
@@ -347,7 +347,7 @@ async fn a_list_that_changes_is_announced_to_sessions_and_listeners() {
     assert_eq!(session.receive().await["method"], "notifications/tools/list_changed");
     let told = listener.receive().await;
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
-    // Templates and prompts were not asked for.
+    // The subscription does not include resources.
     service.registry().add_resource(Resource::text("a://b", "b", "text/plain", "b"));
     service.registry().remove_tool("new");
     assert_eq!(listener.receive().await["method"], "notifications/tools/list_changed");
@@ -397,7 +397,7 @@ async fn a_client_that_is_always_a_little_behind_gets_every_answer_in_order() {
     client.initialize("2025-11-25", json!({})).await;
     let (mut sent, mut received) = (0, 0);
     while received < 20_000 {
-        // A window of two thousand requests keeps both directions busy all the time.
+        // A window of two thousand requests keeps both directions busy.
         while sent < 20_000 && sent < received + 2_000 {
             let ping =
                 |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n";
@@ -428,7 +428,7 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
         .tool(Tool::new("new", "Waits", slow))
         .resource(Resource::text("a://b", "b", "text/plain", "b"))
         .prepare_replacement(&service);
-    // Nobody is told of what nobody sees yet.
+    // Changes of a replacement that is not swapped in yet cause no notification.
     successor.registry().add_tool(Tool::new("later", "Waits", slow));
     assert_eq!(client.ask(call(3, "new", json!({"milliseconds": 0}))).await["id"], 3);
     let before = successor.swap();
@@ -441,7 +441,7 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
     let last = client.receive().await;
     assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(1), &Value::Null), "{last}");
     before.wait_until_drained().await;
-    // What the successor changes, it tells.
+    // The replacement announces its changes.
     service.registry().remove_tool("later");
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
 }

@@ -67,7 +67,8 @@ async fn an_overlong_line_is_dropped_and_the_next_is_read() {
     assert_eq!(connection.violation_count(), 1);
 }
 
-/// A child that answers its first call with this text, in which `ID` is the id of the call and `BIG` is too long.
+/// A child that responds to its first call with this text, in which `ID` stands for the id of the call and `BIG` for a
+/// value that is too long.
 async fn answering_at_length(text: &str) -> Connection {
     let text = text.replace("ID", r#"'"$(id "$line")"'"#);
     let text = text.replace("BIG", r#"'; head -c 100000 /dev/zero | tr '\0' x; printf '%s' '"#);
@@ -83,7 +84,7 @@ async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
         format!(r#"{{"jsonrpc":"2.0","id":ID,{result}}}"#),
         format!(r#"{{{result},"jsonrpc":"2.0","id":ID}}"#),
         format!(r#"{{{result},"id":ID,"jsonrpc":"2.0"}}"#),
-        // Nothing tells whose answer it is.
+        // The response's call cannot be identified.
         format!(r#"[{{{result},"id":ID}}]"#),
     ] {
         let connection = answering_at_length(&text).await;
@@ -128,7 +129,7 @@ async fn a_child_that_closes_its_output_is_ended() {
 
 #[tokio::test]
 async fn a_late_answer_is_nobodys() {
-    // It answers the first call only after the second has come, with the wrong text for that.
+    // The child responds to the first call only after the second has arrived.
     let answer =
         r#"{"jsonrpc":"2.0","id":'"$first"',"result":{"content":[{"type":"text","text":"late"}]}}"#;
     let own = r#"{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{"content":[{"type":"text","text":"own"}]}}"#;

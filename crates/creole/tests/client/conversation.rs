@@ -18,7 +18,7 @@ use crate::support::{
 
 const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
-/// A connection to a server inside the process.
+/// A connection to a server in the same process.
 async fn inside(era: Era, watch: &ToolWatch) -> Connection {
     let (near, far) = memory_pair();
     let service = server(watch).start();
@@ -92,7 +92,7 @@ async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
         let request = tool("ask", json!({}));
         let outcome = call_answering(&connection, request, json!({"name": "Ada"})).await;
         assert_eq!(text(outcome), "hello \"Ada\"");
-        // Who refuses, by dropping the question, is not waited for.
+        // Dropping the input request declines it, and the call does not wait.
         let outcome = call(&connection, tool("ask", json!({}))).await;
         assert!(!matches!(outcome, Outcome::InputRequired { .. }), "{outcome:?}");
     }
@@ -180,7 +180,7 @@ async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behi
                 let mut calling = connection.start_call(tool("echo", json!({"message": message})));
                 if number % 2 == 0 {
                     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
-                    // Beyond the limit of calls at the same time they are refused, and say so.
+                    // Calls beyond the concurrency limit fail with the fault `Busy`.
                     if !matches!(&outcome, Outcome::Fail(fault) if fault.kind == FaultKind::Busy) {
                         assert_eq!(text(outcome), message);
                     }
@@ -191,7 +191,7 @@ async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behi
             call.unwrap();
         }
         assert_eq!(connection.in_flight(), 0);
-        // The runner's banner is all the noise there was.
+        // The test runner's banner is the only protocol violation.
         assert!(connection.violation_count() <= 1, "{}", connection.violation_count());
         connection.ping().await.unwrap();
     }

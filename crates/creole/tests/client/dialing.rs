@@ -43,7 +43,7 @@ const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType"
 
 const REFUSED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
 
-/// Answers lines of a method with this, as long as there are lines.
+/// A script that responds to lines of these methods, and to others with `otherwise`, until its input ends.
 fn answering(rows: &[(&str, &str)], otherwise: &str) -> String {
     let rows: Vec<_> =
         rows.iter().map(|(method, answer)| format!("*'{method}'*) echo '{answer}';;")).collect();
@@ -57,7 +57,7 @@ fn answering(rows: &[(&str, &str)], otherwise: &str) -> String {
 
 const SHAKEN: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}"#;
 
-/// A script that first notes in a file that it was started, and how often that was.
+/// A script that records each of its starts in a file.
 struct CountedProgram {
     folder: tempfile::TempDir,
     program: creole::process::Program,
@@ -106,7 +106,7 @@ async fn the_process_that_is_asked_is_the_one_that_is_used() {
         assert_eq!(connection.greeting().rules.era, expected, "{caller:?} of {script}");
         assert_eq!(server.starts(), 1, "{caller:?} of {script}");
         assert_eq!(dialer.supported_eras().era_for(caller), Some(expected));
-        // What is known is not asked again.
+        // A detected era is not probed again.
         dial_in(&dialer, caller).await;
         assert_eq!(server.starts(), 2);
         connection.close().await;
@@ -177,7 +177,7 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
     assert_eq!(server.starts(), 1);
-    // The answer to the handshake, which came late, is not taken for that of a call.
+    // The late response to the handshake is not taken for the response to a call.
     let listed = timeout(
         LONG,
         connection.call_without_input(CallRequest::new(Operation::List(ListKind::Tools, None))),
@@ -189,7 +189,7 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
 async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
     let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
     let server = CountedProgram::new(&script);
-    // It is waited for no longer than for an opening.
+    // The wait is limited by the handshake timeout.
     let limits = ClientLimits {
         handshake_timeout: std::time::Duration::from_secs(5),
         ..ClientLimits::default()
@@ -223,7 +223,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
         true => status("400 Bad Request", ""),
         false => opening(request).unwrap(),
     };
-    // A new server is asked by each opening as well.
+    // Opening a connection to a new server sends `server/discover` as well.
     for (script, expected, discoveries) in [(new, stateless(), 3), (old, DetectedEra::Handshake, 1)]
     {
         let (address, seen) = serve(script).await;
@@ -240,7 +240,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
 #[tokio::test]
 async fn a_server_that_contradicts_what_is_known_is_asked_again() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
-    // New when it is first asked, and while it is first spoken to; then replaced by an old one.
+    // A new server during the probe and the first connection; then an old one replaces it.
     let script: ResponseScript = |request| {
         let is_new = ASKED.fetch_add(1, Ordering::SeqCst) < 2;
         match request.is("server/discover") && !is_new {
@@ -291,7 +291,7 @@ async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
     }
 }
 
-/// A client that fills in forms.
+/// A client that supports forms.
 fn client() -> ClientBuilder {
     let answer = || Raw::from_value(&json!({"action": "accept", "content": {"name": "Ada"}}));
     ClientBuilder::new("tester", "1").on_form(move |_| std::future::ready(Some(answer())))

@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{LONG, ToolWatch, call, open, server, text, tool};
 
-/// A certificate for `localhost` that ends in this year, and its key.
+/// A certificate for `localhost` that expires in this year, and its key.
 fn certify(last_year: i32) -> (Certificate, KeyPair) {
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     (params.not_before, params.not_after) =
@@ -33,7 +33,7 @@ fn certify(last_year: i32) -> (Certificate, KeyPair) {
     (params.self_signed(&key).unwrap(), key)
 }
 
-/// Serves with a certificate for `localhost` that ends in this year; gives the certificate back.
+/// Serves with a certificate for `localhost` that expires in this year. Returns the certificate.
 pub(crate) async fn serve(last_year: i32) -> (SocketAddr, String) {
     let (certificate, key) = certify(last_year);
     let certificate = certificate.pem();
@@ -57,8 +57,8 @@ pub(crate) fn router() -> Router<McpEndpoint> {
     router.route(Route::new("/mcp", &methods, endpoint))
 }
 
-/// Serves behind somebody who only knows HTTP/1.1, and takes the encryption off; gives the certificate back, and tells how
-/// each connection ended.
+/// Serves behind a TLS terminator that supports only HTTP/1.1. Returns the certificate, and a receiver of how each
+/// connection ended.
 async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Result<()>>) {
     let plain = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let behind = plain.address().unwrap();
@@ -75,7 +75,7 @@ async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Re
                 let mut stream = acceptor.accept(stream).await.unwrap();
                 let mut behind = TcpStream::connect(behind).await.unwrap();
                 let end = copy_bidirectional(&mut stream, &mut behind).await;
-                // Most tests do not want to know.
+                // Most tests drop the receiver.
                 _ = ended.send(end.map(drop));
             });
         }
@@ -83,7 +83,7 @@ async fn serve_behind_another() -> (SocketAddr, String, UnboundedReceiver<io::Re
     (address, certificate, ends)
 }
 
-/// What takes the encryption off, of somebody who only knows HTTP/1.1, and its certificate.
+/// The acceptor of a TLS terminator that supports only HTTP/1.1, and its certificate.
 fn acceptor() -> (TlsAcceptor, String) {
     let (certificate, key) = certify(3000);
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -96,7 +96,7 @@ fn acceptor() -> (TlsAcceptor, String) {
     (TlsAcceptor::from(Arc::new(config)), certificate.pem())
 }
 
-/// Serves nothing, and tells what each connection begins with; gives the certificate back.
+/// Accepts connections and reports the first bytes of each. Returns the certificate.
 pub(crate) async fn serve_recording() -> (SocketAddr, String, UnboundedReceiver<String>) {
     let (acceptor, certificate) = acceptor();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn serve_recording() -> (SocketAddr, String, UnboundedReceiver<
             let mut stream = acceptor.accept(stream).await.unwrap();
             let mut bytes = vec![0; 4096];
             let count = stream.read(&mut bytes).await.unwrap();
-            // Most tests only want the first.
+            // Most tests receive only the first.
             _ = heard.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
         }
     });
@@ -144,7 +144,7 @@ async fn a_connection_of_http_1_is_closed_with_a_word() {
     assert!(end.is_ok(), "{end:?}");
 }
 
-/// Makes many calls at once in both eras, each with its number and `more`.
+/// Makes many concurrent calls in both eras, each with its number and `more`.
 async fn call_often(address: SocketAddr, certificate: &str, more: &str) {
     for era in [Era::Handshake, Era::Stateless] {
         let connection = open(HttpServer::new(target(address, certificate)), era).await.unwrap();

@@ -27,7 +27,7 @@ async fn a_session_without_a_stream_is_not_heard_and_who_stands_alone_asks_for_n
 #[tokio::test]
 async fn a_stream_is_heard_while_it_is_open_and_each_opening_is_told() {
     let script: ResponseScript = |request| match request.header("last-event-id") {
-        // Ends at once, and is taken up again.
+        // Ends immediately, and is resumed.
         None if request.is_get() => stream("retry: 10\nid: a1\ndata:\n\n"),
         Some(_) => stream(": here\n\n: stay\n\n"),
         _ => opening(request).unwrap_or_else(|| status("400 Bad", "")),
@@ -37,7 +37,7 @@ async fn a_stream_is_heard_while_it_is_open_and_each_opening_is_told() {
     let mut told = Vec::new();
     while told.last() != Some(&true) || told.len() < 2 {
         told.push(*hearing.borrow_and_update());
-        // Nothing comes after the stream that stays.
+        // Nothing changes after the stream that stays open.
         if timeout(LONG / 10, hearing.changed()).await.is_err() {
             break;
         }

@@ -23,7 +23,7 @@ use crate::support::{LONG, ToolWatch, call, call_answering, fault, open, server,
 
 const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
-/// Serves on a port of its own.
+/// Serves on its own port.
 async fn serve(watch: &ToolWatch) -> (SocketAddr, Registry) {
     let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
     let address = listener.address().unwrap();
@@ -138,7 +138,7 @@ async fn changes_are_told_to_whoever_listens() {
             assert!(granted.tools);
             listening = Some(calling);
         }
-        // The stream of a session is opened after the greeting: the change is made until it is heard.
+        // The stream of a session is opened after the handshake: the change is repeated until the notification arrives.
         let heard = async {
             loop {
                 registry.remove_tool("late");

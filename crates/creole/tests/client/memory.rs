@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::support::{call, fault, open, open_within, text, tool};
 
-/// Room for one answer of the tool `much`, and not for one of `more`.
+/// Enough for one response of the tool `much`, and not for one of `more`.
 const BUDGET: usize = 2 * 1024 * 1024;
 
-/// A server whose answers are as long as they are asked to be, as a document or in a stream.
+/// A server whose responses have the requested length, as a document or in a stream.
 fn server() -> Server {
     let long = Tool::new("long", "Says much", |arguments: Value| async move {
         "x".repeat(arguments["length"].as_u64().unwrap_or(0) as usize)
@@ -71,7 +71,7 @@ async fn an_answer_that_does_not_fit_fails_its_call_at_once_and_the_next_one_is_
             let answer = |length: usize| call(&connection, tool(name, json!({"length": length})));
             assert_eq!(text(answer(300_000).await).len(), 300_000);
             let fault = fault(answer(5_000_000).await);
-            // 5 MB are less than the longest message: only the memory is missing.
+            // 5 MB are below the message limit: only the memory budget is exceeded.
             assert!(fault.detail.contains("no memory left"), "{}", fault.detail);
             assert!(fault.detail.ends_with("try again later"), "{}", fault.detail);
             assert_eq!(text(answer(300_000).await).len(), 300_000);

@@ -13,7 +13,7 @@ use crate::support::LONG;
 
 const PART: &str = "CREOLE_TEST_PART";
 
-/// This program again, playing a part.
+/// Starts this test binary again in another role.
 fn part(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments(name)).env(PART, name);
@@ -28,7 +28,7 @@ fn plays(name: &str) -> bool {
     std::env::var_os(PART).is_some_and(|part| part == name)
 }
 
-/// Not a test of its own: the guardian.
+/// Not a test: the role of the reaper.
 #[test]
 fn guards() {
     if plays("guards") {
@@ -36,7 +36,7 @@ fn guards() {
     }
 }
 
-/// Not a test of its own: a process whose child and grandchild care for nothing, and which then dies.
+/// Not a test: a process whose child and grandchild ignore signals, and which then dies.
 #[test]
 fn dies_without_a_word() {
     if !plays("dies_without_a_word") {
@@ -64,7 +64,7 @@ fn dies_without_a_word() {
     });
 }
 
-/// Not a test of its own: the first process of a container, whom orphans are left to.
+/// Not a test: the first process of a container, which adopts orphans.
 #[cfg(target_os = "linux")]
 #[test]
 fn adopts() {
@@ -105,7 +105,7 @@ fn is_alive(pid: &str) -> bool {
 fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them() {
     let mut parent = part("dies_without_a_word").stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
-    // The children hold none of this pipe: it ends with the parent.
+    // The children do not hold this pipe: it ends with the parent.
     parent.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!parent.wait().unwrap().success());
     let pids = said.lines().find_map(|line| line.strip_prefix("pids ")).expect(&said);
@@ -127,7 +127,7 @@ fn a_guardian_ends_nobody_who_was_let_go() {
     stays.0.wait().unwrap();
 }
 
-/// Does not outlive the test.
+/// Kills the process at the end of the test.
 struct KillOnDrop(std::process::Child);
 
 impl Drop for KillOnDrop {

@@ -17,18 +17,18 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::encrypted::{router, serve, serve_recording};
 use crate::support::{call, open, text, tool};
 
-/// What `ann:pa@ss` is for a proxy.
+/// The proxy credentials `ann:pa@ss`.
 const SHOWN: &str = "proxy-authorization: Basic YW5uOnBhQHNz";
 
-/// A proxy of this test.
+/// A proxy for the tests.
 struct Proxy {
     address: SocketAddr,
-    /// The heads of the requests that it got.
+    /// The heads of the received requests.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    /// A proxy that does what it is asked to do, or else answers each request with this.
+    /// A proxy that serves its requests, or else sends this response to each.
     async fn start(answer: Option<&'static str>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -42,7 +42,7 @@ impl Proxy {
         proxy
     }
 
-    /// The proxies that an environment would name which has this one for both schemes.
+    /// The settings of an environment that names this proxy for both schemes.
     fn named(&self, no_proxy: &str) -> Proxies {
         named(self.address, no_proxy)
     }
@@ -61,7 +61,7 @@ fn named(address: SocketAddr, no_proxy: &str) -> Proxies {
     })
 }
 
-/// Reads the head of a request and answers it, makes a tunnel or forwards it, and closes then.
+/// Reads the head of a request and responds to it, opens a tunnel or forwards it, and then closes.
 async fn carry(mut client: TcpStream, heads: Arc<Mutex<Vec<String>>>, answer: Option<&str>) {
     let mut read = Vec::new();
     while !read.windows(4).any(|end| end == b"\r\n\r\n") {

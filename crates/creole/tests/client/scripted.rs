@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::support::{LONG, call, fault, open, text, tool};
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenRequest {
     head: String,
@@ -47,7 +47,7 @@ impl SeenRequest {
 
 pub(crate) type ResponseScript = fn(&SeenRequest) -> String;
 
-/// A server that answers each request on a connection of its own with what the script writes, and closes it.
+/// A server that sends the script's response to each request, each on its own connection, and closes it.
 pub(crate) async fn serve(script: ResponseScript) -> (SocketAddr, Arc<Mutex<Vec<SeenRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn serve(script: ResponseScript) -> (SocketAddr, Arc<Mutex<Vec<
                 let Some(request) = read(&mut stream).await else { return };
                 noted.lock().unwrap().push(request.clone());
                 let answer = script(&request);
-                // The client may have gone.
+                // The client may have disconnected.
                 let _ = stream.write_all(answer.as_bytes()).await;
                 if answer.ends_with("\n: stay\n\n") {
                     let _ = stream.read(&mut [0]).await;
@@ -126,7 +126,7 @@ fn progress(request: &SeenRequest) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 }
 
-/// Answers what opens a conversation of either era; nothing if the request is something else.
+/// The response to a request that opens a session of either era; `None` for other requests.
 pub(crate) fn opening(request: &SeenRequest) -> Option<String> {
     let info = json!({"name": "scripted", "version": "1"});
     let capabilities = json!({"tools": {}});
@@ -246,7 +246,7 @@ async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progr
 
 #[tokio::test]
 async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
-    // The answer comes on the second resumption; ids of calls are in the session's order.
+    // The response comes on the second resumption; ids of calls are in the session's order.
     let script: ResponseScript = |request| {
         if let Some(opening) = opening(request) {
             return opening;
@@ -265,7 +265,7 @@ async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
     };
     let (connection, seen) = connect(script, Era::Handshake).await;
     let mut calling = connection.start_call(tool("x", json!({})));
-    // The script has to know the id that it answers.
+    // The script needs the id of the request.
     assert_eq!(calling.key().0, 2, "the second request of the session");
     let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
     assert_eq!(text(outcome), "resumed");
@@ -287,7 +287,7 @@ async fn streams_of_the_stateless_era_are_never_taken_up_again() {
 async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
     let script: ResponseScript = |request| {
         let answer = opening(request).unwrap_or_else(|| document(&said(request, "hi"), ""));
-        // Nobody is told that it will be.
+        // The response does not announce that the connection closes.
         answer.replace("Connection: close\r\n", "")
     };
     let (connection, seen) = connect(script, Era::Handshake).await;
@@ -337,7 +337,7 @@ async fn an_answer_that_is_too_long_or_no_message_fails_its_call_only() {
     }
 }
 
-/// A server of 2024-11-05: a stream that says where to POST, and answers there.
+/// A server of 2024-11-05: a stream with the endpoint for POST, and the responses on it.
 pub(crate) async fn serve_old(endpoint: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Long enough for any machine; reached only by tests that fail.
+/// Long enough for any machine; only failing tests reach it.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// What the tool `wait` tells of itself.
+/// The signals of the tool `wait`.
 #[derive(Clone, Default)]
 pub(crate) struct ToolWatch {
     pub(crate) started: Arc<Notify>,
@@ -36,7 +36,7 @@ impl Drop for DropNotify {
     }
 }
 
-/// A server whose tools answer, tell, wait, ask and end the process.
+/// A server whose tools return, send events, wait, send input requests and end the process.
 pub(crate) fn server(watch: &ToolWatch) -> Server {
     let echo = Tool::new("echo", "Says it again", |arguments: Value| async move {
         arguments["message"].as_str().unwrap_or_default().to_owned()
@@ -76,7 +76,7 @@ async fn asking(_: Value, context: Context) -> Result<String, ToolError> {
     }
 }
 
-/// Not a test of its own: what children run that are this program again, started with [`child`].
+/// Not a test: the server that children run, which are this test binary started with [`child`].
 #[test]
 fn serves_on_its_standard_streams() {
     if std::env::var_os("CREOLE_TEST_SERVES").is_none() {
@@ -86,9 +86,9 @@ fn serves_on_its_standard_streams() {
     runtime.block_on(server(&ToolWatch::default()).serve_stdio()).unwrap();
 }
 
-/// This program again, as a server on its standard streams. The test runner's banner is its first noise.
+/// This test binary as a server on its standard streams. The test runner's banner is a protocol violation.
 pub(crate) fn child() -> Program {
-    // With one thread only, the runner would write the test's name in front of the first message.
+    // With one thread, the test runner would write the test's name before the first message.
     let args = ["support::serves_on_its_standard_streams", "--exact", "--test-threads=2"];
     let program = Program::new("child", std::env::current_exe().unwrap());
     program.args(args).env("CREOLE_TEST_SERVES", "1")
@@ -164,7 +164,7 @@ pub(crate) async fn call(connection: &Connection, request: CallRequest) -> Outco
     timeout(LONG, connection.call_without_input(request)).await.unwrap()
 }
 
-/// Calls, and answers every question with this content.
+/// Calls, and responds to every input request with this content.
 pub(crate) async fn call_answering(
     connection: &Connection,
     request: CallRequest,
@@ -181,7 +181,7 @@ pub(crate) async fn call_answering(
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}"#;
 
-/// A script that shakes hands: answers the first line, whatever its id, and reads the second.
+/// A script that performs the handshake: it responds to the first line, whatever its id, and reads the second.
 pub(crate) fn shaking(rest: &str) -> String {
     let hello = HELLO.replace(r#""id":0"#, r#""id":'"$id"'"#);
     format!(

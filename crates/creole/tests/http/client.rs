@@ -16,7 +16,7 @@ use http_body::{Body as _, Frame};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// What the tools of the test server tell of themselves.
+/// The signals of the test server's tools.
 #[derive(Clone, Default)]
 pub(crate) struct ToolWatch {
     pub(crate) started: Arc<Notify>,
@@ -33,7 +33,7 @@ impl Drop for DropNotify {
     }
 }
 
-/// A server with a tool that answers at once, one that waits to be told, and one that tells of progress.
+/// A server with a tool that returns immediately, one that waits for a signal, and one that reports progress.
 pub(crate) fn service(watch: &ToolWatch) -> Service {
     let echo = Tool::new("echo", "Says it again", |arguments: Value| async move {
         arguments["message"].as_str().unwrap_or_default().to_owned()
@@ -101,13 +101,13 @@ pub(crate) fn request(method: Method, headers: &[(&str, &str)], body: &str) -> R
 const SENT: (&str, &str) = ("content-type", "application/json");
 const TAKEN: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// A POST of this message, with these headers beside the usual ones.
+/// A POST of this message, with these headers besides the default ones.
 pub(crate) fn post(headers: &[(&str, &str)], message: &Value) -> Request<Whole> {
     let headers: Vec<_> = [SENT, TAKEN].iter().chain(headers).copied().collect();
     request(Method::POST, &headers, &message.to_string())
 }
 
-/// A request that stands alone.
+/// A stateless request.
 pub(crate) fn modern(method: &str, mut params: Value) -> Request<Whole> {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -118,7 +118,7 @@ pub(crate) fn modern(method: &str, mut params: Value) -> Request<Whole> {
     post(&headers, &message)
 }
 
-/// A call that stands alone.
+/// A stateless call.
 pub(crate) fn modern_call(tool: &str) -> Request<Whole> {
     modern("tools/call", json!({"name": tool, "arguments": {}, "_meta": {"progressToken": 7}}))
 }
@@ -159,7 +159,7 @@ pub(crate) async fn part(body: &mut McpBody) -> Option<String> {
     Some(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
-/// All that is left of a body.
+/// The rest of a body.
 pub(crate) async fn text(response: Response<McpBody>) -> String {
     let mut body = response.into_body();
     let mut text = String::new();

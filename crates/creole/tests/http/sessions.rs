@@ -77,7 +77,7 @@ async fn a_stream_of_an_idle_session_is_forgotten_in_time() {
     sleep(Duration::from_secs(50)).await;
     let again = text(endpoint.handle(resume(&session, &primed)).await).await;
     assert!(again.contains("told"), "{again}");
-    // Nothing is asked of the session meanwhile.
+    // The session is idle meanwhile.
     sleep(Duration::from_secs(25)).await;
     let mut gone = endpoint.handle(resume(&session, &primed)).await;
     let first = part(gone.body_mut()).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_session_goes_on_in_another_process_that_shares_the_state() {
     assert_eq!(elsewhere.handle(call(&session, 3, "echo")).await.status(), 404);
 }
 
-/// Tells which resources are watched.
+/// Reports the resources with subscriptions.
 struct WatchLayer(mpsc::UnboundedSender<String>);
 
 impl Middleware for WatchLayer {
@@ -199,7 +199,7 @@ fn hello() -> serde_json::Value {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
 }
 
-/// Somebody, from somewhere.
+/// The request with this principal and this source address.
 fn by(mut request: Request<Whole>, who: Option<&str>, from: [u8; 4]) -> Request<Whole> {
     if let Some(who) = who {
         request.extensions_mut().insert(named(who));
@@ -208,7 +208,7 @@ fn by(mut request: Request<Whole>, who: Option<&str>, from: [u8; 4]) -> Request<
     request
 }
 
-/// Opens a session for somebody; its id, or the status that refuses it.
+/// Opens a session for a principal. Returns its id, or the status of the error.
 async fn opened(endpoint: &McpEndpoint, who: Option<&str>, from: [u8; 4]) -> Result<String, u16> {
     let response = endpoint.handle(by(post(&[], &hello()), who, from)).await;
     let id = response.headers().get("mcp-session-id").ok_or(response.status().as_u16())?;
@@ -347,7 +347,7 @@ async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
     assert_eq!(endpoint.handle(post(&version, &list)).await.status(), 400);
 }
 
-/// An endpoint of a process that shares the state with others.
+/// An endpoint of a replica on this state.
 fn one_of_several(state: &State, watch: &ToolWatch) -> McpEndpoint {
     let peers = Replicas::new(state.clone());
     McpEndpoint::new(
@@ -360,7 +360,7 @@ fn named(who: &str) -> Principal {
     Principal { id: who.into(), roles: Arc::default() }
 }
 
-/// Says something of the transport of 2024 as somebody.
+/// Sends a message with the transport of 2024-11-05 as this principal.
 async fn say(endpoint: &McpEndpoint, address: &str, who: &str, message: &serde_json::Value) -> u16 {
     let mut request = post(&[], message);
     *request.uri_mut() = address.parse().unwrap();
@@ -392,7 +392,7 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
     let long = "x".repeat(2 * 1024 * 1024);
     let long = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": long}});
     assert_eq!(say(&there, &address, "ann", &long).await, 413, "the state takes no such value");
-    // Who closes the stream has the calls cancelled, whichever way they came.
+    // Closing the stream cancels the calls, whichever replica received them.
     drop(stream);
     watch.dropped.notified().await;
     assert_eq!(say(&there, &address, "ann", &wait).await, 404);
@@ -408,7 +408,7 @@ async fn a_stream_goes_on_through_the_process_that_has_it_not() {
     let opening = part(response.body_mut()).await.unwrap();
     let ids: Vec<&str> = opening.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     drop(response);
-    // It has a stream of that number too, of another call.
+    // This replica has a stream of that number too, of another call.
     let other = there.handle(call(&session, 2, "tell")).await;
     let rest = there.handle(resume(&session, ids[1])).await;
     watch.go_on.notify_one();
@@ -416,10 +416,10 @@ async fn a_stream_goes_on_through_the_process_that_has_it_not() {
     assert!(!rest.contains(r#""progress":1"#), "{rest}");
     assert!(rest.contains(r#""progress":2"#) && rest.contains(r#""id":1"#), "{rest}");
     drop(other);
-    // Again, from the beginning; also after it is over.
+    // The stream is resumed from the beginning, even after its end.
     let again = text(there.handle(resume(&session, ids[0])).await).await;
     assert!(again.contains(r#""progress":1"#) && again.contains(r#""id":1"#), "{again}");
-    // A process that is not there has nothing; the stream of what belongs to no call is opened then.
+    // An unknown replica has no events, so the session's own stream is opened.
     let nobody = format!("1-0.{}", "0".repeat(32));
     let common = there.handle(resume(&session, &nobody)).await;
     there.drain();
@@ -446,7 +446,7 @@ async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
     assert!(state.get(&place).await.unwrap().is_some());
     watch.go_on.notify_one();
     text(response).await;
-    // The answer may have been lost, and is kept for a minute.
+    // The response may have been lost, so it is kept for a minute.
     sleep(Duration::from_secs(30)).await;
     assert!(state.get(&place).await.unwrap().is_some());
     sleep(Duration::from_secs(60)).await;

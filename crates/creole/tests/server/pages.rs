@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{MemoryClient, Nothing, call, slow};
 
-/// Asks for a page until so many seconds have passed, and counts how often.
+/// Requests a URL elicitation until this many seconds have passed, and counts its calls.
 struct SignIn {
     began: Instant,
     takes: Duration,
@@ -33,7 +33,7 @@ impl Middleware for SignIn {
     }
 }
 
-/// What a client that agrees to the visit at once is told in the end, and how often the server was called.
+/// The final response to a client that accepts the URL elicitation immediately, and the number of calls at the server.
 async fn after_signing_in(takes: Duration) -> (Value, usize) {
     let calls = Arc::new(AtomicUsize::new(0));
     let service = Server::new("t")
