@@ -20,7 +20,7 @@ use proptest::sample::select;
 use said::{ClientLine, MachineStep};
 use watch::MachineAudit;
 
-/// The machine under the official rules, under strict states with batches, and under a protocol of its own.
+/// The dialects: the specification's rules, strict states with batches, and a separate protocol.
 const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server"];
 
 proptest! {
@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// What a server with an endpoint that answers at once sends for these chunks.
+/// The output of a server with an endpoint that returns immediately, for these chunks.
 fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
     let mut lines = LineDecoder::new(4096);
     let mut machine =

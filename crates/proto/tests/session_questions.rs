@@ -41,7 +41,7 @@ impl ServerSide {
         std::iter::from_fn(|| self.out.next_action()).collect()
     }
 
-    /// What was sent to the session since the last time.
+    /// The frames to the session since the last call.
     fn sent(&mut self) -> Vec<String> {
         let frames = self.out.frames().filter(|frame| frame.route == FrameRoute::Session);
         let sent = frames.map(|frame| String::from_utf8(frame.text.to_vec()).unwrap()).collect();

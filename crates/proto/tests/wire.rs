@@ -283,7 +283,7 @@ fn json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Fractions that serde_json reads back exactly, which it does not promise for all.
+        // Fractions that serde_json parses exactly, which it does not guarantee for all.
         any::<i16>().prop_map(|number| Value::from(f64::from(number) / 8.0 + 0.0625)),
         key().prop_map(Value::from),
     ];
@@ -412,7 +412,7 @@ fn agrees_with_serde(bytes: &[u8]) {
             assert!(refusal.at <= bytes.len() && refusal.kind.is_syntax(), "{shown}")
         }
         (Err(refusal), Ok(_)) => panic!("only we refuse {shown}: {refusal}"),
-        // What is no double is still a number of the JSON grammar, and is forwarded as it is.
+        // A number that is not a double is still valid JSON, and is forwarded unchanged.
         (Ok(_), Err(error)) => assert_eq!(
             error.to_string().split(" at").next(),
             Some("number out of range"),
@@ -444,7 +444,7 @@ fn kept(line: FramedLine<'_>) -> Option<Option<Vec<u8>>> {
     }
 }
 
-/// The rules of [`LineDecoder`] applied to a whole stream at once.
+/// The rules of [`LineDecoder`], applied to a whole stream at once.
 fn lines_by_definition(stream: &[u8], limit: usize) -> Vec<Option<Vec<u8>>> {
     stream
         .split(|&byte| byte == b'\n')

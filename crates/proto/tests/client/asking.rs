@@ -127,7 +127,7 @@ fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() 
         machine.send_input_progress(question, &mut out);
         machine.send_input_progress(question, &mut out);
         machine.respond(question, Err(InputRequestError::declined("no")), &mut out);
-        // Nothing is told of what was answered.
+        // No progress is sent for an input request after its response.
         machine.send_input_progress(question, &mut out);
         let said = String::from_utf8(out.take_bytes()).unwrap();
         let beat = |number: u32| {
@@ -159,7 +159,7 @@ fn what_was_not_offered_is_refused_and_told_with_its_call() {
         .request_input(started, &InputRequest::Roots, pair.now, &mut pair.to_server)
         .unwrap();
     pair.exchange();
-    // Which of two calls it was, nothing says.
+    // The input request cannot be attributed to one of the two calls.
     assert_ne!(call, second);
     let told = ClientEvent::InputNotOffered { call: None, request: InputRequest::Roots };
     assert_eq!(pair.events.last(), Some(&told));

@@ -20,14 +20,14 @@ use serde_json::Value;
 use super::pair::{MachinePair, client, everything, opening};
 use super::plain::endpoint;
 
-/// One thing that happens to a client.
+/// One step of a client.
 #[derive(Clone, Debug)]
 enum ClientStep {
     Open,
     Ask(Operation),
     Ping,
     Level,
-    /// The server says this; `#` stands for the id of one of the calls.
+    /// The server sends this; `#` stands for the id of one of the calls.
     Hear(String, usize, bool),
     Cancel(usize),
     Break(usize),
@@ -147,17 +147,17 @@ fn step() -> impl Strategy<Value = ClientStep> {
     ]
 }
 
-/// A client and the accounts of what is owed to its callers, and to the server.
+/// A client, with counts of the outstanding responses to its callers and to the server.
 struct ClientAudit {
     machine: Machine,
     out: Outbox,
     now: Duration,
     calls: Vec<CallKey>,
-    /// Per call: whether it is told of, given up, or still owed.
+    /// Per call: whether its outcome is still outstanding.
     owed: BTreeMap<CallKey, bool>,
     opening: Option<CallKey>,
     questions: Vec<InputRequestKey>,
-    /// Answers that the server got beyond what it asked.
+    /// Responses that the server got beyond its requests.
     responses: i64,
     heard_requests: i64,
     ended: bool,
@@ -338,7 +338,7 @@ proptest! {
     ) {
         let mut watch = ClientAudit::new("spec", revision);
         steps.iter().filter(|step| !matches!(step, ClientStep::End)).for_each(|step| watch.take(step));
-        // The end of a task is waited for the longest.
+        // The wait for the end of a task has the longest timeout.
         for _ in 0..8 {
             watch.take(&ClientStep::Wait(40_000));
         }

@@ -11,24 +11,24 @@ use creole_proto::revision::{Era, Revision};
 use creole_proto::wire::Raw;
 use creole_proto::{client, server};
 
-/// What answers the calls of the server.
+/// Handles the calls of the server.
 pub(crate) type TestEndpoint = fn(&Operation, &Caller) -> Outcome;
 
-/// Two machines, and the calls that the server was asked to start.
+/// Two machines, and the calls that the server machine started.
 pub(crate) struct MachinePair {
     pub(crate) client: client::Machine,
     pub(crate) server: server::Machine,
     pub(crate) to_client: client::Outbox,
     pub(crate) to_server: server::Outbox,
     pub(crate) events: Vec<ClientEvent>,
-    /// What the client sent, as text.
+    /// The client's frames, as text.
     pub(crate) sent: Vec<String>,
     pub(crate) started: Vec<server::Call>,
     pub(crate) now: Duration,
     endpoint: Option<TestEndpoint>,
 }
 
-/// How a conversation in this revision is opened by a client that can be asked everything.
+/// The open mode for this revision, of a client with all capabilities.
 pub(crate) fn opening(revision: Revision) -> OpenMode {
     let rules = revision.rules();
     match rules.era {
@@ -37,7 +37,7 @@ pub(crate) fn opening(revision: Revision) -> OpenMode {
     }
 }
 
-/// A client that can be asked everything.
+/// The capabilities of a client that supports every input request.
 pub(crate) fn everything() -> Arc<ClientCapabilities> {
     Arc::new(ClientCapabilities {
         elicitation_form: true,
@@ -49,7 +49,7 @@ pub(crate) fn everything() -> Arc<ClientCapabilities> {
     })
 }
 
-/// A client's machine of this dialect.
+/// A client machine of this dialect.
 pub(crate) fn client(dialect: &str, opening: OpenMode) -> client::Machine {
     let profile = client::Profile {
         dialect: builtin(dialect).unwrap(),
@@ -60,7 +60,7 @@ pub(crate) fn client(dialect: &str, opening: OpenMode) -> client::Machine {
 }
 
 impl MachinePair {
-    /// A client and a server of this dialect that have opened the conversation.
+    /// A client and a server of this dialect, with an open session.
     pub(crate) fn open(dialect: &str, opening: OpenMode, endpoint: TestEndpoint) -> Self {
         let mut pair = Self::new(dialect, opening, Some(endpoint));
         pair.client.open(pair.now, &mut pair.to_client);
@@ -68,7 +68,7 @@ impl MachinePair {
         pair
     }
 
-    /// A client and a server that have said nothing; without an endpoint, calls wait for the test.
+    /// A client and a server that have exchanged nothing; without an endpoint, calls wait for the test.
     pub(crate) fn new(dialect: &str, opening: OpenMode, endpoint: Option<TestEndpoint>) -> Self {
         let limits = server::ServerLimits::default();
         let profile = server::Profile::new(builtin(dialect).unwrap(), limits);
@@ -85,7 +85,7 @@ impl MachinePair {
         }
     }
 
-    /// Makes a call and lets both sides talk until nothing more is said.
+    /// Makes a call and exchanges frames until there are none.
     pub(crate) fn call(&mut self, request: client::CallRequest) -> client::CallKey {
         let key = self.client.request(&request, self.now, &mut self.to_client);
         self.exchange();
@@ -97,7 +97,7 @@ impl MachinePair {
         self.endpoint = None;
     }
 
-    /// Carries what the client has said, and nothing else.
+    /// Delivers the frames that the client has sent, and no others.
     pub(crate) fn carry(&mut self) {
         for frame in self.to_client.frames() {
             self.server.receive(frame.text, self.now, &mut self.to_server);
@@ -111,7 +111,7 @@ impl MachinePair {
         self.exchange();
     }
 
-    /// Carries frames until there are none.
+    /// Exchanges frames until there are none.
     pub(crate) fn exchange(&mut self) {
         loop {
             let said: Vec<(FrameKind, Vec<u8>)> =
@@ -149,7 +149,7 @@ impl MachinePair {
         }
     }
 
-    /// What a call came to, and only once.
+    /// The outcome of a call, which must be unique.
     pub(crate) fn outcome(&self, key: client::CallKey) -> Option<&Outcome> {
         let mut outcomes = self.events.iter().filter_map(|happening| match happening {
             ClientEvent::CallDone(call, outcome) if *call == key => Some(outcome),

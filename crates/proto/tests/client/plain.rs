@@ -14,7 +14,7 @@ use creole_proto::wire::Raw;
 
 use super::pair::{MachinePair, opening};
 
-/// A server with one tool, which fails if it is told to.
+/// A server with one tool, which fails on request.
 pub(crate) fn endpoint(operation: &Operation, _: &Caller) -> Outcome {
     let fail = |kind| Outcome::Fail(Fault::new(kind, "so it is").with_subject(operation.target()));
     Outcome::Complete(match operation {
@@ -95,7 +95,7 @@ fn what_is_beyond_the_protocol_goes_on_as_it_was_written() {
         pair.hold();
         let mut request = tool("t");
         request.options.progress = true;
-        // What the protocol knows is not taken from there.
+        // Members that the protocol defines are not taken from the extra members.
         let known = r#"{"name":"evil","_meta":{},"x-own":{"b":1e400,"a":1}}"#;
         request.options.params = Some(Raw::parse(known).unwrap());
         request.options.meta = Some(Raw::parse(meta).unwrap());

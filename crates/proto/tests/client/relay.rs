@@ -17,7 +17,7 @@ use super::plain::{endpoint, tool};
 
 const ALL: [Revision; 5] = Revision::ALL;
 
-/// What a client makes of the answer that a server of this revision and dialect gives.
+/// The client's outcome for the response of a server of this revision and dialect.
 fn outcome_of(dialect: &str, revision: Revision, request: CallRequest, answer: &str) -> Outcome {
     let mut machine = client(dialect, opening(revision));
     let mut out = Outbox::default();
@@ -42,7 +42,7 @@ fn outcome_of(dialect: &str, revision: Revision, request: CallRequest, answer: &
     }
 }
 
-/// What a server of this revision and dialect tells its own client of an outcome.
+/// The response of a server of this revision and dialect to its own client for an outcome.
 fn response_for(
     dialect: &str,
     revision: Revision,
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// Members of results that some peers want, and others do not.
+/// Members of results that only some peers require.
 const MEMBERS: [&str; 13] = [
     r#""resultType":"complete""#,
     r#""content":[{"type":"text","text":"a"}]"#,

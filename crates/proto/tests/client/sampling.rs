@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::pair::{MachinePair, opening};
 use super::plain::{endpoint, tool};
 
-/// A call at a server of this revision that asks the client's model; what the client said it can do, and what is asked.
+/// A call at a server of this revision that sends a sampling request with these params.
 fn asking(opening: OpenMode, params: &Value) -> (MachinePair, CallKey) {
     let mut pair = MachinePair::open("spec", opening, endpoint);
     pair.events.clear();
@@ -27,7 +27,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// The messages of the question that reached the client.
+/// The messages of the sampling request that reached the client.
 fn asked(pair: &mut MachinePair) -> Value {
     let Some(ClientEvent::InputRequested { request: InputRequest::Sample { params }, .. }) =
         pair.events.last()

@@ -20,7 +20,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Ids of proper requests; some are spelled differently and mean the same.
+/// Ids of valid requests; some have another notation and the same value.
 pub(crate) const IDS: &[&str] = &[
     "1",
     "2",
@@ -34,20 +34,20 @@ pub(crate) const IDS: &[&str] = &[
     "1.5",
 ];
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineStep {
-    /// The client says something.
+    /// The client sends a line.
     Say(ClientLine),
     /// One of the calls so far is finished, whether it runs or not.
     Finish(usize, Outcome),
-    /// One of the calls so far tells something.
+    /// One of the calls so far sends an event.
     Event(usize, Event),
-    /// One of the calls so far asks something.
+    /// One of the calls so far sends an input request.
     Ask(usize, InputRequest),
     /// Time passes.
     Wait(Duration),
-    /// The server changes.
+    /// The server's items change.
     Announce(Change),
     /// The client closes its side.
     EndOfInput,
@@ -56,17 +56,17 @@ pub(crate) enum MachineStep {
 /// A line of the client.
 #[derive(Clone, Debug)]
 pub(crate) enum ClientLine {
-    /// A proper request.
+    /// A valid request.
     Request { id: &'static str, method: String, params: Value },
-    /// A proper notification.
+    /// A valid notification.
     Notification { method: String, params: Value },
-    /// A proper cancellation.
+    /// A valid cancellation.
     Cancel(&'static str),
-    /// A proper answer to a question of the server.
+    /// A valid response to an input request.
     Answer { number: u64, error: bool },
-    /// Several in one frame.
+    /// Several lines in one frame.
     Batch(Vec<Self>),
-    /// Something else, with ids that no request has.
+    /// Another frame, with ids that no request has.
     Garbage(Vec<u8>),
 }
 
@@ -107,7 +107,7 @@ impl ClientLine {
     }
 }
 
-/// Steps that open a conversation, or none.
+/// Steps that open a session, or none.
 pub(crate) fn prelude() -> impl Strategy<Value = Vec<MachineStep>> {
     let versions = select(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1.0"][..]);
     option::weighted(0.8, versions).prop_map(|version| {
@@ -122,7 +122,7 @@ pub(crate) fn prelude() -> impl Strategy<Value = Vec<MachineStep>> {
     })
 }
 
-/// One thing that happens.
+/// One step.
 pub(crate) fn step() -> impl Strategy<Value = MachineStep> {
     let wait = prop_oneof![0_u64..100_000, Just(700_000)].prop_map(Duration::from_millis);
     prop_oneof![
@@ -155,13 +155,13 @@ fn single() -> impl Strategy<Value = ClientLine> {
 }
 
 fn notification() -> impl Strategy<Value = ClientLine> {
-    // Params that are an array make it no message of this protocol, which is refused.
+    // Params that are an array make the message invalid, so it would get an error.
     let params = params().prop_map(|params| if params.is_array() { Value::Null } else { params });
     (select(names()), params)
         .prop_map(|(method, params)| ClientLine::Notification { method, params })
 }
 
-/// Any proper request of either era.
+/// Any valid request of either era.
 pub(crate) fn request() -> impl Strategy<Value = ClientLine> {
     let claim = prop_oneof![
         5 => Just(None),
@@ -179,12 +179,12 @@ pub(crate) fn request() -> impl Strategy<Value = ClientLine> {
 
 fn names() -> Vec<String> {
     let known = Method::ALL.iter().map(|(_, name)| (*name).to_owned());
-    // Calls and subscriptions are the most interesting things to say.
+    // Calls and subscriptions cover the most code, so they are more frequent.
     let more = ["tools/call", "tools/call", "subscriptions/listen", "no/such", "initialized"];
     known.chain(more.map(str::to_owned)).collect()
 }
 
-/// Params that suit most methods, or none.
+/// Params that fit most methods, or none.
 fn params() -> impl Strategy<Value = Value> {
     let full = json!({
         "name": "t", "uri": "test://a", "level": "debug", "arguments": {}, "cursor": "c",
@@ -234,13 +234,13 @@ fn garbage() -> impl Strategy<Value = ClientLine> {
     ];
     prop_oneof![
         select(odd).prop_map(|bytes| ClientLine::Garbage(bytes.to_vec())),
-        // A byte 10 would end the line.
+        // A newline would end the line.
         vec(any::<u8>().prop_filter("a newline", |byte| *byte != b'\n'), 0..30)
             .prop_map(ClientLine::Garbage),
     ]
 }
 
-/// Any outcome, whether it suits the call or not.
+/// Any outcome, whether it fits the call or not.
 pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     let payload = prop_oneof![
         Just(Payload::Empty),

@@ -13,16 +13,16 @@ use serde_json::value::RawValue;
 
 use super::said::{ClientLine, MachineStep};
 
-/// A machine that is watched.
+/// A machine whose output is checked.
 pub(crate) struct MachineAudit {
     dialect: Dialect,
     machine: Machine,
     out: Outbox,
     now: Duration,
     calls: Vec<StartedCall>,
-    /// Per id, as it is written: requests sent, minus answers received.
+    /// Per id, as it is written: requests sent, minus responses received.
     owed: BTreeMap<String, i64>,
-    /// Requests that were cancelled, and so are owed nothing.
+    /// Cancelled requests, which get no response.
     forgiven: i64,
     asked: Vec<String>,
     last: StepOutput,
@@ -41,19 +41,19 @@ struct StartedCall {
     asks_inline: bool,
 }
 
-/// What came out of one step.
+/// The output of one step.
 #[derive(Debug, Default)]
 struct StepOutput {
-    /// The ids of the responses, as they are written; nothing for one that has none.
+    /// The ids of the responses, as they are written; `None` for a response without an id.
     answers: Vec<Option<String>>,
-    /// Responses that came in one frame of several.
+    /// The number of responses that are batches.
     batches: usize,
     /// The server's own requests.
     requests: Vec<String>,
     notifications: usize,
     started: usize,
     cancelled: i64,
-    /// Whether one of them was the handshake.
+    /// Whether the handshake was cancelled.
     broke_handshake: bool,
 }
 
@@ -67,7 +67,7 @@ impl StepOutput {
 }
 
 impl MachineAudit {
-    /// A machine that nothing was said to.
+    /// A machine in its initial state.
     pub(crate) fn new(dialect: Dialect) -> Self {
         let limits = ServerLimits { max_calls: 8, max_subscriptions: 3, ..ServerLimits::default() };
         Self {
@@ -88,12 +88,12 @@ impl MachineAudit {
         self.machine.in_flight() == 0
     }
 
-    /// Whether the last step was answered with silence.
+    /// Whether the last step had no output.
     pub(crate) fn said_nothing_last(&self) -> bool {
         self.last.is_nothing()
     }
 
-    /// Lets one thing happen and checks what comes of it.
+    /// Performs one step and checks the output.
     pub(crate) fn take(&mut self, step: &MachineStep) {
         self.last = StepOutput::default();
         self.last = match step {
@@ -110,7 +110,7 @@ impl MachineAudit {
             MachineStep::Ask(call, question) => {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
-                // A call of the newer generation asks by its outcome.
+                // A call of the stateless era requests input by its outcome.
                 if !call.asks_inline {
                     return;
                 }
@@ -144,7 +144,7 @@ impl MachineAudit {
         assert_eq!(self.machine.in_flight(), running);
     }
 
-    /// Lets one thing happen after the end: nothing may come of it.
+    /// Performs one step after the end: there must be no output.
     pub(crate) fn take_after_the_end(&mut self, step: &MachineStep) {
         match step {
             MachineStep::Say(said) => {
@@ -158,9 +158,9 @@ impl MachineAudit {
         assert!(self.is_idle());
     }
 
-    /// Lets so much time pass that no call may be left.
+    /// Advances the clock so far that every call has ended.
     pub(crate) fn wait_for_all(&mut self) {
-        // A request may wait a day and more for the end of a task, and once more after a question.
+        // A request may wait more than a day for the end of a task, and once more after an input request.
         for _ in 0..2 {
             self.take(&MachineStep::Wait(Duration::from_secs(26 * 3600)));
         }
@@ -175,7 +175,7 @@ impl MachineAudit {
         assert_eq!(self.machine.deadline(), None);
     }
 
-    /// Every request was answered once, or cancelled.
+    /// Asserts that every request got one response or was cancelled.
     pub(crate) fn settle_accounts(&self) {
         assert!(self.owed.values().all(|owed| *owed >= 0), "answered twice: {:?}", self.owed);
         let unanswered: i64 = self.owed.values().sum();
@@ -205,7 +205,7 @@ impl MachineAudit {
             ClientLine::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
                 elements.iter().for_each(|element| self.account_for(element));
             }
-            // The batch is refused as a whole.
+            // The batch is rejected as a whole.
             ClientLine::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
             single => self.check_single(single, &heard),
         }
@@ -225,7 +225,7 @@ impl MachineAudit {
             {
                 assert_eq!(heard.answers, [None]);
             }
-            // What is cancelled may have been the last that a batch waited for.
+            // The cancelled request may have been the last one that a batch waited for.
             ClientLine::Cancel(_) => {
                 assert!(heard.started == 0 && (answers == 0 || heard.batches == 1))
             }
@@ -236,7 +236,8 @@ impl MachineAudit {
         }
     }
 
-    /// A proper request is owed an answer, and a subscription that is cancelled, alone or in an array, no more.
+    /// Counts the expected responses of a line: one for a valid request, and none for a subscription that is cancelled,
+    /// alone or in an array.
     fn account_for(&mut self, said: &ClientLine) {
         match said {
             ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
@@ -247,7 +248,7 @@ impl MachineAudit {
         }
     }
 
-    /// What was cancelled is owed nothing.
+    /// Counts cancelled requests, which get no response.
     fn forgive(&mut self, cancelled: i64) {
         self.forgiven += cancelled;
     }
@@ -276,7 +277,7 @@ impl MachineAudit {
         let (key, was_running, batched) = (call.key, call.running, call.batched);
         let id = call.id.map(str::to_owned);
         call.running = false;
-        // A subscription that opens is more interesting than one that fails.
+        // A subscription that opens covers more code than one that fails.
         let opens = Outcome::Complete(Payload::Listening(SubscriptionFilter {
             tools: true,
             ..SubscriptionFilter::default()
@@ -300,7 +301,7 @@ impl MachineAudit {
         heard
     }
 
-    /// Reads all frames and actions, and keeps the accounts.
+    /// Reads all frames and actions, and updates the counts.
     fn hear(&mut self) -> StepOutput {
         let mut heard = StepOutput::default();
         let bytes = self.out.take_bytes();
@@ -369,7 +370,7 @@ impl MachineAudit {
         if let Some(id) = &id {
             match self.owed.get_mut(id) {
                 Some(owed) => *owed -= 1,
-                // The request that is being answered may be accounted for a moment later; garbage never is.
+                // The request of this response may be counted later in this step; garbage never is.
                 None if id.starts_with("\"g") => {}
                 None => _ = self.owed.insert(id.clone(), -1),
             }
