@@ -33,7 +33,7 @@ fn roots_response() -> Value {
     json!({"roots": [{"uri": "file:///test/root", "name": "Test Root"}]})
 }
 
-/// Calls a tool again with answers, as clients of 2026-07-28 do.
+/// Calls a tool again with input responses, as clients of 2026-07-28 do.
 async fn retry_with_responses(
     client: &mut PackClient,
     tool: &str,

@@ -85,10 +85,10 @@ async fn the_tone_of_a_plan_is_completed() {
     assert_eq!(completed["result"]["completion"]["values"], json!(["friendly", "formal"]));
 }
 
-/// Code generators turn schemas into types: closed objects and no property without a description.
+/// Code generators turn schemas into types, so objects are closed and every property has a description.
 #[tokio::test]
 async fn every_schema_that_is_not_a_fixture_is_closed_and_described() {
-    // The pack `skills` has no tools, and wants a folder.
+    // The pack `skills` has no tools and requires a folder.
     let apart = ["everything", "skills"];
     let with_tools = |name: &&str| !apart.contains(name);
     let packs: Vec<_> = PACKS.iter().map(|(name, _)| *name).filter(with_tools).collect();

@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How long anything may take before a test gives up.
+/// The timeout of each step.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection to a server, and what it sent besides answers.
+/// A connection to a server, and its messages other than responses.
 pub(crate) struct PackClient {
     transport: MemoryConnection,
     buffer: Vec<u8>,
     queued: VecDeque<Value>,
     modern: Option<Value>,
     next_id: u64,
-    /// Notifications, in the order in which they came.
+    /// Notifications, in the order of their arrival.
     pub(crate) notifications: Vec<Value>,
-    /// What the person, the model and the client answer, by method.
+    /// The input responses, by method.
     pub(crate) input_responses: Vec<(&'static str, Value)>,
-    /// Questions that were asked in the middle of a call.
+    /// The input requests during a call.
     pub(crate) input_requests: Vec<Value>,
     _server: JoinHandle<()>,
 }
@@ -75,13 +75,13 @@ impl PackClient {
         }
     }
 
-    /// Sends a request and gives the whole answer.
+    /// Sends a request and returns the whole response.
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.response(id).await
     }
 
-    /// Sends a request and gives its id.
+    /// Sends a request and returns its id.
     pub(crate) async fn send(&mut self, method: &str, mut params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -99,7 +99,7 @@ impl PackClient {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Waits for the answer to a request; meanwhile answers questions and keeps notifications.
+    /// Waits for the response to a request. Meanwhile responds to input requests and keeps notifications.
     pub(crate) async fn response(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
@@ -110,7 +110,7 @@ impl PackClient {
         }
     }
 
-    /// Waits for an answer to one of these requests and gives its id.
+    /// Waits for a response to one of these requests and returns its id.
     pub(crate) async fn any_response(&mut self, ids: &[u64]) -> u64 {
         loop {
             let message = self.next().await;
@@ -141,14 +141,14 @@ impl PackClient {
         answer["result"].clone()
     }
 
-    /// The text of a tool that does not fail.
+    /// The text of a tool call that must succeed.
     pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_ne!(result["isError"], json!(true), "{result}");
         text_of(&result)
     }
 
-    /// The text of a tool that fails.
+    /// The text of a tool call that must fail.
     pub(crate) async fn failure(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], json!(true), "{result}");
@@ -193,7 +193,7 @@ pub(crate) fn text_of(result: &Value) -> String {
     result["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
-/// Packs that keep their data in a directory of the test's own.
+/// Options with the data directory of the test.
 pub(crate) fn options_for(directory: &tempfile::TempDir) -> PackOptions {
     PackOptions { data_dir: Some(directory.path().join("data")), ..PackOptions::default() }
 }

@@ -16,7 +16,7 @@ impl TaskDirectory {
         Self { directory: tempfile::tempdir().expect("a directory") }
     }
 
-    /// A client of a server of its own; all servers share the file.
+    /// A client of a new server; all servers share the file.
     async fn client(&self) -> PackClient {
         let service = serve_packs(&["tasks"], &options_for(&self.directory));
         PackClient::session(&service, json!({})).await
@@ -202,7 +202,7 @@ async fn a_cancelled_wait_is_not_answered_and_frees_the_connection() {
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done"}});
     let waiting = client.send("tools/call", params).await;
     client.notify("notifications/cancelled", json!({"requestId": waiting})).await;
-    // An answer to the cancelled call would make this one panic.
+    // A response to the cancelled call would make this call panic.
     client.text("get_task", json!({"id": id})).await;
 }
 
