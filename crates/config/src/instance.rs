@@ -36,7 +36,7 @@ pub struct InstanceOptions {
 /// A running server instance. Clones share it.
 #[derive(Clone)]
 pub struct ServerInstance {
-    /// Answers calls.
+    /// Handles calls.
     pub service: Service,
     /// Keeps everything that outlives a request.
     pub state: State,
