@@ -62,11 +62,11 @@ pub trait ClientChannel: Send + Sync {
     fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse>;
     /// Lets the client disconnect and fetch the response later. Most transports do not support it.
     fn release_connection(&self, _call: CallKey, _retry: Duration) {}
-    /// Sends a log message outside of any call, if the client has a session and wants messages of this level. A slow
-    /// client misses it.
+    /// Sends a log message outside of any call, if the client has a session and requested messages of this level. A
+    /// slow client misses it.
     fn send_log(&self, _event: Event) {}
-    /// Sends an input request outside of any call to the client of a session. The receiver fails if the client cannot
-    /// be asked.
+    /// Sends an input request outside of any call to the client of a session. The receiver fails if the client does not
+    /// support the request.
     fn request_session_input(&self, _question: InputRequest) -> oneshot::Receiver<InputResponse> {
         oneshot::channel().1
     }
@@ -379,7 +379,7 @@ impl Context {
         self.send_event(Event::Progress { progress, total, message }).await;
     }
 
-    /// Sends a log message, if the client wants messages of this level.
+    /// Sends a log message, if the client requested messages of this level.
     pub async fn log(&self, level: Level, logger: Option<&str>, data: &impl Serialize) {
         if self.shared.caller.log.is_some_and(|least| level >= least) {
             let (logger, data) = (logger.map(str::to_owned), Raw::from_value(data));

@@ -59,7 +59,7 @@ pub trait Middleware: Send + Sync {
     fn rewrite_input_request(&self, _question: &mut InputRequest) {}
 
     /// Names that [`rewrite_definition`](Self::rewrite_definition) assigned may be assigned again, because some items
-    /// are gone: all items of the list are rewritten again. Returns whether the layer assigns names at all.
+    /// were removed: all items of the list are rewritten again. Returns whether the layer assigns names at all.
     fn reassign_names(&self, _kind: ListKind) -> bool {
         false
     }
@@ -106,7 +106,7 @@ pub fn rewrite_input_request(layers: &[Arc<dyn Middleware>], question: &mut Inpu
     layers.iter().rev().for_each(|layer| layer.rewrite_input_request(question));
 }
 
-/// Tells every layer that a resource changed, the innermost one first.
+/// Notifies every layer that a resource changed, the innermost one first.
 pub fn resource_updated(layers: &[Arc<dyn Middleware>], uri: &str) {
     layers.iter().rev().for_each(|layer| layer.resource_updated(uri));
 }

@@ -57,12 +57,12 @@ use url_elicitations::UrlElicitations;
 /// The maximum number of input rounds of one call over a session.
 pub(crate) const MAX_ROUNDS: usize = 8;
 
-/// A form elicitation. The message says what is requested and why, and the schema is one flat object.
+/// A form elicitation. The message names what is requested and the reason, and the schema is one flat object.
 pub fn form(message: &str, schema: &impl Serialize) -> InputRequest {
     InputRequest::Form { message: message.to_owned(), schema: Raw::from_value(schema) }
 }
 
-/// A URL elicitation. The message says what to do on the page and why.
+/// A URL elicitation. The message names what to do on the page and the reason.
 ///
 /// The elicitation id is random. It is empty if the system has no random bytes. A client that needs an id then gets no
 /// request, and the call fails.
@@ -324,7 +324,7 @@ async fn run_multi_round_trip(
 }
 
 impl Round {
-    /// The round to keep until the input requests are answered. An endpoint with its own state needs only the next
+    /// The round to keep until the input responses arrive. An endpoint with its own state needs only the next
     /// responses. Others need all responses so far.
     pub(crate) fn into_next_round(self, state: Option<String>) -> Self {
         match state {

@@ -51,7 +51,7 @@
 //!
 //! `serde` and [`schemars`] are exported from here, so a server needs no other dependency than `tokio`. The derive macros
 //! of both name their crate in the code that they write. So `schemars` has to be in scope, and
-//! `#[serde(crate = "creole::serde")]` has to stand at each type. Neither is needed in a crate that depends on `serde` and
+//! `#[serde(crate = "creole::serde")]` has to be on each type. Neither is needed in a crate that depends on `serde` and
 //! `schemars` itself.
 //!
 //! # State
@@ -90,12 +90,12 @@
 //! # drop(server);
 //! ```
 //!
-//! # Asking
+//! # Input requests
 //!
-//! A handler that takes a [`Context`] can ask the user, the client's model and the client's roots. It asks with `?`: without
-//! a response the handler ends, and it is run again when the client has answered. So one handler serves both kinds of
-//! clients, those that are asked during a call and those that call again. What it does before a question must be safe to
-//! do twice. See [`input`] and [`Context::elicit`].
+//! A handler that takes a [`Context`] can request input from the user, from the client's model, and the client's roots. It
+//! requests with `?`: without a response the handler ends, and it is run again when the client has responded. So one
+//! handler serves clients that respond during a call and clients that retry the call. Everything before an input request
+//! must be safe to run twice. See [`input`] and [`Context::elicit`].
 //!
 //! ```
 //! use creole::schemars::{self, JsonSchema};
@@ -122,7 +122,7 @@
 //!
 //! [`Server::start`] makes a [`Service`], which any number of connections share. An
 //! [`McpEndpoint`](serve::http::McpEndpoint) serves it over Streamable HTTP. The endpoint is a tower service: it mounts in
-//! an axum application, or stands behind the [`Listener`](serve::http::Listener) of this crate, which checks hosts,
+//! an axum application, or is served by the [`Listener`](serve::http::Listener) of this crate, which checks hosts,
 //! origins and limits.
 //!
 //! ```no_run
@@ -144,7 +144,7 @@
 //!
 //! # Middleware
 //!
-//! A [`Middleware`] stands around every call. It may refuse, delay or change a call, or change its outcome.
+//! A [`Middleware`] wraps every call. It may refuse, delay or change a call, or change its outcome.
 //!
 //! ```
 //! use creole::proto::fault::{Fault, FaultKind};
@@ -169,8 +169,8 @@
 //!
 //! # Clients
 //!
-//! A [`Client`](client::Client) connects to a program, to a URL or over any pair of byte streams. It finds out which
-//! revision the server speaks. Errors are [`Fault`](proto::fault::Fault)s.
+//! A [`Client`](client::Client) connects to a program, to a URL or over any pair of byte streams. It detects which
+//! revision the server supports. Errors are [`Fault`](proto::fault::Fault)s.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -72,7 +72,7 @@ type RequestHandler = Arc<dyn Fn(ReplicaRequest) + Send + Sync>;
 /// Why a replica request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplicaError {
-    /// The replica is gone, or went away while it handled the request.
+    /// The replica has stopped, or stopped while it handled the request.
     Gone,
     /// The replica no longer has the target.
     Unknown,
@@ -127,7 +127,7 @@ impl Replicas {
         })
     }
 
-    /// The name under which other replicas know this process.
+    /// The name of this process among the replicas.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name
@@ -171,7 +171,7 @@ impl Replicas {
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, errand).await
     }
 
-    /// Tells the other replicas that this process is gone, so that they need not wait for its heartbeat to expire.
+    /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.
     pub async fn leave(&self) {
         self.shared.registrations().handlers.clear();
         // If this fails, the heartbeat expires a little later.

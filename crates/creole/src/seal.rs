@@ -105,8 +105,8 @@ impl Sealer {
         }
     }
 
-    /// Seals with the newest of these secrets from now on. Texts of the previous one still open, also if only this
-    /// sealer knows it. Other machines may use the secrets too; their clocks may differ by up to `MAX_CLOCK_SKEW`.
+    /// Seals with the newest of these secrets from now on. Texts of the previous one still open, even if only this
+    /// sealer has it. Other machines may use the secrets too; their clocks may differ by up to `MAX_CLOCK_SKEW`.
     pub fn set_secrets(&self, secrets: &Secrets) {
         secrets.0.iter().rev().for_each(|secret| self.rotate(secret));
         let mut keys = self.keys.write();
@@ -257,13 +257,13 @@ impl SealKeys {
 }
 
 struct SealKey {
-    /// Tells replicas which key to use, and reveals nothing about it.
+    /// Identifies the key to replicas, and reveals nothing about it.
     id: String,
     cipher: XChaCha20Poly1305,
 }
 
 impl SealKey {
-    /// The cipher key is derived, so that a secret that is also used elsewhere does no harm.
+    /// The cipher key is derived, so that a secret may also be used for other purposes.
     fn new(secret: &[u8; 32]) -> Self {
         let derive = |label: &[u8]| digest(&[label, &secret[..]].concat());
         let id = URL_SAFE_NO_PAD.encode(&derive(b"creole seal v1 id ")[..KEY_ID / 4 * 3]);

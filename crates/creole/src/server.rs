@@ -306,7 +306,7 @@ pub struct Service {
 struct ServiceInner {
     /// The profile. A replacement keeps its dialect and may change the rest.
     profile: Arc<Profile>,
-    /// Answers new calls. A [replacement](Server::prepare_replacement) may be swapped in.
+    /// Handles new calls. A [replacement](Server::prepare_replacement) may be swapped in.
     current: ArcSwap<ServiceCore>,
 }
 
@@ -330,7 +330,7 @@ impl Service {
         &self.inner.profile
     }
 
-    /// The core that answers new calls.
+    /// The core that handles new calls.
     pub(crate) fn current(&self) -> &ArcSwap<ServiceCore> {
         &self.inner.current
     }

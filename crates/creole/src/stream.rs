@@ -27,7 +27,7 @@ pub trait ByteSink: Send + Sync {
     /// Writes as many bytes as fit without waiting and returns their number; `None` when the client is not ready.
     fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>>;
 
-    /// Resolves when another write makes sense, also because the client is gone. Cancel-safe.
+    /// Resolves when another write makes sense, including when the client has disconnected. Cancel-safe.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Resolves when everything that was accepted is where the client can read it.

@@ -1,7 +1,7 @@
 //! Locks of the standard library that ignore poisoning.
 //!
-//! A call that panics must not end the calls of others. The data behind these locks is changed in steps that leave it
-//! usable, so the next holder of a lock whose last holder panicked goes on.
+//! A call that panics must not end other calls. The data behind these locks is changed in steps that leave it usable,
+//! so the next holder continues after a panic of the last one.
 
 use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
@@ -40,12 +40,12 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes.
+    /// Waits until there is no writer.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody reads or writes.
+    /// Waits until there is neither a reader nor a writer.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }

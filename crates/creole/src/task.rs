@@ -53,7 +53,7 @@ pub struct TaskLimits {
     pub min_ttl: Duration,
     /// The longest time that a client may request; longer requests are lowered to it.
     pub max_ttl: Duration,
-    /// The poll interval that clients are told.
+    /// The poll interval that is sent to clients.
     pub poll_interval: Duration,
     /// Maximum size of a task's record in bytes: its input requests, input responses and result.
     pub record_bytes: usize,
@@ -135,7 +135,7 @@ impl TaskShared {
         self.worker.as_deref().ok_or_else(|| NoRandomBytes.into())
     }
 
-    /// The current record. A task whose worker is gone counts as failed, because no process will finish it.
+    /// The current record. A task whose worker has stopped counts as failed, because no process will finish it.
     async fn read_record(&self, key: &TaskKey) -> Result<Option<TaskRecord>, Fault> {
         let Some(record) = self.store.read(key).await? else { return Ok(None) };
         let is_over =
@@ -165,7 +165,7 @@ pub(crate) fn check_declared(caller: &Caller) -> Result<(), Fault> {
     if undeclared { Err(missing_extension(FaultKind::MissingCapability, detail)) } else { Ok(()) }
 }
 
-/// A fault that says that the client lacks the extension.
+/// A fault for a client that lacks the extension.
 pub(crate) fn missing_extension(kind: FaultKind, detail: impl Into<String>) -> Fault {
     let needed = json!({"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}});
     Fault::new(kind, detail).with_data(Raw::from_value(&needed))

@@ -250,7 +250,7 @@ pub enum ToolError {
     Failed(String),
     /// The call is rejected with a fault.
     Fault(Box<Fault>),
-    /// The client must answer input requests first.
+    /// The client must respond to input requests first.
     InputRequired(Vec<KeyedInputRequest>),
     /// The call continues as a task.
     Detach,

@@ -1,4 +1,4 @@
-//! Why a caller is refused, for the log only: callers are not told.
+//! The reasons for refusing a caller. They are logged, and the response does not reveal them.
 
 use super::challenge::Challenge;
 

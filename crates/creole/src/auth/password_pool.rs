@@ -36,7 +36,7 @@ impl PasswordPool {
         Self { queue_slots: Arc::new(places), running: Arc::new(running) }
     }
 
-    /// Runs a verification. It continues when the caller is gone, and keeps its permit until it is done.
+    /// Runs a verification. It continues after the caller has disconnected, and keeps its permit until it is done.
     pub(super) async fn run(
         &self,
         check: impl FnOnce() -> bool + Send + 'static,

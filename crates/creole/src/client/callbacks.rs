@@ -1,4 +1,4 @@
-//! The callbacks that answer a server's input requests.
+//! The callbacks that respond to a server's input requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Callbacks {
 }
 
 impl Callbacks {
-    /// The capabilities that servers are told.
+    /// The client capabilities that are sent to servers.
     pub(super) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities {
             elicitation_form: self.form.is_some(),

@@ -125,7 +125,7 @@ impl Connection {
         Dispatcher::start_call(&self.dispatcher, request, mirrors)
     }
 
-    /// Calls and waits for the outcome; `on_news` gets the events on the way. Dropping the future cancels the call.
+    /// Calls and waits for the outcome; `on_news` gets the events of the call. Dropping the future cancels the call.
     pub async fn call(&self, request: CallRequest, on_news: impl FnMut(CallEvent)) -> Outcome {
         self.start_call(request).outcome(on_news).await
     }

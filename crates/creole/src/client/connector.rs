@@ -1,4 +1,4 @@
-//! Opens connections to a server by its address: detects the era that it speaks, and caches it.
+//! Opens connections to a server by its address: detects the era that it supports, and caches it.
 
 #[cfg(feature = "http")]
 mod http;
@@ -49,7 +49,7 @@ impl Address {
 /// The input requests that a connection accepts, and their handlers.
 #[derive(Clone, Default)]
 pub struct ClientOffer {
-    /// The capabilities that a server of the handshake era is told.
+    /// The capabilities that are sent to a server of the handshake era.
     pub capabilities: Arc<ClientCapabilities>,
     /// Handles input requests that belong to no known call.
     pub on_input_request: Option<OnInputRequest>,
@@ -64,10 +64,10 @@ impl fmt::Debug for ClientOffer {
     }
 }
 
-/// Opens connections to one server, in an era that it speaks. The user of the connector decides when to retry after a
+/// Opens connections to one server, in an era that it supports. The user of the connector decides when to retry after a
 /// failure; see [`RestartPolicy`](crate::process::RestartPolicy).
 ///
-/// A server may speak both eras. A connection has the era of the caller that it is for
+/// A server may support both eras. A connection has the era of the caller that it is for
 /// ([`connect_in`](Self::connect_in)); the other era is used only if the server lacks the caller's.
 #[derive(Debug)]
 pub struct Connector {
@@ -79,7 +79,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A connector that knows nothing of the server yet.
+    /// A connector without any information about the server.
     pub fn new(way: Address, profile: Arc<Profile>) -> Self {
         let memory = Mutex::default();
         Self {
@@ -103,7 +103,7 @@ impl Connector {
         &self.address
     }
 
-    /// The eras that the server speaks, as far as known.
+    /// The eras that the server supports, as far as known.
     pub fn supported_eras(&self) -> EraSupport {
         match self.only_era() {
             Some(Era::Handshake) => EraSupport { handshake: Some(true), stateless: Some(false) },
@@ -112,7 +112,7 @@ impl Connector {
         }
     }
 
-    /// The detected form of this era, if the server is known to speak it.
+    /// The detected form of this era, if the server is known to support it.
     pub fn detected_in(&self, era: Era) -> Option<DetectedEra> {
         let recalled = self.era_cache().detected_in(era, self.started.elapsed());
         match self.pinned_rules.filter(|pinned| pinned.era == era) {
@@ -123,23 +123,23 @@ impl Connector {
         }
     }
 
-    /// The newest era that the server speaks, as far as known.
+    /// The newest era that the server supports, as far as known.
     pub fn detected(&self) -> Option<DetectedEra> {
         self.detected_in(self.supported_eras().era_for(Era::Stateless)?)
     }
 
-    /// Opens a connection in the newest era that the server speaks; detects it if it is not known.
+    /// Opens a connection in the newest era that the server supports; detects it if it is not known.
     ///
     /// # Errors
-    /// When the server cannot be reached, or speaks no supported revision.
+    /// When the server cannot be reached, or supports none of our revisions.
     pub async fn connect(&self, offer: &ClientOffer) -> Result<Connection, Fault> {
         self.connect_in(Era::Stateless, offer).await
     }
 
-    /// Opens a connection for a caller of this era: in its own era if the server speaks that, else in the other one.
+    /// Opens a connection for a caller of this era: in its own era if the server supports that, else in the other one.
     ///
     /// # Errors
-    /// When the server cannot be reached, or speaks no supported revision.
+    /// When the server cannot be reached, or supports none of our revisions.
     pub async fn connect_in(&self, caller: Era, offer: &ClientOffer) -> Result<Connection, Fault> {
         match &self.address {
             Address::Child(program) => self.connect_child(program, caller, offer).await,
@@ -148,7 +148,7 @@ impl Connector {
         }
     }
 
-    /// Records that the server does not speak an era, without a probe.
+    /// Records that the server does not support an era, without a probe.
     pub fn mark_era_missing(&self, era: Era) {
         self.era_cache().mark_missing(era, era::MIN_AGE, self.started.elapsed());
     }

@@ -31,7 +31,7 @@ use super::protocol_violations::ViolationCounter;
 use super::transport::{Inbox, ResumePoint, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
-/// Maximum number of unread notifications; a receiver that lags is told so.
+/// Maximum number of unread notifications; a receiver that lags gets an error.
 const MAX_PENDING_NOTIFICATIONS: usize = 256;
 
 /// Connects the protocol machine, the calls and the transport of one connection.

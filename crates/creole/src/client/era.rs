@@ -1,11 +1,11 @@
-//! Caches which eras a server speaks, and for how long.
+//! Caches which eras a server supports, and for how long.
 
 use std::time::Duration;
 
 use creole_proto::revision::{Era, Rules};
 
-/// How long it is assumed that a server speaks the handshake era, or lacks an era. A handshake with a server never
-/// starts to fail when it learns the stateless era, so only a new probe after this time can detect that.
+/// How long it is assumed that a server supports the handshake era, or lacks an era. A handshake with a server does not
+/// start to fail when the server adds the stateless era, so only a new probe after this time can detect that.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The minimum lifetime of an entry: a probe costs a request or a process.
@@ -32,17 +32,17 @@ impl DetectedEra {
     }
 }
 
-/// The eras that a server speaks; `None` if that is unknown.
+/// The eras that a server supports; `None` if that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EraSupport {
-    /// Whether it speaks the handshake era.
+    /// Whether it supports the handshake era.
     pub handshake: Option<bool>,
-    /// Whether it speaks the stateless era.
+    /// Whether it supports the stateless era.
     pub stateless: Option<bool>,
 }
 
 impl EraSupport {
-    /// Whether the server speaks this era, if that is known.
+    /// Whether the server supports this era, if that is known.
     pub fn speaks(self, era: Era) -> Option<bool> {
         match era {
             Era::Handshake => self.handshake,
@@ -79,13 +79,13 @@ struct EraFinding {
 }
 
 impl EraCache {
-    /// The eras that the server speaks, by the entries that have not expired.
+    /// The eras that the server supports, by the entries that have not expired.
     pub(crate) fn support(&self, now: Duration) -> EraSupport {
         let speaks = |era| self.current(era, now).map(|finding| finding.detected.is_some());
         EraSupport { handshake: speaks(Era::Handshake), stateless: speaks(Era::Stateless) }
     }
 
-    /// The detected form of this era, if the server is known to speak it.
+    /// The detected form of this era, if the server is known to support it.
     pub(crate) fn detected_in(&self, era: Era, now: Duration) -> Option<DetectedEra> {
         self.current(era, now).and_then(|finding| finding.detected)
     }
@@ -97,7 +97,7 @@ impl EraCache {
         self.detected_in(era, now)
     }
 
-    /// Records that the server speaks an era; `fresh` is how long the server says that this stays true.
+    /// Records that the server supports an era; `fresh` is the time for which the server declares this valid.
     pub(crate) fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
         let lasts = match found {
             DetectedEra::Stateless(_) => fresh.clamp(MIN_AGE, MAX_AGE),

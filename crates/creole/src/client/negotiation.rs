@@ -1,4 +1,4 @@
-//! Opens a connection to a child process, in an era that it speaks.
+//! Opens a connection to a child process, in an era that it supports.
 //!
 //! The process that is probed is the one that is then used. It gets the opening request of the wanted era first. If it
 //! refuses, it gets the request of the other era on the same streams. Only a process that ends, or stays silent, is
@@ -30,9 +30,9 @@ const STUCK_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EraOrder {
     pub(super) first: Era,
-    /// The era that is tried if the process does not speak the first.
+    /// The era that is tried if the process does not support the first.
     pub(super) second: Option<Era>,
-    /// Whether the process is known to speak the first era, so that silence means nothing.
+    /// Whether the process is known to support the first era, so that silence is no evidence against it.
     pub(super) is_first_known: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> NegotiationTerms<'a> {
 /// An open connection, and the facts that the negotiation found.
 pub(super) struct NegotiatedConnection {
     pub(super) connection: Connection,
-    /// The era that the process turned out not to speak.
+    /// The era that the process does not support, as the probe showed.
     pub(super) missing_era: Option<Era>,
 }
 

@@ -75,7 +75,7 @@ impl InputResponder {
         self.dispatcher.upgrade()?.request_id_of(self.key)
     }
 
-    /// Tells the server that the response is still pending, if it accepts that.
+    /// Notifies the server that the response is still pending, if it accepts that.
     pub fn send_keep_alive(&self) {
         if let Some(hub) = self.dispatcher.upgrade() {
             hub.send_keep_alive(self.key);
@@ -220,7 +220,7 @@ pub struct PendingCall {
     pub(super) exchange: Option<Exchange>,
     /// Why the call was not made at all.
     pub(super) fault: Option<Box<Fault>>,
-    /// The reason that the server is told if the call is cancelled.
+    /// The reason that is sent to the server if the call is cancelled.
     pub(super) cancel_reason: Option<CancelReason>,
 }
 
@@ -230,7 +230,7 @@ impl PendingCall {
         self.key
     }
 
-    /// Sets the reason that the server is told if the call is cancelled and the reason is known by then.
+    /// Sets the reason that is sent to the server if the call is cancelled. The reason may be filled in until then.
     pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
         self.cancel_reason = Some(Arc::clone(reason));
     }
@@ -271,7 +271,7 @@ impl PendingCall {
         }
     }
 
-    /// The outcome of the call; `on_news` gets the events on the way. Cancel-safe.
+    /// The outcome of the call; `on_news` gets the events of the call. Cancel-safe.
     pub async fn outcome(&mut self, mut on_news: impl FnMut(CallEvent)) -> Outcome {
         loop {
             match self.next().await {

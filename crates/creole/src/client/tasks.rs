@@ -24,7 +24,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 3600);
 
 impl Client {
-    /// Records which tools only run as tasks, for revisions in which calls must say so.
+    /// Records which tools only run as tasks, for revisions in which calls must request that.
     pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
         let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
@@ -65,7 +65,7 @@ impl Client {
     }
 
     async fn poll_to_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
-        // The result, and input requests on the way, may have to be fetched by a separate request.
+        // The result, and input requests before it, may have to be fetched by a separate request.
         let fetches = self.connection().greeting().rules.tasks == TaskModel::ClientRequested;
         let mut told = 0;
         loop {

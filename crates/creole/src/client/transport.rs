@@ -150,7 +150,7 @@ impl Inbox {
         }
     }
 
-    /// Says whether notifications can arrive from now on. For a transport that never calls this, they always can.
+    /// Sets whether notifications can arrive from now on. For a transport that never calls this, they always can.
     pub fn set_notifications_available(&self, hears: bool) {
         if let Some(hub) = self.0.upgrade() {
             hub.set_notifications_available(hears);

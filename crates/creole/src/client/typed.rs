@@ -1,4 +1,4 @@
-//! Tools of a server as typed values: what it lists, and what a call gives.
+//! Typed values for the tools of a server: the listed definitions, and the results of calls.
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Content, ListKind, ToolAnnotations};
@@ -19,7 +19,7 @@ pub struct ListedTool {
     pub name: String,
     /// The name for people.
     pub title: Option<String>,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
@@ -55,7 +55,7 @@ impl CallToolResult {
         self.raw
     }
 
-    /// Whether the tool failed. The [text](Self::text) then says why.
+    /// Whether the tool failed. The [text](Self::text) then gives the reason.
     pub fn is_error(&self) -> bool {
         self.members().is_error == Some(true)
     }
@@ -106,10 +106,10 @@ fn unreadable(what: &str, error: &serde_json::Error) -> Fault {
 }
 
 impl Client {
-    /// All tools of the server. Tools that break the rules of the specification are left out.
+    /// All tools of the server. Tools that violate the specification are excluded.
     ///
     /// # Errors
-    /// What the server answers, or why it does not answer.
+    /// The server's fault, or why it did not respond.
     pub async fn list_tools(&self) -> Result<Vec<ListedTool>, Fault> {
         let tools = self.list(ListKind::Tools).await?;
         let rules = self.connection().greeting().rules;
@@ -125,8 +125,8 @@ impl Client {
         listed.collect()
     }
 
-    /// Calls a tool. A call that the server makes a task of is followed to its end. A server of 2025-11-25 makes one
-    /// only if it is asked to: of tools that were [listed](Self::list_tools) as such.
+    /// Calls a tool. If the server creates a task for the call, the task is followed to its end. A server of 2025-11-25
+    /// creates one only on request, which is sent for tools that were [listed](Self::list_tools) as such.
     ///
     /// ```no_run
     /// # use creole::client::{Address, Client};
@@ -149,8 +149,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// What the server answers, or why it does not answer. A tool that failed is a
-    /// [result](CallToolResult::is_error).
+    /// The server's fault, or why it did not respond. A tool that failed is a [result](CallToolResult::is_error).
     pub async fn call_tool(
         &self,
         name: &str,

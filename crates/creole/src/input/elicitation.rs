@@ -26,20 +26,20 @@ pub struct ElicitResult {
     pub content: Option<Value>,
 }
 
-/// What a person did with a question.
+/// The user's action on an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
-    /// Answered it.
+    /// The user submitted the form, or agreed to open the URL.
     Accept,
-    /// Said no.
+    /// The user declined.
     Decline,
     /// Closed it.
     Cancel,
 }
 
 impl ElicitResult {
-    /// A text that was filled in, if the question was accepted.
+    /// The text of a field, if the elicitation was accepted.
     pub fn text(&self, field: &str) -> Option<String> {
         let content = self.content.as_ref().filter(|_| self.action == ElicitAction::Accept)?;
         content.get(field)?.as_str().map(str::to_owned)
@@ -47,13 +47,13 @@ impl ElicitResult {
 }
 
 impl Context {
-    /// Asks the user to fill in a form that is read as a `T`.
+    /// Elicits a form from the user and returns its content as a `T`.
     ///
     /// `T` is a struct whose fields are text, numbers, booleans, enums without data, lists of such enums, or options of
     /// these. The doc comment of a field is the description that the user sees.
     ///
-    /// The message and the name of `T` identify the question. The handler is run again when the response is there, and
-    /// then has to ask with the same message; a question with another message is another question.
+    /// The message and the name of `T` identify the elicitation. The handler is run again when the response has arrived,
+    /// and must then use the same message. Another message is another elicitation.
     ///
     /// ```
     /// use creole::{Context, ToolError};
@@ -74,9 +74,9 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Without a response yet, with what `?` ends the handler. With a fault if the user declines or cancels, if the
-    /// client cannot be asked, if the response does not fit `T`, or if no form can be made of `T`. Use
-    /// [`elicit_with`](Self::elicit_with) to go on after the user declined.
+    /// Without a response yet, an error with which `?` ends the handler. A fault if the user declines or cancels, if the
+    /// client does not support forms, if the response does not fit `T`, or if `T` has no form. Use
+    /// [`elicit_with`](Self::elicit_with) to continue after the user declined.
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: &str) -> Result<T, ToolError> {
         let schema = form_schema::<T>().map_err(|why| fault(FaultKind::Internal, why))?;
         let key = format!("{}-{}", T::schema_name(), hex(&digest(message.as_bytes())[..8]));
@@ -93,11 +93,11 @@ impl Context {
         }
     }
 
-    /// Asks the user to fill in a [`form`] or to visit a page, by a key of one's own, and says what the user did.
+    /// Elicits a [`form`] or a URL under the handler's own key. Returns the user's action.
     ///
     /// # Errors
-    /// Without a response yet, with what `?` ends the handler. With a fault if the client cannot be asked, or if what
-    /// was filled in does not match the schema.
+    /// Without a response yet, an error with which `?` ends the handler. A fault if the client does not support the
+    /// elicitation, or if the content does not match the schema.
     pub fn elicit_with(
         &self,
         key: &str,

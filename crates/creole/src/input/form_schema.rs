@@ -95,7 +95,7 @@ fn plain_type(schema: &Value) -> Option<&str> {
     }
 }
 
-/// The schema of an `Option`: that of its value, with what is said about the option itself.
+/// The schema of an `Option`: that of its value, with the annotations of the option itself.
 fn optional_schema(schema: &Value, variants: &[Value]) -> Option<Map<String, Value>> {
     let mut values = variants.iter().filter(|variant| variant["type"] != "null");
     let mut plain = plain_schema(values.next().filter(|_| values.next().is_none())?)?;
@@ -108,7 +108,7 @@ fn optional_schema(schema: &Value, variants: &[Value]) -> Option<Map<String, Val
 /// The options of an enum whose variants are described.
 fn titled_options(variants: &[Value]) -> Option<Vec<Value>> {
     let titled = variants.iter().flat_map(|variant| match variant.get("enum") {
-        // Variants without a description stand together.
+        // Variants without a description share one `enum`.
         Some(Value::Array(values)) => values.iter().map(|value| (value, None)).collect(),
         _ => vec![(&variant["const"], variant.get("title").or(variant.get("description")))],
     });

@@ -50,7 +50,7 @@ impl RoundLimit {
         self.last_input_at = Instant::now();
     }
 
-    /// A server that requests no input only wants to be called again later.
+    /// A server that requests no input only wants a retry later.
     pub(super) async fn wait_before_retry(&mut self) {
         self.rounds_left -= 1;
         sleep(self.pause).await;

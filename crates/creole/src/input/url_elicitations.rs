@@ -61,8 +61,8 @@ impl UrlElicitations {
         named.map(|()| known)
     }
 
-    /// Tells the client at the end of the call which elicitations are complete: those that the server waited for.
-    /// Acceptance is not completion, so nothing is known of the others.
+    /// Notifies the client at the end of the call which elicitations are complete: those that the server waited for.
+    /// Acceptance is not completion, so the others may still be pending.
     pub(super) async fn notify_completed(self, context: &Context) {
         for visit in self.accepted.into_values().filter(|visit| visit.is_awaited) {
             context.send_event(Event::ElicitationCompleted(visit.id)).await;

@@ -33,7 +33,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
@@ -198,7 +198,7 @@ impl ChildSupervisor {
             self.report_exit(status);
         }
         self.end_group().await;
-        // A process that escaped from the group may keep the pipe open for ever.
+        // A process that escaped from the group may keep the pipe open forever.
         if timeout(STDERR_TIMEOUT, &mut draining).await.is_err() {
             draining.abort();
         }

@@ -1,13 +1,13 @@
 //! The reaper: a process that briefly outlives this one, to end the children that this one could not end.
 //!
 //! When this process is killed, its children's standard input closes, and most of them end. For the others, and for
-//! their descendants, the reaper is told of every group; when this process is gone, it ends those that are left. The
+//! their descendants, the reaper receives every group; when this process has ended, it ends the remaining groups. The
 //! kernel's own death signal would reach only the children themselves, and would also be sent when only the thread that
 //! started them ends (prctl(2), `PR_SET_PDEATHSIG`).
 //!
-//! This process may be killed after a child was started and before the reaper was told. So children carry a mark in
-//! their environment, and the reaper searches for it. Until a child executes its program, it also holds our end of the
-//! reaper's input: when that input ends, every child can be recognised.
+//! This process may be killed after a child was started and before the reaper received its group. So children carry a
+//! mark in their environment, and the reaper searches for it. Until a child executes its program, it also holds our end
+//! of the reaper's input: when that input ends, every child can be recognised.
 
 use crate::sync::Mutex;
 use std::collections::HashSet;
@@ -91,8 +91,8 @@ impl Drop for ReaperProcess {
     }
 }
 
-/// Records the groups that it is told until the input ends, and then ends those that are left: by a signal, and after
-/// `patience` by a kill. This is the `main` of a reaper.
+/// Records the groups in the input until it ends, and then ends the remaining ones: by a signal, and after `patience`
+/// by a kill. This is the `main` of a reaper.
 pub fn run_reaper(input: impl BufRead, patience: Duration) {
     let (mut groups, mut mark) = (HashSet::new(), None);
     for line in input.lines().map_while(Result::ok) {

@@ -37,7 +37,7 @@ pub(super) struct Catalogue<T> {
     /// A tree, because each call looks up two names, and a hash that prevents chosen collisions costs more than the few
     /// comparisons here, whose names the server chose.
     index_by_name: BTreeMap<String, usize>,
-    /// The positions of items that clients know by other names than their own.
+    /// The positions of items whose visible names differ from their own.
     aliases: HashMap<String, usize>,
     /// The name and rank behind each skeleton, in lists whose names users read. A URI is an address: two that look
     /// alike are distinct.
@@ -236,7 +236,7 @@ impl<T> Catalogue<T> {
         CatalogueEntry { rank, definition, visible: None, item }
     }
 
-    /// Applies the layers to an item; it stays hidden if clients already know another item by its name.
+    /// Applies the layers to an item; it stays hidden if another item already has its visible name.
     fn apply_layers(&mut self, place: usize) {
         self.clear_first_pages();
         let entry = &mut self.entries[place];
@@ -287,12 +287,12 @@ impl<T> Catalogue<T> {
         own.or_else(|| self.aliases.get(name).copied())
     }
 
-    /// The item that clients know by this name.
+    /// The item with this visible name.
     pub(super) fn get_visible(&self, name: &str) -> Option<Arc<T>> {
         Some(Arc::clone(&self.entries[self.index_of_visible(name)?].item))
     }
 
-    /// The mirrored headers of a tool, by the name that clients know.
+    /// The mirrored headers of the tool with this visible name.
     pub(super) fn mirrored_headers(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
         let shown = self.entries[self.index_of_visible(name)?].visible.as_ref()?;
         shown.mirrored_headers().as_ref().ok().filter(|mirrors| !mirrors.is_empty()).cloned()
@@ -375,7 +375,7 @@ impl<T> Catalogue<T> {
         holder.is_some_and(|holder| holder != rank)
     }
 
-    /// Whether clients know an item of another source by this name.
+    /// Whether an item of another source has this visible name.
     pub(super) fn is_visible_in_other(&self, rank: u32, name: &str) -> bool {
         self.index_of_visible(name).is_some_and(|place| self.entries[place].rank != rank)
     }
@@ -423,7 +423,7 @@ impl<T> Catalogue<T> {
         self.first_pages.get_mut().clear();
     }
 
-    /// The index after the last item of the previous page; if that item is gone, its former position.
+    /// The index after the last item of the previous page; if that item was removed, its former position.
     fn resume_index(&self, position: &Position) -> usize {
         let place = self.index_by_name.get(&position.after).map(|place| place + 1);
         place.unwrap_or_else(|| position.index.saturating_sub(1)).min(self.entries.len())

@@ -1,4 +1,4 @@
-//! Looks up whether an operation's target exists, by the names that clients know.
+//! Looks up whether an operation's target exists, by its visible name.
 
 use creole_proto::model::Reference;
 use creole_proto::operation::Operation;

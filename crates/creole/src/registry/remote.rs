@@ -149,7 +149,7 @@ impl Registry {
         }
     }
 
-    /// Tells the upstreams that a subscription of this connection ended.
+    /// Notifies the upstreams that a subscription of this connection ended.
     pub fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
         let endpoints: Vec<_> = {
             let state = self.read();

@@ -58,7 +58,7 @@ impl Registry {
     }
 }
 
-/// Whether an upstream says that the resource does not exist. One without the method has no resources either.
+/// Whether an upstream reports that the resource does not exist. One without the method has no resources either.
 fn is_not_found(kind: FaultKind) -> bool {
     matches!(kind, FaultKind::ResourceNotFound | FaultKind::MethodNotFound)
 }

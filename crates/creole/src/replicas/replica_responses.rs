@@ -16,7 +16,7 @@ use crate::task::random_id;
 /// Maximum number of entries per read.
 const READ_BATCH: usize = 16;
 
-/// The responses to a replica request. Dropping it tells the other replica that the requester stopped waiting.
+/// The responses to a replica request. Dropping it notifies the other replica that the requester stopped waiting.
 pub struct ReplicaResponses {
     shared: Arc<ReplicaShared>,
     replica: String,
@@ -63,7 +63,7 @@ impl ReplicaResponses {
     /// Waits for the next response. Cancel-safe.
     ///
     /// # Errors
-    /// When the other replica is gone, does not know the target or does not accept the request, or the state fails.
+    /// When the other replica has stopped, does not have the target or does not accept the request, or the state fails.
     pub async fn next(&mut self) -> Result<Bytes, ReplicaError> {
         loop {
             if let Some(said) = self.ready.pop() {

@@ -47,8 +47,8 @@ pub(crate) async fn serve(
 
 /// Serves one connection until it ends; a separate thread reads its input and may block.
 ///
-/// The thread is never joined: it may block in a read for ever, and notices at the next one that the connection is
-/// gone.
+/// The thread is never joined: it may block in a read forever, and notices at the next one that the connection has
+/// ended.
 pub(crate) async fn serve_from_thread(
     service: Service,
     input: impl ByteSource + 'static,

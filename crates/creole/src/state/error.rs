@@ -18,7 +18,7 @@ pub enum StateError {
         /// The maximum length.
         max: usize,
     },
-    /// A log was asked to keep more than the limits allow.
+    /// The requested retention of a log exceeds the limits.
     RetentionTooLong {
         /// The requested number of entries.
         wanted: usize,
@@ -32,7 +32,7 @@ pub enum StateError {
         /// The limit.
         max: usize,
     },
-    /// Requested entries are gone, so a reader that continued would miss them without noticing.
+    /// Requested entries were removed, so a reader that continued would miss them without noticing.
     Trimmed {
         /// The number after which no entry is missing.
         resume_after: u64,

@@ -19,7 +19,7 @@ pub struct StateLimits {
     pub entries: usize,
     /// Maximum number of logs.
     pub logs: usize,
-    /// Maximum number of entries that one log may ask to keep.
+    /// Maximum number of entries that one log may request to keep.
     pub log_entries: usize,
     /// Maximum number of bytes of values and logs together, each with [`StateLimits::OVERHEAD`].
     pub bytes: usize,
@@ -27,7 +27,7 @@ pub struct StateLimits {
     pub subscriptions: usize,
     /// Maximum number of unread messages of a topic per subscriber.
     pub backlog: usize,
-    /// Maximum number of bytes of all unread messages. Beyond it, subscribers are told that they missed messages.
+    /// Maximum number of bytes of all unread messages. Beyond it, subscribers get an error that they missed messages.
     pub pending_bytes: usize,
 }
 

@@ -57,7 +57,7 @@ impl SqliteState {
         let file = Arc::clone(&path);
         let life = move || match SqliteWorker::open(file, waiting, topics) {
             Ok(worker) => {
-                // The caller may be gone; then there is nothing to do either.
+                // The caller may have stopped waiting, which needs no action.
                 let _ = ready.send(Ok(()));
                 worker.run();
             }
@@ -222,7 +222,7 @@ impl SqliteState {
         let place = places.acquire_owned().await.map_err(|_| StateError::Stopped)?;
         let (sender, answer) = oneshot::channel();
         let work = work(Box::new(move |result| {
-            // The caller may be gone.
+            // The caller may have stopped waiting.
             let _ = sender.send(result);
         }));
         let job = WorkerJob { work, permit: place };

@@ -125,7 +125,7 @@ impl Topics {
         }
     }
 
-    /// Tells all subscribers that they may have missed messages.
+    /// Notifies all subscribers that they may have missed messages.
     #[cfg(feature = "sqlite")]
     pub(super) fn notify_missed(&self) {
         for sender in self.listeners().topics.values() {

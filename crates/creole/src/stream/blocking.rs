@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc};
 
 /// Reads on a dedicated thread.
 ///
-/// The thread may block in a read for ever; it is never joined, so it delays neither drop nor exit.
+/// The thread may block in a read forever; it is never joined, so it delays neither drop nor exit.
 #[derive(Debug)]
 pub(crate) struct BlockingInput {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -160,7 +160,7 @@ fn write_all(
     while let Ok(chunk) = queue.recv() {
         let written = write_chunk(&mut target, &chunk);
         let ends = written.is_err();
-        // The receiver may be gone; accepted bytes are written nevertheless.
+        // The receiver may have been dropped; accepted bytes are written nevertheless.
         progress.record(written);
         if ends {
             return;

@@ -25,8 +25,8 @@ pub(crate) struct Pollable {
 
 #[derive(Debug)]
 enum DescriptorKind {
-    /// Each call is non-blocking by itself (`MSG_DONTWAIT`), so the mode of the socket does not change: stdout is often
-    /// the same socket as stderr, and a log line must not fail with "try again".
+    /// Each call is non-blocking (`MSG_DONTWAIT`), so the mode of the socket does not change: stdout is often the same
+    /// socket as stderr, and a log line must not fail with "try again".
     Socket,
     /// A file description of our own, opened non-blocking.
     Reopened,

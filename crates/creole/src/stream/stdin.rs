@@ -44,7 +44,7 @@ impl Stdin {
 
 impl ByteSource for Stdin {
     async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        // The thread never yields by itself, and calls that start on it need a fresh budget.
+        // The thread never yields, and calls that start on it need a fresh budget.
         consume_budget().await;
         buffer.reserve_exact(most);
         Ok(self.fill(buffer)?)

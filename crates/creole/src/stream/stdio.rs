@@ -106,7 +106,7 @@ impl Output {
     /// nothing was written unless this returned.
     ///
     /// # Errors
-    /// The system's error: a broken pipe when the reader is gone.
+    /// The system's error: a broken pipe when the reader has closed.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             if let Some(written) = self.try_write(bytes)? {
@@ -119,7 +119,7 @@ impl Output {
     /// Writes as much of `bytes` as fits at present; `None` if nothing fits.
     ///
     /// # Errors
-    /// The system's error: a broken pipe when the reader is gone.
+    /// The system's error: a broken pipe when the reader has closed.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         match &self.0 {
             _ if bytes.is_empty() => Ok(Some(0)),
@@ -128,7 +128,7 @@ impl Output {
         }
     }
 
-    /// Resolves when there is room again, or the reader is gone. Cancel-safe.
+    /// Resolves when there is room again, or the reader has closed. Cancel-safe.
     ///
     /// # Errors
     /// When the stream cannot be watched.
@@ -154,7 +154,7 @@ impl Output {
         }
     }
 
-    /// Resolves when the reading side is gone, even while nothing is written. Cancel-safe.
+    /// Resolves when the reading side has closed, even while nothing is written. Cancel-safe.
     ///
     /// For a terminal or file it never resolves: there only a failing write shows it.
     pub async fn closed(&self) {

@@ -33,7 +33,7 @@ impl Tasks {
     async fn start(&self, call: Call, run: RunCall) -> Result<Task, Fault> {
         let shared = &self.shared;
         let round = input::open_round(&call, &shared.sealer)?;
-        // The call's own request state, if it asked to become a task, is newer than the client's.
+        // The call's own request state, if it requested to become a task, is newer than the client's.
         let state = call.context.request_state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
             let most = shared.limits.total;
@@ -58,7 +58,7 @@ impl Tasks {
                 shared.follow(&key).await;
             }
             if created.send(Ok(task)).is_err() {
-                // No client knows the task, so none would come back for it.
+                // No client has the task's id, so none would poll it.
                 shared.remove_task(&key).await;
                 return;
             }

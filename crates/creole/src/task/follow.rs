@@ -1,4 +1,4 @@
-//! Announces changes of tasks to their followers: sessions that asked for a task, and listeners.
+//! Announces changes of tasks to their followers: sessions that requested a task, and listeners.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -51,8 +51,8 @@ impl TaskShared {
     }
 }
 
-/// Whether a change is announced: new input requests and the end are. Input responses are not, because the client that
-/// sent them knows.
+/// Whether a change is announced: new input requests and the end are. Input responses are not, because the client sent
+/// them.
 fn is_worth_announcing(before: &TaskState, now: &TaskState) -> bool {
     match (before, now) {
         (_, TaskState::Working) => false,

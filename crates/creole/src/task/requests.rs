@@ -229,7 +229,7 @@ impl From<Fault> for InputFailure {
     }
 }
 
-/// The index after the last task of the previous page; if that task is gone, its former position.
+/// The index after the last task of the previous page; if that task was removed, its former position.
 fn resume(ids: &[String], position: &Position) -> usize {
     let place = ids.iter().position(|id| *id == position.after).map(|place| place + 1);
     place.unwrap_or_else(|| position.index.saturating_sub(1)).min(ids.len())

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{ToolError, schema_of};
 
-/// What the function of a tool may return. `K` says which of the kinds below it is, and is inferred.
+/// The return values of a tool's function. `K` is the kind of the value, one of those below, and is inferred.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "a tool returns a `String`, a value that implements `serde::Serialize` and `schemars::JsonSchema`, a \
@@ -38,8 +38,8 @@ pub struct Prepared;
 #[derive(Debug)]
 pub struct Fallible<K>(K);
 
-/// Text becomes a block of text, and `()` an empty result. Every other value is a structured result, with the same as
-/// text for clients that know no data, and its schema is announced.
+/// Text becomes a block of text, and `()` an empty result. Every other value is a structured result whose schema is
+/// announced. The same value is included as text, for clients without structured content.
 impl<T: Serialize + JsonSchema + 'static> IntoToolResult<Value> for T {
     fn output_schema() -> Option<Raw> {
         let without = [
@@ -85,7 +85,8 @@ impl IntoToolResult<Prepared> for Vec<Content> {
     }
 }
 
-/// A structured result whose schema is not announced, with the same as text for clients that know no data.
+/// A structured result whose schema is not announced. The same value is included as text, for clients without
+/// structured content.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 

@@ -37,7 +37,7 @@ async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer()
     stage.work.close(true);
     let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
     let mut sent = at_once(&authenticator, headers).await;
-    // While no check ends, all attempts except the running and the waiting ones are told to retry.
+    // While no check ends, all attempts except the running and the waiting ones get 503.
     for _ in 0..434 {
         let challenge = refused(sent.join_next().await.unwrap().unwrap());
         assert_eq!(challenge.status, StatusCode::SERVICE_UNAVAILABLE);

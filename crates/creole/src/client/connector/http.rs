@@ -1,4 +1,4 @@
-//! Opens connections over HTTP: probes the server for its era, and falls back to the other forms that it speaks.
+//! Opens connections over HTTP: probes the server for its era, and falls back to the other forms that it supports.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const INVALID_REQUEST: i64 = -32600;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
 impl Connector {
-    /// Detects again whether the server speaks this era, after it [refused](may_be_wrong_era) a call in it; returns
+    /// Detects again whether the server supports this era, after it [refused](may_be_wrong_era) a call in it; returns
     /// whether it does.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Connector {
             return Ok(true);
         }
         let found = probe::probe_http(target, &self.profile).await?;
-        // A server that speaks both eras responds to the probe, which says nothing about the other era.
+        // A server that supports both eras responds to the probe. Its response is no evidence against the other era.
         let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
         if found.era() == era || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
@@ -165,7 +165,7 @@ pub fn may_be_wrong_era(fault: &Fault) -> bool {
     }
 }
 
-/// Whether a server says that it does not support this version.
+/// Whether a server reports that it does not support this version.
 fn is_unsupported_version(fault: &Fault) -> bool {
     fault.kind == FaultKind::UnsupportedVersion || fault.foreign_code == Some(UNSUPPORTED_VERSION)
 }

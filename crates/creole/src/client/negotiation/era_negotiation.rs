@@ -22,13 +22,13 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// How long a process may be silent before that is logged: a server that listens elsewhere, or waits for something,
-/// would otherwise be waited for without a message.
+/// How long a process may be silent before that is logged. Otherwise the wait for a server that listens on another
+/// stream, or waits for an event, would go unexplained.
 const SILENCE_NOTICE: Duration = Duration::from_secs(5);
 
 /// The outcome of a negotiation.
 pub(super) enum NegotiationOutcome {
-    /// The process speaks this era.
+    /// The process supports this era.
     Agreed(Era),
     /// The process refuses all opening requests.
     Refused(Fault),
@@ -381,7 +381,7 @@ fn exit_fault(mut fault: Fault, wrote: &str) -> Fault {
     fault
 }
 
-/// Whether a fault says nothing about the era.
+/// Whether a fault is unrelated to the era.
 fn is_unrelated_to_era(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::BackendUnavailable | FaultKind::Timeout | FaultKind::Busy)
 }

@@ -36,7 +36,7 @@ use crate::client::transport::http::conn::response::ResponseBody;
 use crate::client::transport::http::request_headers::{SESSION_NAME, VERSION_NAME};
 use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
-/// A server that speaks Streamable HTTP.
+/// A server that supports Streamable HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpServer(HttpAddress);
 
@@ -289,7 +289,7 @@ impl HttpSession {
         calls.chain(listening).for_each(|task| task.abort());
     }
 
-    /// Tells the server once that its session is over; many do not support that (405).
+    /// Notifies the server once that its session is over; many do not support that (405).
     async fn end_session(&self) {
         let head = self.listen_headers();
         let session = {

@@ -75,7 +75,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineServer<I, O> {
         }
     }
 
-    /// The same server with a maximum message size; longer messages are dropped, and the calls that they answer fail.
+    /// The same server with a maximum message size; longer messages are dropped, and their calls fail.
     #[must_use]
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message_bytes = bytes;
@@ -191,7 +191,7 @@ impl<O: ByteSink + 'static> TransportHandle for LineTransport<O> {
 }
 
 impl<O: ByteSink> LineTransport<O> {
-    /// Closes the server's input, which tells it to end, and stops reading from it.
+    /// Closes the server's input, which makes it exit, and stops reading from it.
     fn shut_down(&self) {
         self.reader.abort();
         self.writer.abort();
@@ -280,7 +280,7 @@ async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inb
         };
         let Some(sink) = sink else { return };
         if is_broken || (has_some && sink.writable().await.is_err()) {
-            // Mostly the server has ended, and the reader knows the reason.
+            // Usually the server has ended, and the reader gets the reason.
             sleep(EXIT_TIMEOUT).await;
             let detail = format!("`{name}` no longer reads what it is sent");
             return inbox.on_closed(unavailable_fault(&name, detail, "upstream_ended"));

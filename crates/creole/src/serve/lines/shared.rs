@@ -26,7 +26,7 @@ pub(crate) struct SharedConnection<O> {
     output: O,
     /// Wakes the background party: there is something new to wait for.
     work_available: Notify,
-    /// Wakes the reader: more may be read, or the connection is gone.
+    /// Wakes the reader: more may be read, or the connection has ended.
     read_room: Arc<Notify>,
 }
 

@@ -62,7 +62,7 @@ struct DropSignal(Option<oneshot::Sender<()>>);
 
 impl Drop for DropSignal {
     fn drop(&mut self) {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = self.0.take().map(|told| told.send(()));
     }
 }

@@ -1,5 +1,5 @@
-//! Logs in memory. The last number of a log whose entries are all gone is kept until its space is needed, so that a
-//! late reader learns that it missed entries.
+//! Logs in memory. The last number of a log whose entries are all removed is kept until its space is needed, so that a
+//! late reader can detect that it missed entries.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;

@@ -159,7 +159,7 @@ fn find_incompatibility(connection: &mut Connection) -> SqliteResult<Option<Stat
 /// versions and fencing numbers that were already returned: they would be assigned again. So the mode is `FULL`;
 /// committing queued writes together makes up for its cost.
 fn make_durable(connection: &Connection) -> SqliteResult<()> {
-    // SQLite does not wait by itself while another process changes the journal mode.
+    // SQLite does not wait while another process changes the journal mode, so this retries.
     retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // Only on macOS does a plain fsync not reach the disk.

@@ -1,5 +1,5 @@
-//! Logs in the file. The last number of a log whose entries are all gone is kept until its space is needed, so that a
-//! late reader learns that it missed entries.
+//! Logs in the file. The last number of a log whose entries are all removed is kept until its space is needed, so that
+//! a late reader can detect that it missed entries.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};

@@ -12,7 +12,7 @@ use super::{SqliteResult, signed};
 use crate::random;
 
 /// Maximum number of messages in the table, and their lifetime in milliseconds. A process that polls later than that
-/// tells its subscribers that they missed messages.
+/// notifies its subscribers that they missed messages.
 const MAX_MESSAGES: i64 = 1024;
 const MAX_AGE_MS: i64 = 10_000;
 

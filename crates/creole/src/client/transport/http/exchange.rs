@@ -80,7 +80,7 @@ pub(crate) async fn send_notification(
 
 async fn wait_for(before: Option<watch::Receiver<bool>>) {
     if let Some(mut before) = before {
-        // A sender that was dropped has delivered what it could.
+        // A dropped sender has delivered all that it could.
         let _ = before.wait_for(|done| *done).await;
     }
 }

@@ -144,7 +144,7 @@ pub(crate) fn stream_gone(name: &str) -> Fault {
     unavailable_fault(name, detail, "stream_lost")
 }
 
-/// The server no longer knows our session. It has not processed the request.
+/// The server has lost our session. It has not processed the request.
 pub(crate) fn session_lost(name: &str) -> Fault {
     unavailable_fault(name, format!("`{name}` has forgotten the session"), "session_lost")
 }

@@ -26,7 +26,7 @@ const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Queued messages from which no more calls are started.
 const MAX_QUEUED_MESSAGES: usize = 256;
 
-/// A server that speaks HTTP+SSE.
+/// A server that supports HTTP+SSE.
 #[derive(Clone, Debug)]
 pub struct LegacySseServer(HttpAddress);
 

@@ -22,7 +22,7 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 /// proxies close silent streams.
 const MIN_USEFUL_STREAM: Duration = Duration::from_secs(20);
 
-/// Listens as long as the server offers the stream, and tells the connection whether it does.
+/// Listens as long as the server offers the stream, and notifies the connection whether it does.
 pub(crate) async fn listen(link: Weak<HttpSession>) {
     let (mut place, mut in_vain, mut worked) = (StreamPosition::default(), 0, false);
     while in_vain < MAX_EMPTY_STREAMS {

@@ -8,7 +8,7 @@
 //! - **Streaming writer** ([`streaming`]). hyper keeps two buffers of 8 KiB per HTTP/1 connection, also while a
 //!   response is silent for hours. It also cannot find out whether a client that closed its sending side still reads.
 //!   So a response that is marked [`detach::Streaming`] is written here, as the last response of its connection, and
-//!   says so. The same holds for every event stream on a connection that hyper reads.
+//!   has `Connection: close`. The same holds for every event stream on a connection that hyper reads.
 //!
 //! # What falls back to hyper
 //!

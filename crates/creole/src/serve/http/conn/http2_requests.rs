@@ -1,7 +1,7 @@
 //! The requests of HTTP/2 connections: each is a task, and one whose client reads nothing is ended alone.
 //!
-//! Behind a proxy one connection carries the requests of many clients. Progress on the socket says nothing about a
-//! single request, so each request has its own timeout.
+//! Behind a proxy one connection carries the requests of many clients. Progress on the socket does not imply progress
+//! of a single request, so each request has its own timeout.
 
 use crate::sync::Mutex;
 use std::future::{Future, poll_fn};

@@ -81,7 +81,7 @@ impl Body for IncomingBody {
     }
 }
 
-/// The rest of a body, between its connection and its reader. The connection reads no more than the reader wants.
+/// The rest of a body, between its connection and its reader. The connection reads no more than the reader requests.
 #[derive(Debug)]
 pub(crate) struct BodyFeed(Mutex<FeedState>);
 
@@ -108,7 +108,7 @@ impl BodyFeed {
         })))
     }
 
-    /// The number of bytes that the reader wants now.
+    /// The number of bytes that the reader requests now.
     pub(crate) fn wanted(&self) -> u64 {
         let fed = self.lock();
         if fed.reader.is_some() { fed.missing } else { 0 }

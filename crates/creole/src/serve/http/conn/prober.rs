@@ -1,7 +1,7 @@
 //! Detects whether a client that has closed its sending side still reads.
 //!
-//! The end of a client's input looks the same whether the client waits for its response or is gone. Only a write tells:
-//! the system of a client that is gone rejects it, and the next write fails.
+//! The end of a client's input looks the same whether the client waits for its response or has disconnected. Only a
+//! write shows the difference: the system of a client that has disconnected rejects it, and the next write fails.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

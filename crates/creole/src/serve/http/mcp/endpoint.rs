@@ -226,7 +226,7 @@ impl McpEndpoint {
         self.shared.sessions.insert(Arc::clone(session)).await.map(drop)
     }
 
-    /// The response that says why there is no session.
+    /// The response with the reason why there is no session.
     pub(crate) fn session_error_response(&self, refused: SessionError) -> Response<McpBody> {
         let why = match refused {
             SessionError::Full => {

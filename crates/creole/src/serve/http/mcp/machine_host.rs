@@ -305,7 +305,7 @@ impl MachineHost {
         inner.streams.iter_mut().for_each(|(_, stream)| stream.end());
     }
 
-    /// Cancels calls whose client is gone.
+    /// Cancels calls whose client has disconnected.
     pub(crate) fn cancel_calls(&self) {
         self.lock().calls.drain(..).for_each(OpenCall::stop);
     }

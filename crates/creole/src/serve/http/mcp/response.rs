@@ -115,7 +115,7 @@ pub(crate) fn event_response(events: impl EventSource + 'static) -> Response<Mcp
     response
 }
 
-/// A response with an event stream that continues as long as its client wants.
+/// A response with an event stream that continues until its client disconnects.
 pub(crate) fn streaming_response(source: impl EventSource + 'static) -> Response<McpBody> {
     let mut response = event_response(source);
     response.extensions_mut().insert(Streaming);
@@ -154,7 +154,7 @@ impl EventSource for ReservedEvents {
     }
 }
 
-/// Says that bodies must not be encoded (RFC 9110, 15.5.16).
+/// The error response for encoded bodies (RFC 9110, 15.5.16).
 pub(crate) fn unsupported_encoding() -> Response<McpBody> {
     let why = "the body must not be encoded; send it without Content-Encoding";
     let mut response = error_response(415, why);

@@ -117,7 +117,7 @@ impl ResponseStream {
         self.over_since
     }
 
-    /// Asks the reader to reconnect later, if the stream is resumable.
+    /// Makes the reader reconnect later, if the stream is resumable.
     pub(crate) fn release(&mut self, retry: Duration) {
         if self.is_resumable && !self.is_over {
             self.release = Some(retry);
@@ -167,7 +167,7 @@ impl ResponseStream {
         self.events.get((self.cursor - self.first) as usize).map(|event| event.role)
     }
 
-    /// Whether a reader is being asked to reconnect.
+    /// Whether the reader is to reconnect.
     pub(crate) fn is_releasing(&self) -> bool {
         self.release.is_some()
     }

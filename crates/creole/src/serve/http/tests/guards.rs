@@ -96,7 +96,7 @@ async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
         "{origin}Access-Control-Request-Method: POST\r\n\
          Access-Control-Request-Headers: content-type, MCP-Protocol-Version, mcp-param-x, cookie\r\n"
     );
-    // A preflight has no credentials, so it is answered before authentication.
+    // A preflight has no credentials, so it gets its response before authentication.
     for path in ["/mcp", "/other"] {
         let answer = ask(&server, &format!("OPTIONS {path}"), &asked).await.to_ascii_lowercase();
         assert_eq!(status(&answer), 204, "{answer}");

@@ -1,4 +1,4 @@
-//! A client that closes its sending side and still reads gets its response; one that is gone is detected.
+//! A client that closes its sending side and still reads gets its response; a disconnect is detected.
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;

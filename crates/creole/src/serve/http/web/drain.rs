@@ -93,7 +93,7 @@ impl Drain {
         DrainWatch { progress: Arc::clone(&self.progress), _present: self.connections.subscribe() }
     }
 
-    /// Resolves when every [`DrainWatch`] is gone.
+    /// Resolves when every [`DrainWatch`] is dropped.
     pub(crate) async fn wait_finished(&self) {
         self.connections.closed().await;
     }

@@ -51,7 +51,7 @@ pub enum Admission<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// A response without the endpoint: a status and one sentence that says what would be correct.
+/// A response without the endpoint: a status and one sentence that describes a correct request.
 #[derive(Clone, Debug)]
 pub struct ErrorResponse {
     /// The status.

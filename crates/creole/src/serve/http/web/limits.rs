@@ -64,7 +64,7 @@ pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(20);
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an idle connection still accepts a request after the shutdown began.
 pub(crate) const IDLE_DRAIN: Duration = Duration::from_millis(500);
-/// How long an idle connection may take to end once it was told to.
+/// The timeout for an idle connection to close after it was requested.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the rest of a rejected request is read and discarded, so that its response arrives.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);

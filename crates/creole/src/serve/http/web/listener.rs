@@ -213,7 +213,7 @@ fn set_socket_options(stream: &TcpStream, limits: &HttpLimits) {
     notice_the_lost(stream, limits);
 }
 
-/// Lets the system drop a client whose machine is gone; an idle stream would not notice.
+/// Lets the system detect and drop a client whose machine has vanished, which an idle stream would not notice.
 #[cfg(target_os = "linux")]
 fn notice_the_lost(stream: &TcpStream, limits: &HttpLimits) {
     use rustix::net::sockopt;

@@ -39,12 +39,12 @@ pub(crate) trait CloseNotify {
 }
 
 impl CloseNotify for TokioIo<ClientStream> {
-    /// An attacker who cuts an encrypted connection cannot send the signal (RFC 8446, section 6.1); an unencrypted one
+    /// An attacker that cuts an encrypted connection cannot send the signal (RFC 8446, section 6.1); an unencrypted one
     /// needs none.
     fn send_close_notify(&mut self) {
         if matches!(self.inner(), MaybeHttpsStream::Https(_)) {
             let mut context = Context::from_waker(Waker::noop());
-            // A peer that is gone does not receive it.
+            // A peer that has disconnected does not receive it.
             _ = Pin::new(self).poll_shutdown(&mut context);
         }
     }

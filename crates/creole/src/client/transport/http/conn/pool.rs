@@ -151,7 +151,7 @@ impl ConnectionPool {
             http.timer(TokioTimer::new());
             http.keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);
             let (sender, connection) = http.handshake(stream).await.map_err(refused)?;
-            // The requests on it are told of its end.
+            // The requests on it get its error.
             tokio::spawn(connection);
             self.lock().multiplexed = Some(sender.clone());
             return self.send_http2(sender, request).await;

@@ -109,7 +109,7 @@ async fn connect(mut connector: HttpConnector, proxy: &Proxy) -> Result<ProxyStr
     Ok(MaybeHttpsStream::Http(connector.call(proxy.url.clone()).await?))
 }
 
-/// Asks the proxy for a tunnel to a server (RFC 9110, section 9.3.6).
+/// Requests a tunnel to a server from the proxy (RFC 9110, section 9.3.6).
 async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxyStream, String> {
     let host = url.host().unwrap_or_default();
     let port = url.port_u16().unwrap_or(443);
@@ -151,8 +151,8 @@ fn parse_status(answer: &[u8]) -> Result<Option<u16>, String> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     match head.parse(answer) {
-        // Behind the head of a refusal there is an error page. Behind that of a tunnel there must be nothing: the
-        // server would have spoken first.
+        // Behind the head of a refusal there is an error page. Behind that of a tunnel there must be nothing, because a
+        // TLS server does not send first.
         Ok(httparse::Status::Complete(length)) => match head.code {
             Some(200..300) if length < answer.len() => {
                 Err("sends something that nobody asked for".to_owned())

@@ -13,11 +13,11 @@ use http::{HeaderMap, Method, Response, Version};
 
 use crate::serve::http::web::request::RequestHead;
 
-/// Marks a response, in its extensions, that may continue as long as its client wants.
+/// Marks a response, in its extensions, that may continue until its client disconnects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming;
 
-/// A response on its way from its request to its connection.
+/// Passes a response from its request to its connection.
 pub(crate) struct DetachSlot<B> {
     is_detached: AtomicBool,
     response: Mutex<Option<(Version, Response<B>)>>,

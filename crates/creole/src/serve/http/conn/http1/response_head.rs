@@ -30,7 +30,7 @@ impl ResponseFraming {
     }
 }
 
-/// Writes the head of a response; the last one of its connection says so.
+/// Writes the head of a response; the last one of its connection has `Connection: close`.
 pub(crate) fn write_head(
     out: &mut Vec<u8>,
     version: Version,

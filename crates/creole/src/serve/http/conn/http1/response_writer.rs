@@ -61,8 +61,8 @@ impl<B> ResponseWriter<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
-    /// A response to a request of that version. Its head is written to `room`; the last one of a connection says so.
-    /// Returns the parts of the response, which are no longer needed.
+    /// A response to a request of that version. Its head is written to `room`; the last one of a connection has
+    /// `Connection: close`. Returns the parts of the response, which are no longer needed.
     pub(crate) fn new(
         version: Version,
         response: Response<OutgoingBody<B>>,

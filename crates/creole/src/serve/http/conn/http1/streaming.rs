@@ -1,7 +1,7 @@
 //! Writes a streaming HTTP/1 response without hyper, so that it needs little memory while it is silent.
 //!
-//! It is the last response of its connection and says so. Input behind the request is read, which detects a disconnect,
-//! and discarded. A client that closed its sending side and still reads is served to the end.
+//! It is the last response of its connection and has `Connection: close`. Input behind the request is read, which
+//! detects a disconnect, and discarded. A client that closed its sending side and still reads is served to the end.
 
 use std::future::poll_fn;
 use std::io;

@@ -1,7 +1,7 @@
 //! Resumes a session's stream that another replica has: the holder reads the stream, and the requested replica relays
 //! its events.
 //!
-//! The id of an event names the replica that has it, so nothing has to be saved before a client asks.
+//! The id of an event names the replica that has it, so nothing has to be saved before a client requests it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -118,7 +118,7 @@ impl RelayedStream {
     }
 }
 
-/// The next bytes; `None` at the end, whatever its cause. The client may then ask again.
+/// The next bytes; `None` at the end, whatever its cause. The client may then resume again.
 fn next_event(
     mut replies: ReplicaResponses,
     mut draining: watch::Receiver<bool>,

@@ -49,7 +49,7 @@ pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>
         let status = status.ok_or_else(malformed)?;
         skipped += length;
         match status {
-            // No request asks for another protocol.
+            // No request offers another protocol.
             StatusCode::SWITCHING_PROTOCOLS => return Err(malformed()),
             _ if status.is_informational() => {}
             _ => {
