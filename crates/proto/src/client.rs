@@ -101,7 +101,7 @@ impl Default for ClientLimits {
     }
 }
 
-/// The way a connection is opened.
+/// How a connection is opened.
 #[derive(Clone, Debug)]
 pub enum OpenMode {
     /// With `initialize` (2025-11-25 basic/lifecycle, initialization).

@@ -1,7 +1,7 @@
 //! Dialects: the deviations of a deployment from its base revision, as data.
 //!
-//! The code reads a dialect's fields and never asks for its name. A new dialect is a value, defined in
-//! [`builtin()`] or in a configuration file.
+//! The code reads a dialect's fields and never its name. A new dialect is a value, defined in [`builtin()`] or in a
+//! configuration file.
 
 mod builtin;
 

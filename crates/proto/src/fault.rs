@@ -186,7 +186,7 @@ impl Fault {
     }
 
     /// Converts a fault between the gateway and an upstream for the caller. A protocol fault of the gateway's own
-    /// request becomes [`FaultKind::BackendUnavailable`], since the caller would take it for a fault of its own.
+    /// request becomes [`FaultKind::BackendUnavailable`], since the caller would attribute it to its own request.
     #[must_use]
     pub fn for_caller(mut self) -> Self {
         let is_ours = matches!(

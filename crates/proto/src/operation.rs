@@ -163,9 +163,9 @@ pub struct Caller {
     pub capabilities: Arc<ClientCapabilities>,
     /// The caller's `Implementation` as received.
     pub client: Option<Raw>,
-    /// The minimum level of log messages that the caller wants.
+    /// The minimum level of log messages that the caller requested.
     pub log: Option<Level>,
-    /// Whether the caller wants progress notifications.
+    /// Whether the caller requested progress notifications.
     pub progress: bool,
     /// The input responses and the request state of the previous round, on a retry.
     pub input_responses: Option<InputResponses>,
@@ -384,7 +384,7 @@ pub struct TaskPage {
     pub next: Option<String>,
 }
 
-/// The notifications that a listener wants or receives (2026-07-28 schema, `SubscriptionFilter`).
+/// The notifications that a listener requested or receives (2026-07-28 schema, `SubscriptionFilter`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
     /// Changes of the tools.

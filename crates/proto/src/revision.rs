@@ -1,4 +1,4 @@
-//! The official revisions as rules. This is the only file that knows how revisions differ.
+//! The official revisions as rules. Only this file contains the differences between revisions.
 //!
 //! Other code reads a rule (`rules.batches`) and never compares versions. A new revision is one more row of this table.
 
@@ -57,10 +57,10 @@ pub enum Era {
     Stateless,
 }
 
-/// The way a server requests input during a call.
+/// How a server requests input during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputRequestStyle {
-    /// With a request of its own, while the call stays open (2025-11-25 schema, `ServerRequest`).
+    /// With a separate request, while the call stays open (2025-11-25 schema, `ServerRequest`).
     Inline,
     /// By ending the call with `input_required`; the client retries it with the input responses
     /// (2026-07-28 basic/patterns/mrtr, basic workflow).
@@ -134,7 +134,7 @@ pub struct Rules {
     pub methods: MethodSet,
     /// Whether one frame may hold several messages (2025-03-26 basic, batching).
     pub batches: bool,
-    /// The way a server requests input.
+    /// How a server requests input.
     pub input_request_style: InputRequestStyle,
     /// The forms of elicitation.
     pub elicitation: ElicitationSupport,

@@ -77,8 +77,8 @@ impl Machine {
         self.input_requests.open.get(&question).map(|open| &open.id)
     }
 
-    /// Sends a progress notification for a pending input request, if the server wants it. Most servers stop waiting for
-    /// requests without progress (every revision, progress).
+    /// Sends a progress notification for a pending input request, if the server requested it. Most servers stop waiting
+    /// for requests without progress (every revision, progress).
     pub fn send_input_progress(&mut self, question: InputRequestKey, out: &mut Outbox) {
         let Some(open) = self.input_requests.open.get_mut(&question) else { return };
         let Some(token) = &open.progress_token else { return };
@@ -247,7 +247,7 @@ impl Machine {
         }
     }
 
-    /// Withdraws every input request, because the connection is gone.
+    /// Withdraws every input request, because the connection has ended.
     pub(super) fn withdraw_all_input_requests(&mut self, out: &mut Outbox) {
         for question in core::mem::take(&mut self.input_requests.open).into_keys() {
             out.push_event(ClientEvent::InputWithdrawn(question));

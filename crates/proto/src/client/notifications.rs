@@ -71,8 +71,8 @@ impl Machine {
         Some(())
     }
 
-    /// Handles a log message. It belongs to the call whose channel it came on, or to the only call in flight that wants
-    /// log messages. A call that does not want it does not get it.
+    /// Handles a log message. It belongs to the call whose channel it came on, or to the only call in flight that
+    /// requested log messages. Calls without that request do not get it.
     fn take_log(
         &mut self,
         params: Object<'_>,

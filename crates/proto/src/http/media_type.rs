@@ -23,7 +23,7 @@ pub fn is_json_content_type(content_type: Option<&[u8]>) -> bool {
     is_type && parts.all(is_utf8_or_unknown)
 }
 
-/// Whether a parameter is UTF-8 or not a character set, in which case it says nothing about the bytes.
+/// Whether a parameter is UTF-8 or not a character set, in which case it is irrelevant to the bytes.
 fn is_utf8_or_unknown(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else { return true };
     let value = value.trim().trim_matches('"');

@@ -22,7 +22,7 @@ pub struct OriginGuard {
     origins: Vec<String>,
 }
 
-/// The reason for rejecting a request. Its text says how to correct it.
+/// The reason for rejecting a request. Its text describes how to correct the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginGuardError {
     /// The host is missing.

@@ -190,7 +190,7 @@ fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
     }
 }
 
-/// The required shape in words.
+/// A description of the required shape.
 fn describe_shape(shape: &MemberShape) -> String {
     match shape {
         MemberShape::Text | MemberShape::Name { .. } | MemberShape::Timestamp => "a string".into(),

@@ -101,7 +101,7 @@ impl InputRequest {
         }
     }
 
-    /// The client capability that it needs, in words.
+    /// A description of the client capability that it needs.
     pub fn required_capability_text(&self) -> &'static str {
         match self {
             Self::Form { .. } => "elicitation by form",

@@ -70,7 +70,7 @@ impl Listeners {
 }
 
 impl Machine {
-    /// Sends a change to the session and to all listeners that want it.
+    /// Sends a change to the session and to all listeners that requested it.
     pub fn announce(&mut self, change: &Change, out: &mut Outbox) {
         if self.profile.dialect.announces_changes() && self.session.is_subscribed_to(change) {
             let target = self.result_target(self.session.rules);

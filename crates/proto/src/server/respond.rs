@@ -59,7 +59,7 @@ impl Machine {
         }
     }
 
-    /// Sends an event of a running call, if the client wants it.
+    /// Sends an event of a running call, if the client requested it.
     pub fn send_event(&mut self, call: CallKey, event: &Event, now: Now, out: &mut Outbox) {
         let idle = self.profile.limits.call_idle_timeout;
         let Some(pending) = self.calls.get_mut(call) else { return };
@@ -95,8 +95,8 @@ impl Machine {
         }
     }
 
-    /// Sends a log message that belongs to no call, if the session wants this level. Clients of the stateless era get
-    /// log messages only for their requests (2026-07-28 server/utilities/logging, per-request log level).
+    /// Sends a log message that belongs to no call, if the session requested this level. Clients of the stateless era
+    /// get log messages only for their requests (2026-07-28 server/utilities/logging, per-request log level).
     pub fn send_session_log(&mut self, event: &Event, out: &mut Outbox) {
         let Event::Log { level, logger, data } = event else { return };
         if self.session_log_level().is_some_and(|least| *level >= least) {
