@@ -79,7 +79,7 @@ impl SharedWatcher {
         *count -= 1;
         if *count == 0 {
             system.counts.remove(folder);
-            // A folder that is gone is not watched any more in any case.
+            // A folder that does not exist any more is not watched in any case.
             _ = system.watcher.unwatch(folder);
         }
     }

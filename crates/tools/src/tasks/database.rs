@@ -202,7 +202,7 @@ fn check_is_ours(connection: &mut Connection) -> Sqlite<Option<TaskFileError>> {
 
 /// Acknowledged writes survive a crash and a loss of power, and readers do not wait for writers.
 fn make_durable(connection: &Connection) -> Sqlite<()> {
-    // SQLite does not wait by itself while another process changes the journal mode.
+    // SQLite does not wait while another process changes the journal mode, so this retries.
     retry_while_busy(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // On macOS a plain fsync does not reach the disk.

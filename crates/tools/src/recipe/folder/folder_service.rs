@@ -54,7 +54,7 @@ impl FolderService {
         scan(&self.root, &self.rules, self.recipe.max_files)
     }
 
-    /// Scans the folder: empty if it is gone, `None` if the scan fails, in which case the list stays unchanged.
+    /// Scans the folder: empty if it was removed, `None` if the scan fails, in which case the list stays unchanged.
     fn rescan(&self) -> Option<ScanResult> {
         match self.scan() {
             Ok(found) => Some(found),
