@@ -65,7 +65,7 @@ impl ListWait {
 struct FederationMembers {
     registry: WeakRegistry,
     upstreams: Vec<Arc<Upstream>>,
-    /// Whether the gateway has items of its own.
+    /// Whether the gateway has its own items.
     has_own_items: bool,
 }
 
@@ -293,7 +293,7 @@ async fn watch_chain_changes(registry: WeakRegistry, needed: Weak<OnceLock<Feder
     while needed.strong_count() > 0 {
         sleep(CHAIN_CHECK_INTERVAL).await;
         let Some(registry) = registry.upgrade() else { return };
-        // A layer that panicked is asked again.
+        // A layer that panicked is called again.
         _ = tokio::task::spawn_blocking(move || registry.reapply_layers_if_changed()).await;
     }
 }

@@ -29,7 +29,7 @@ use crate::upstream::park::request_state;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
 
 impl Upstream {
-    /// Answers a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
+    /// Handles a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
     pub(super) async fn answer_call(&self, call: &Call) -> Outcome {
         if let Err(fault) = self.check_session_name(&call.context) {
             return fault.into();
@@ -42,7 +42,7 @@ impl Upstream {
         }
     }
 
-    /// Answers the next round of a multi-round-trip request.
+    /// Handles the next round of a multi-round-trip request.
     async fn answer_next_round(&self, call: &Call) -> Outcome {
         let kept = call.context.request_state().and_then(RequestState::decode);
         match &kept {

@@ -60,7 +60,7 @@ pub(super) struct PreparedCall {
     pub(super) mirrored_headers: Arc<[MirroredHeader]>,
     /// Input responses of an earlier attempt, by the digest of their input request.
     pub(super) known_responses: Vec<(String, Raw)>,
-    /// Whether the call may be repeated if its replica is gone.
+    /// Whether the call may be repeated if its replica has stopped.
     pub(super) may_repeat: bool,
 }
 
@@ -120,7 +120,7 @@ impl InputRound {
 pub(super) enum ResumeOutcome {
     /// The call continued.
     Outcome(Outcome),
-    /// The replica that held the call is gone, and the call with it.
+    /// The replica that held the call has stopped, and the call is lost.
     ReplicaGone,
 }
 
@@ -315,7 +315,7 @@ impl ParkSlotGuard {
         self.registration = Some(keeping.await);
     }
 
-    /// Whether another replica may repeat the call when this one is gone.
+    /// Whether another replica may repeat the call when this one has stopped.
     fn has_replicas(&self) -> bool {
         self.parked_calls.replicas.is_some()
     }
@@ -344,7 +344,7 @@ impl Drop for ParkSlotGuard {
 }
 
 /// Whether a call has to be parked when its upstream sends input requests, because its caller accepts none while it
-/// waits. Tasks wait for input whatever the caller is.
+/// waits. Tasks wait for input, whatever the caller supports.
 pub(super) fn needs_parking(
     context: &Context,
     lease: &UpstreamLease,

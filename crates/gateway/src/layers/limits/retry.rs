@@ -60,7 +60,7 @@ impl Retry {
         }
     }
 
-    /// The wait after an attempt. `None` if the upstream asks for a longer wait than the maximum.
+    /// The wait after an attempt. `None` if the upstream requests a longer wait than the maximum.
     fn wait_after(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
         let doubled = self.settings.delay.saturating_mul(1 << (attempt - 1).min(30));
         let wanted = retry_after(fault).unwrap_or_default();
@@ -77,8 +77,8 @@ fn retry_after(fault: &Fault) -> Option<Duration> {
     seconds.or_else(|| millis?.parse().ok().map(Duration::from_millis))
 }
 
-/// Whether the fault may be temporary. A call that timed out may still be running, unless its fault says `"sent":
-/// false`.
+/// Whether the fault may be temporary. A call that timed out may still be running, unless its fault has
+/// `"sent": false`.
 fn is_transient(fault: &Fault) -> bool {
     let was_sent = || {
         let data = fault.data.as_ref().and_then(Raw::as_object);

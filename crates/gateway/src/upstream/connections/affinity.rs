@@ -207,7 +207,7 @@ impl Upstream {
 }
 
 /// The owner of a session whose upstream may request roots: the roots are those of one client. Stateless clients of one
-/// principal are told apart only by their client information.
+/// principal are distinguished only by their client information.
 fn owner_of_roots(owner: SessionOwner, context: &Context) -> SessionOwner {
     match owner {
         SessionOwner::Principal(principal) => {

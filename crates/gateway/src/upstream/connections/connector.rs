@@ -193,7 +193,7 @@ impl UpstreamConnector {
         opened
     }
 
-    /// Opens a connection that continues a call of another replica, under the request id that the upstream knows.
+    /// Opens a connection that continues a call of another replica, under the request id that the upstream has.
     pub(crate) async fn resume_session(
         &self,
         resumed: ResumedServer,
@@ -315,7 +315,7 @@ pub(crate) mod in_process {
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
         let newest = |era| Revision::newest(era).rules();
-        // They use the handshake, unless the test says otherwise.
+        // They use the handshake, unless the test sets another mode.
         let opening = match dialer.revisions {
             super::RevisionChoice::Revision(rules) if rules.era == Era::Stateless => {
                 OpenMode::Stateless { rules }

@@ -20,7 +20,7 @@ use crate::upstream::forward::session_input::{RootsRequestGuard, apply_roots};
 enum RelayEvent {
     Step(CallStep),
     OutOfBand(OutOfBand),
-    /// An input request is answered.
+    /// An input request got its response.
     InputAnswered,
     /// A URL elicitation is completed.
     UrlElicitationDone(String),
@@ -78,7 +78,7 @@ pub(crate) async fn relay_call(
     }
 }
 
-/// Answers the input requests that an upstream sends before the call, by relaying them to the caller.
+/// Relays the input requests that an upstream sends before the call to the caller.
 pub(crate) async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
     lease.wait_until_processed().await;
     let mut was_asked = false;

@@ -124,7 +124,7 @@ impl Drop for PendingRootsGuard {
     }
 }
 
-/// A request for roots. It counts as missed until it is answered, since the future that handles it may be dropped.
+/// A request for roots. It counts as missed until it gets a response, since the future that handles it may be dropped.
 pub(crate) struct RootsRequestGuard(ActiveCalls);
 
 impl RootsRequestGuard {
@@ -174,7 +174,7 @@ impl Upstream {
     }
 
     /// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream
-    /// sends before the call are answered before the call.
+    /// sends before the call get their responses before the call.
     pub(crate) async fn prepare_session(&self, lease: &mut UpstreamLease, context: &Context) {
         self.attach_client(lease, context);
         let caller = context.caller();

@@ -25,7 +25,7 @@ pub(crate) struct ListFetcher<'a> {
     connection: &'a Connection,
     /// The capabilities that each request declares, if the upstream keeps no session.
     capabilities: Option<Arc<ClientCapabilities>>,
-    /// The caller, if it answers the upstream's input requests meanwhile.
+    /// The caller, if it responds to the upstream's input requests meanwhile.
     caller: Option<(&'a mut UpstreamLease, &'a Context)>,
 }
 

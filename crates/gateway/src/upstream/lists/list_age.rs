@@ -14,7 +14,7 @@ use tokio::time::Instant;
 pub(crate) const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a list stays in use after a failed fetch. Without it, each request for a list of an upstream that hangs
-/// would wait in vain.
+/// would wait for the timeout.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// The ages of all lists of an upstream.

@@ -88,7 +88,7 @@ fn request_params(question: &InputRequest) -> Raw {
 }
 
 impl ParkedCalls {
-    /// Takes the checkpoint of a call whose replica is gone. If several replicas try, one gets it.
+    /// Takes the checkpoint of a call whose replica has stopped. If several replicas try, one gets it.
     pub(crate) async fn claim_checkpoint(
         &self,
         parked: &ParkedState,

@@ -71,7 +71,7 @@ pub(super) struct ParkedCall {
     slot: ParkSlotGuard,
 }
 
-/// The upstream call. It starts when the earlier input requests of the upstream are answered.
+/// The upstream call. It starts when the earlier input requests of the upstream have their responses.
 enum CallState {
     Prepared(Option<Box<PreparedCall>>),
     Running(PendingCall),
@@ -399,7 +399,7 @@ impl ParkedCall {
     }
 }
 
-/// Whether this is a valid response to the input request. The error says why not.
+/// Whether this is a valid response to the input request. The error gives the reason.
 pub(super) fn check_response(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
     answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
 }

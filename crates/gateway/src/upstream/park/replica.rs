@@ -147,7 +147,7 @@ pub(super) async fn serve_replica_request(
         round: back.round,
         responses: back.answers,
         caller,
-        // The other replica knows the reason.
+        // The other replica has the reason.
         cancel_reason: CancelReason::default(),
     };
     if commands.send(resume).await.is_err() {

@@ -37,8 +37,8 @@ pub(crate) struct ParkedState {
     /// The replica that holds it, if several share a state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<String>,
-    /// Its input requests, for a call that may be repeated if that replica is gone: the answered ones with their
-    /// responses, and the open ones.
+    /// Its input requests, for a call that may be repeated if that replica has stopped: those with responses, and the
+    /// open ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) known: Option<Vec<AnsweredInput>>,
 }

@@ -1,5 +1,5 @@
-//! Takes over a parked call of a replica that is gone, if the upstream's stream is resumable. The input responses are
-//! posted in the session of that replica, and the stream is read on from its last event. The call is not repeated.
+//! Takes over a parked call of a replica that has stopped, if the upstream's stream is resumable. The input responses
+//! are posted in the session of that replica, and the stream is resumed after its last event. The call is not repeated.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::upstream::park::PreparedCall;
 use crate::upstream::park::request_state::ParkedState;
 
 impl Upstream {
-    /// The outcome of a call whose replica is gone. `None` if the call cannot be continued.
+    /// The outcome of a call whose replica has stopped. `None` if the call cannot be continued.
     pub(crate) async fn take_over(&self, parked: &ParkedState, call: &Call) -> Option<Outcome> {
         let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;

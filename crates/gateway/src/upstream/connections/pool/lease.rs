@@ -42,7 +42,7 @@ impl UpstreamLease {
     }
 
     /// Waits until the upstream has sent its first requests: some request roots immediately after the handshake. An
-    /// upstream answers the ping after that. If input requests identify their call, no wait is needed.
+    /// upstream responds to the ping after that. If input requests identify their call, no wait is needed.
     pub(crate) async fn wait_for_initial_requests(&self) {
         if self.renotify_roots() || (self.is_new && self.permit.is_some()) {
             self.wait_until_processed().await;
@@ -68,7 +68,7 @@ impl UpstreamLease {
 
     /// Waits until the upstream has processed the earlier messages.
     pub(crate) async fn wait_until_processed(&self) {
-        // An upstream without ping answers with an error, which is enough. One that does not respond is called anyway.
+        // An upstream without ping responds with an error, which is enough. One that does not respond is called anyway.
         _ = timeout(INITIAL_REQUESTS_TIMEOUT, self.connection.ping()).await;
     }
 

@@ -54,7 +54,7 @@ impl ParkedCall {
         }
     }
 
-    /// Detaches from a call that another replica took over. That replica answers the input requests and owns the
+    /// Detaches from a call that another replica took over. That replica sends the input responses and owns the
     /// upstream's session.
     pub(super) fn detach(mut self) {
         let upstream = self.lease.connection.name();
@@ -92,7 +92,7 @@ impl ParkedCall {
     }
 }
 
-/// The response of a person who closed the form.
+/// The input response of a user who closed the form.
 #[derive(serde::Serialize)]
 struct CancelledResponse {
     action: &'static str,
