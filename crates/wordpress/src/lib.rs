@@ -29,7 +29,7 @@ pub use tools::{PHASES, SETS};
 pub struct SitePack {
     /// Its name.
     pub name: &'static str,
-    /// What it offers, and what it reads and writes.
+    /// A description of its tools and of the data that it reads and writes.
     pub about: &'static str,
     add: fn(Server, &Site) -> Server,
 }

@@ -192,6 +192,6 @@ fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &Respon
         "HTTP/1.1 {status} X\r\nContent-Type: {media}\r\n{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    // The client may be gone.
+    // The client may have disconnected.
     let _ = stream.get_mut().write_all(text.as_bytes());
 }

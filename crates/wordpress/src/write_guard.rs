@@ -1,4 +1,4 @@
-//! Guards against writes that the site would only pretend to perform, or that no caller can want.
+//! Guards against writes that the site would report as done without performing them, or that are never intended.
 
 /// The error for a write that the platform would falsely report as done.
 pub(super) const LATE_AUTH_ERROR: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \

@@ -222,7 +222,7 @@ impl Site {
         let has = match capability.as_str() {
             "" => true,
             name if me["capabilities"][name] == Value::Bool(true) => true,
-            // Only the site itself knows super administrators and the effects of role plugins.
+            // Only the site itself can determine super administrators and the effects of role plugins.
             "manage_options" => self.may_manage(proof).await?,
             _ => false,
         };

@@ -111,7 +111,7 @@ fn read_types(written: Option<&Value>) -> Vec<String> {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // A type that JSON Schema does not know, such as `date`, is ignored.
+    // A type that JSON Schema does not have, such as `date`, is ignored.
     match all.iter().all(|name| TYPES.contains(name)) {
         true => all.iter().map(|name| (*name).to_owned()).collect(),
         false => Vec::new(),
@@ -135,7 +135,7 @@ fn read_enum(written: Option<&Value>) -> Option<Value> {
     (!values.is_empty()).then(|| values.into())
 }
 
-/// In WordPress, a boolean says that a bound is exclusive.
+/// In WordPress, a boolean determines whether a bound is exclusive.
 fn convert_exclusive_bounds(about: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if about.get(flag) == Some(&Value::Bool(true))

@@ -47,7 +47,7 @@ impl Site {
     }
 
     /// Whether the platform sees this user as logged in. It determines the logged-in user before WordPress checks
-    /// Application Passwords, unless the site checks them early. The default of one argument shows what it saw.
+    /// Application Passwords, unless the site checks them early. The default of one argument shows which user it saw.
     pub(crate) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
         let look = || async {
             let asked = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");

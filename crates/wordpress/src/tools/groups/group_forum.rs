@@ -47,7 +47,7 @@ pub(crate) fn update_group<'a>(
     })
 }
 
-/// Whether the call requests a forum for the group, if it says so. The platform must see the creator's login.
+/// Whether the call requests a forum for the group, if it specifies that. The platform must see the creator's login.
 async fn requested_forum(errand: &ToolCall<'_>) -> Result<Option<bool>, ToolError> {
     let wanted = errand.arguments.get("enable_forum").and_then(Value::as_bool);
     match wanted.is_some() && !errand.site.is_login_visible(errand.user).await {
