@@ -1,7 +1,7 @@
-//! What the user wrote: the configuration file as types, each word with its place.
+//! The configuration file as types, each value with its position in the file.
 //!
-//! Nothing is decided here. The types say which keys there are and of which kind their values are;
-//! the documentation of each field is also its description in the JSON Schema that editors use.
+//! The types define the keys and the types of their values. The documentation of a field is also its description in the
+//! JSON Schema and in docs/configuration.md.
 
 pub mod auth;
 pub mod chain;
@@ -36,145 +36,151 @@ use tools::ToolTable;
 use upstream::UpstreamTable;
 use wordpress::WordPressTable;
 
-/// A configuration file: one file describes one process.
+/// A configuration file. One file describes one process.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The server that this process runs. Either this or `servers`. Default: a server with the name `creole`, if the
-    /// file describes something that it can offer.
+    /// The server that this process runs. Use either this or `servers`. Default: a server with the name `creole`, if
+    /// the file configures items that it can offer.
     pub server: Option<Spanned<ServerTable>>,
-    /// Several servers that this process runs, each at a path of its own. Either this or `server`.
+    /// Several servers in this process, each at its own path. Use either this or `server`.
     pub servers: Option<Spanned<Vec<Spanned<ServerTable>>>>,
-    /// The servers behind it, by names of your own. What they have, the server has too.
+    /// The servers that the gateway forwards to (upstreams). The key is a name of your choice. The server offers the
+    /// items of its upstreams.
     pub upstreams: Option<Entries<UpstreamTable>>,
-    /// How the server is reached over HTTP.
+    /// The HTTP listener.
     pub http: Option<HttpTable>,
-    /// Whom the server lets in over HTTP. Default: everybody who reaches it.
+    /// Authentication of HTTP clients. Default: no authentication.
     pub auth: Option<Spanned<AuthTable>>,
-    /// Where tasks and sessions are kept, and the key of what passes through clients, such as cursors. Default: in
-    /// memory, as long as the process lives.
+    /// The storage of tasks and sessions, and the key that encrypts the data that clients hold for the server, such as
+    /// cursors. Default: in memory, until the process ends.
     pub state: Option<StateTable>,
-    /// What is logged, and how. The log goes to stderr.
+    /// The log. It is written to stderr.
     pub log: Option<LogTable>,
-    /// Where the pack `skills` finds its skills.
+    /// The folder of the pack `skills`.
     pub skills: Option<Spanned<SkillsTable>>,
-    /// Where the pack `tasks` keeps its tasks.
+    /// The database of the pack `tasks`.
     pub tasks: Option<Spanned<TasksTable>>,
-    /// The WordPress site that the packs `buddyboss-platform` and `wordpress` work on.
+    /// The WordPress site of the packs `buddyboss-platform` and `wordpress`.
     pub wordpress: Option<Spanned<WordPressTable>>,
-    /// Databases that are read, by names of your own.
+    /// Databases that tools and resources read. The key is a name of your choice.
     pub databases: Option<Entries<DatabaseTable>>,
-    /// Tools without code, by the names that clients call them by.
+    /// Tools that are defined in this file. The key is the name that clients call.
     pub tools: Option<Entries<ToolTable>>,
-    /// Folders whose files are resources, by names of your own.
+    /// Folders whose files are resources. The key is a name of your choice.
     pub folders: Option<Entries<FolderTable>>,
-    /// Folders of Markdown files that are prompts, by names of your own.
+    /// Folders of Markdown files that are prompts. The key is a name of your choice.
     pub prompts: Option<Entries<PromptsTable>>,
-    /// Single resources, by names of your own.
+    /// Single resources. The key is a name of your choice.
     pub resources: Option<Entries<ResourceTable>>,
-    /// Services that OpenAPI documents describe, by names of your own. Their operations become tools.
+    /// Services with an OpenAPI document. Their operations become tools. The key is a name of your choice.
     pub openapi: Option<Entries<OpenApiTable>>,
 }
 
-/// Where tasks and sessions are kept.
+/// The storage of tasks and sessions.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateTable {
-    /// The SQLite file that they are kept in, so that they outlive the process. It is made if it is not there;
-    /// several processes of one machine may share it, and a caller may come back to any of them. A relative path
-    /// begins at the folder of this file.
+    /// The SQLite file that stores tasks and sessions, so that they survive a restart. It is created if it does not
+    /// exist. Several processes on one machine may share it, and a client may continue at any of them. A relative path
+    /// is resolved against the folder of this file.
     pub file: Option<Spanned<String>>,
-    /// A file with the key of what passes through clients, in 64 hexadecimal digits, and on a second line the key
-    /// before it, if there is one. When it changes, what was sealed with the key before still opens. The
-    /// clocks of machines that share it may be five minutes apart. Default: a key of the process's own, or the one in
-    /// `file`.
+    /// A file with the key that encrypts the data that clients hold for the server, as 64 hexadecimal digits. A second
+    /// line may hold the previous key: data that was encrypted with it is still accepted. The clocks of machines that
+    /// share the key may differ by five minutes. Default: the key in `file`, or a random key of the process.
     pub keys_file: Option<Spanned<String>>,
 }
 
-/// One MCP server: who it is, how it speaks and what it offers.
+/// One MCP server: its identity, its dialect and its items.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTable {
-    /// The name that clients are told. Default: `creole`.
+    /// The name that the server reports to clients. Default: `creole`.
     pub name: Option<Spanned<String>>,
-    /// A name for people, where clients show one.
+    /// The display name, for clients that show one.
     pub title: Option<Spanned<String>>,
-    /// The version of the server that clients are told. Default: the version of Creole.
+    /// The version that the server reports to clients. Default: the version of Creole.
     pub version: Option<Spanned<String>>,
-    /// What a model should know before it uses the server.
+    /// Instructions for the model that uses the server.
     pub instructions: Option<String>,
-    /// How the server speaks: the name of a dialect, or a table of your own. Default: `spec`.
+    /// The dialect of the server: the name of a built-in dialect, or a table. Default: `spec`.
     pub dialect: Option<DialectChoice>,
-    /// The packs of tools, resources and prompts that the server offers.
+    /// The built-in packs of tools, resources and prompts that the server offers.
     pub packs: Option<Vec<Spanned<String>>>,
-    /// How many entries one page of a list has. Default: 100.
+    /// The number of entries on one page of a list. Default: 100.
     pub page_size: Option<Ranged<1, 1000>>,
-    /// How long and how many.
+    /// Timeouts and limits.
     pub limits: Option<LimitsTable>,
-    /// The path of its endpoint over HTTP. Default: that of `[http]` for the first server, and `/NAME/mcp` for
-    /// others.
+    /// The path of the server's HTTP endpoint. Default: the `path` of `[http]` for the first server, `/NAME/mcp` for
+    /// the others.
     pub path: Option<Spanned<String>>,
-    /// Which of the servers behind it has, by their names. Default: all.
+    /// The names of the upstreams that this server offers. Default: all.
     pub upstreams: Option<Vec<Spanned<String>>>,
-    /// Which of the tools of `[tools]` it has, by their names. Default: all.
+    /// The names of the tools in `[tools]` that this server offers. Default: all.
     pub tools: Option<Vec<Spanned<String>>>,
-    /// Which of the folders of `[folders]` it has, by their names. Default: all.
+    /// The names of the folders in `[folders]` that this server offers. Default: all.
     pub folders: Option<Vec<Spanned<String>>>,
-    /// Which of the folders of `[prompts]` it has, by their names. Default: all.
+    /// The names of the folders in `[prompts]` that this server offers. Default: all.
     pub prompts: Option<Vec<Spanned<String>>>,
-    /// Which of the resources of `[resources]` it has, by their names. Default: all.
+    /// The names of the resources in `[resources]` that this server offers. Default: all.
     pub resources: Option<Vec<Spanned<String>>>,
-    /// Which of the databases of `[databases]` it has the tables of, by their names. Default: all.
+    /// The names of the databases in `[databases]` whose tables this server offers. Default: all.
     pub databases: Option<Vec<Spanned<String>>>,
-    /// Which of the services of `[openapi]` it has, by their names. Default: all.
+    /// The names of the services in `[openapi]` that this server offers. Default: all.
     pub openapi: Option<Vec<Spanned<String>>>,
-    /// Layers around its calls, the first one outermost.
+    /// The layers around the calls of this server. The first layer is the outermost.
     pub chain: Option<Vec<Spanned<LayerTable>>>,
 }
 
-/// How long and how many.
+/// Timeouts and limits of a server.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsTable {
-    /// How long a call may be silent, in seconds; progress starts the time anew. Default: 60.
+    /// The maximum time that a call may run without progress, in seconds. A progress notification restarts the time.
+    /// The call then fails with a `timeout` error. Default: 60.
     pub call_timeout_seconds: Option<Spanned<Ranged<1, 86_400>>>,
-    /// How long a call may take in all, in seconds. Default: 600.
+    /// The maximum total time of a call, in seconds. The call then fails with a `timeout` error. Default: 600.
     pub call_timeout_max_seconds: Option<Spanned<Ranged<1, 86_400>>>,
-    /// How many calls may run at the same time. Default: 1000.
+    /// The maximum number of calls that run at the same time. Further calls fail with a `busy` error. Default: 1000.
     pub calls_in_flight: Option<Ranged<1, 100_000>>,
-    /// How long a question to the client may stay open, in seconds. Default: 600.
+    /// The maximum time that an input request to the client may stay unanswered, in seconds. Default: 600.
     pub question_timeout_seconds: Option<Ranged<1, 3600>>,
-    /// How long the first lists wait for servers behind that are slow to start, in seconds. A client that can be told
-    /// of the rest later waits a quarter of it. Default: 2.
+    /// The maximum time that the first list waits for upstreams that are slow to start, in seconds. A client that can
+    /// be notified of later changes waits a quarter of this time. Default: 2.
     pub list_wait_seconds: Option<Ranged<0, 60>>,
-    /// How many tasks, calls that go on after their answer, are kept at the same time. Default: 1000.
+    /// The maximum number of tasks that are kept at the same time. A task is a call that continues after its response.
+    /// Further tasks are refused with a `busy` error. Default: 1000.
     pub tasks: Option<Ranged<1, 1_000_000>>,
-    /// How many tasks of one caller are kept, those that are over included. Default: 100.
+    /// The maximum number of tasks of one caller, including finished tasks that are still kept. Further tasks are
+    /// refused with a `busy` error. Default: 100.
     pub tasks_per_caller: Option<Ranged<1, 1_000_000>>,
-    /// How long a task is kept after its beginning when the client does not say, in seconds. Default: 900.
+    /// The time that a task is kept after its creation, in seconds, if the client does not request a time. Default:
+    /// 900.
     pub task_lifetime_seconds: Option<Spanned<Ranged<1, 31_536_000>>>,
-    /// How long a client may have a task kept, in seconds. Default: 86400.
+    /// The maximum time that a client may request for a task, in seconds. A longer request is lowered to it. Default:
+    /// 86400.
     pub task_lifetime_max_seconds: Option<Spanned<Ranged<1, 31_536_000>>>,
 }
 
-/// What is logged, and how.
+/// The log.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogTable {
-    /// How an event is written. Default: `text`.
+    /// The format of a log event. Default: `text`.
     pub format: Option<LogFormat>,
-    /// The least important events that are still written. Default: `warn`, or `info` when the dialect
-    /// has telemetry or arguments and results are logged.
+    /// The lowest severity that is logged. Default: `warn`, or `info` if the dialect has telemetry or `payloads` is
+    /// true.
     pub level: Option<LogLevel>,
-    /// Whether arguments and results are logged too. They may hold secrets. Default: false.
+    /// Whether arguments and results are logged. They may contain secrets. Default: false.
     pub payloads: Option<bool>,
 }
 
-/// Where the pack `skills` finds its skills.
+/// The folder of the pack `skills`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SkillsTable {
-    /// The folder that holds a folder for each skill, as seen from the folder of this file. Default: `skills`.
+    /// The folder that contains one folder per skill. A relative path is resolved against the folder of this file.
+    /// Default: `skills`.
     pub folder: Option<Spanned<String>>,
 }
 
@@ -194,7 +200,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Whether the file describes something that a server can offer.
+    /// Whether the file configures items that a server can offer.
     fn has_items(&self) -> bool {
         self.upstreams.is_some()
             || self.tools.is_some()

@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::describe::schema::schema;
 
 const PREAMBLE: &str = "\
-# Every key of the configuration
+# Configuration reference
 
-The configuration is one TOML file, which describes one process. A key that is not here, a value of another type and what
-cannot be together are refused at the start, with the place in the file and what would be right. `creole config check FILE`
-says what a file means, and `creole config schema` prints the JSON Schema that this page is made of, for editors.
+The configuration is one TOML file, which describes one process. Creole refuses to start with an unknown key, a value of a wrong
+type, or keys that exclude each other. The message has the position in the file and a suggestion. `creole config check FILE`
+checks a file and prints its meaning. `creole config schema` prints the JSON Schema that this page is generated from, for editors.
 
-In every string value, and nowhere else, `${NAME}` stands for a variable of the environment, `${NAME:-text}` for the text where
-it is unset or empty, and `$${` for `${` itself. They are put in after the file is parsed, so that no value can change what the
-file means. A secret may also stand in a file of its own: the key that names it ends in `_file`.
+String values may contain environment variables. `${NAME}` inserts the value of a variable, `${NAME:-text}` inserts `text` if the
+variable is unset or empty, and `$${` inserts `${` itself. Creole inserts them after it has parsed the file, so a value cannot
+change the structure of the file. A secret may also be in a separate file: the key that names such a file ends in `_file`.
 
-In the names of tables, capital letters such as `NAME` stand for names of your own.
+In the names of tables, words in capital letters such as `NAME` stand for names of your choice.
 ";
 
 /// The reference as Markdown, given the available packs.
@@ -54,7 +54,7 @@ impl<'a> ReferenceWriter<'a> {
     /// Writes a table and returns its inner tables that are not written yet.
     fn table(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
         if table.path.is_empty() {
-            self.text.push_str("\n## The file\n\n");
+            self.text.push_str("\n## Top level\n\n");
         } else {
             self.text.push_str(&format!(
                 "\n## `{}`\n\n{}\n\n",
@@ -80,8 +80,8 @@ impl<'a> ReferenceWriter<'a> {
 
     /// Writes the keys of a table.
     fn keys(&mut self, table: &ReferenceTable<'a>) -> Vec<ReferenceTable<'a>> {
-        self.text.push_str("| Key | Type | Default | What it is |\n|---|---|---|---|\n");
-        let (mut below, mut words) = (Vec::new(), Vec::new());
+        self.text.push_str("| Key | Type | Default | Description |\n|---|---|---|---|\n");
+        let (mut below, mut values) = (Vec::new(), Vec::new());
         let required = table.schema["required"].as_array();
         for (key, value) in table.schema["properties"].as_object().into_iter().flatten() {
             let inner = child_path(&table.path, key);
@@ -95,11 +95,11 @@ impl<'a> ReferenceWriter<'a> {
             let cells =
                 [format!("`{key}`"), kind, usual, said].map(|cell| cell.replace('|', "\\|"));
             self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
-            words.extend(self.describe_values(value).map(|list| format!("- `{key}`: {list}\n")));
+            values.extend(self.describe_values(value).map(|list| format!("- `{key}`:\n{list}")));
         }
-        if !words.is_empty() {
+        if !values.is_empty() {
             self.text.push('\n');
-            words.iter().for_each(|line| self.text.push_str(line));
+            values.iter().for_each(|list| self.text.push_str(list));
         }
         below
     }
@@ -110,7 +110,7 @@ impl<'a> ReferenceWriter<'a> {
         place.and_then(|place| self.document.pointer(place)).unwrap_or(value)
     }
 
-    /// The type of a value in words. Tables that it refers to are collected.
+    /// The name of a value's type. Tables that it refers to are collected.
     fn type_name(
         &mut self,
         value: &'a Value,
@@ -138,11 +138,11 @@ impl<'a> ReferenceWriter<'a> {
         }
         match schema["type"].as_str() {
             Some("integer") => {
-                format!("whole number from {} to {}", schema["minimum"], schema["maximum"])
+                format!("integer from {} to {}", schema["minimum"], schema["maximum"])
             }
             Some("number") => "number".to_owned(),
-            Some("boolean") => "`true` or `false`".to_owned(),
-            Some("string") => "text".to_owned(),
+            Some("boolean") => "boolean".to_owned(),
+            Some("string") => "string".to_owned(),
             Some("array") => {
                 let items = self.type_name(&schema["items"], &array_path(path), below);
                 format!("list of: {items}")
@@ -180,19 +180,19 @@ impl<'a> ReferenceWriter<'a> {
         format!("table `{path}`")
     }
 
-    /// The meanings of the allowed words.
+    /// The allowed values with their descriptions, as the lines of a list.
     fn describe_values(&self, value: &'a Value) -> Option<String> {
         let schema = self.resolve(value);
         let schema =
             if schema["type"] == "array" { self.resolve(&schema["items"]) } else { schema };
         let first = schema["anyOf"].as_array().and_then(|choices| choices.first());
         let choices = first.unwrap_or(schema)["oneOf"].as_array()?;
-        let word = |choice: &Value| {
-            let (word, about) = (choice["const"].as_str()?, choice["description"].as_str()?);
-            Some(format!("`{word}`: {}", about.trim_end_matches('.')))
+        let line = |choice: &Value| {
+            let (name, about) = (choice["const"].as_str()?, choice["description"].as_str()?);
+            Some(format!("  - `{name}`: {about}\n"))
         };
-        let words: Vec<String> = choices.iter().filter_map(word).collect();
-        (!words.is_empty()).then(|| words.join("; "))
+        let lines: String = choices.iter().filter_map(line).collect();
+        (!lines.is_empty()).then_some(lines)
     }
 }
 
@@ -218,7 +218,7 @@ fn is_same_table(schema: &Value) -> bool {
     first.is_some() && references.clone().count() > 3 && references.all(|it| it == first)
 }
 
-/// The allowed words.
+/// The allowed values.
 fn constants(schema: &Value) -> Option<Vec<&str>> {
     if let Some(words) = schema["enum"].as_array() {
         return Some(words.iter().filter_map(Value::as_str).collect());
@@ -235,8 +235,8 @@ fn quoted(words: &[&str]) -> String {
 fn union_type(schema: &Value) -> String {
     let kinds = schema["type"].as_array().map(|kinds| {
         let name = |kind: &Value| match kind.as_str() {
-            Some("boolean") => "`true` or `false`",
-            Some("string") => "text",
+            Some("boolean") => "boolean",
+            Some("string") => "string",
             Some("object") => "table",
             Some("array") => "list",
             _ => "number",
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_holds_without_a_key_stands_apart() {
         let rows = [
-            ("How long. Default: 60.", ("How long.", "60")),
+            ("The time. Default: 60.", ("The time.", "60")),
             ("Waits. Default: 5000. Then it ends.", ("Waits. Then it ends.", "5000")),
             ("A name.", ("A name.", "–")),
         ];
@@ -293,7 +293,7 @@ mod tests {
             );
         }
         assert!(
-            text.contains("| `page_size` | whole number from 1 to 1000 | 100 | How many entries"),
+            text.contains("| `page_size` | integer from 1 to 1000 | 100 | The number of entries"),
             "{text}"
         );
         assert!(text.contains("### `kind = \"timeout\"`"));

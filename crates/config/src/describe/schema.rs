@@ -28,11 +28,11 @@ pub fn schema(known_packs: &[&str]) -> Value {
     document
 }
 
-/// The name of the definition of a word that is read from the environment.
+/// The name of the definition of a value that contains an environment variable.
 const ENVIRONMENT: &str = "FromEnvironment";
 
 /// Removes `null`, which TOML does not have, joins the lines of descriptions, and allows an environment variable for
-/// every choice of words.
+/// every enumerated value.
 #[derive(Clone)]
 struct SchemaCleanup;
 

@@ -1,4 +1,4 @@
-//! The tables of a chain: ready-made layers, the first one outermost.
+//! The tables of a chain: the built-in layers, the first one outermost.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
 use crate::tables::script::ScriptTable;
 
-/// The kinds of layers, as they are written.
+/// The values of `kind` in a layer's table.
 pub(crate) const LAYER_KINDS: [&str; 14] = [
     "timeout",
     "retry",
@@ -26,39 +26,39 @@ pub(crate) const LAYER_KINDS: [&str; 14] = [
     "script",
 ];
 
-/// One layer of a chain. Layers run in the order in which they are written: the first one is outermost.
+/// One layer of a chain. Layers run in the order in which they are written: the first one is the outermost.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(tag = "kind")]
 pub enum LayerTable {
     /// Ends calls that take too long.
     Timeout(TimeoutTable),
-    /// Tries again what may be tried again.
+    /// Repeats failed calls that are safe to repeat.
     Retry(RetryTable),
-    /// Lets only so many calls run at once.
+    /// Limits the number of concurrent calls.
     Concurrency(ConcurrencyTable),
-    /// Lets only so many calls through in a time.
+    /// Limits the number of calls per period.
     RateLimit(RateLimitTable),
-    /// Spares a server that fails.
+    /// Refuses calls while the upstream is failing.
     CircuitBreaker(CircuitBreakerTable),
-    /// Keeps results for a while.
+    /// Caches results.
     Cache(CacheTable),
-    /// Hides what is not to be seen; what is hidden is unknown, but for resources in a dialect that has a code for those
-    /// which are denied.
+    /// Hides items. A hidden item is not listed, and a request for it fails as for an unknown item. A dialect may have
+    /// an error code of its own for hidden resources.
     Filter(FilterTable),
-    /// Gives other names.
+    /// Renames items.
     Rename(RenameTable),
-    /// Changes what tools say of themselves and what they are given.
+    /// Changes the definitions and the arguments of tools.
     Rewrite(RewriteTable),
-    /// Takes secrets out of results.
+    /// Removes secrets from results and arguments.
     Redact(RedactTable),
-    /// Refuses what is too large.
+    /// Refuses arguments and results that are too large.
     SizeLimit(SizeLimitTable),
-    /// Writes down who did what.
+    /// Writes an audit log of all calls.
     Audit(AuditTable),
-    /// Withholds tools whose definitions changed until they are approved.
+    /// Withholds tools whose definitions changed, until they are approved.
     Pin(PinTable),
-    /// Runs functions of a JavaScript file around calls and on what is listed.
+    /// Runs functions of a JavaScript file on calls and on definitions.
     Script(ScriptTable),
 }
 
@@ -66,188 +66,191 @@ pub enum LayerTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeoutTable {
-    /// How long a call may take, in seconds.
+    /// The maximum time of a call, in seconds. The call then fails with a `timeout` error.
     pub seconds: Ranged<1, 86_400>,
-    /// Only calls of these names, in which `*` stands for any characters. Default: every call.
+    /// The calls that the layer applies to, by name. `*` matches any characters. Default: every call.
     pub names: Option<Vec<Spanned<String>>>,
 }
 
-/// Tries again what may be tried again: lists, reads, prompts, and tools that say that calling them twice is the
-/// same as once.
+/// Repeats failed calls that are safe to repeat: lists, reads, prompts, and tools that are marked as idempotent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryTable {
-    /// How often a call is tried in all. Default: 3.
+    /// The maximum number of attempts, including the first one. Default: 3.
     pub attempts: Option<Ranged<2, 10>>,
-    /// How long to wait before the second attempt, in milliseconds; before each further one twice as long. Default:
-    /// 100.
+    /// The delay before the second attempt, in milliseconds. It doubles for each further attempt. Default: 100.
     pub delay_ms: Option<Spanned<Ranged<1, 60_000>>>,
-    /// The longest wait between two attempts, in milliseconds. Default: 5000. A server that wants to be left alone for
-    /// longer is not tried again.
+    /// The maximum delay between two attempts, in milliseconds. If the upstream requests a longer delay, the call is
+    /// not repeated. Default: 5000.
     pub max_delay_ms: Option<Ranged<1, 600_000>>,
-    /// Tools that may be called twice although they do not say so, by names in which `*` stands for any characters.
+    /// Tools that may be repeated although they are not marked as idempotent, by name. `*` matches any characters.
     pub names: Option<Vec<Spanned<String>>>,
 }
 
-/// Lets only so many calls run at once; further ones wait in the order in which they came.
+/// Limits the number of concurrent calls. Further calls wait in the order of their arrival.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConcurrencyTable {
-    /// How many calls run at once.
+    /// The maximum number of concurrent calls.
     pub calls: Ranged<1, 100_000>,
-    /// How many may wait; further ones are refused. Default: 100.
+    /// The maximum number of waiting calls. Further calls fail with a `busy` error. Default: 100.
     pub queue: Option<Ranged<0, 100_000>>,
-    /// How long a call waits before it is refused, in seconds. Default: 30.
+    /// The maximum time that a call waits, in seconds. The call then fails with a `busy` error. Default: 30.
     pub wait_seconds: Option<Ranged<1, 3600>>,
 }
 
-/// Lets only so many calls through in a time. A caller that was quiet may use its whole share at once.
+/// Limits the number of calls per period. The allowance refills evenly, and an idle caller may use all of it at once.
+/// Calls above the limit fail with a `busy` error.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimitTable {
-    /// How many calls each caller has in the time.
+    /// The maximum number of calls of each caller per period.
     pub principal_calls: Option<Ranged<1, 1_000_000>>,
-    /// How many calls all callers have together in the time.
+    /// The maximum number of calls of all callers together per period.
     pub overall_calls: Option<Ranged<1, 100_000_000>>,
-    /// The time, in seconds. Default: 60.
+    /// The length of the period, in seconds. Default: 60.
     pub seconds: Option<Ranged<1, 86_400>>,
 }
 
-/// Spares a server that fails: after some failures in a row its calls are refused at once, until one that is let
-/// through to try succeeds.
+/// Refuses calls while the upstream is failing. After several consecutive failures the breaker opens and calls fail at
+/// once. After a time it lets one trial call through. The breaker closes when a trial call succeeds.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CircuitBreakerTable {
-    /// How many failures in a row open it. Only failures of the server itself count, not those of tools. Default: 5.
+    /// The number of consecutive failures that opens the breaker. Only failures of the upstream count, not those of its
+    /// tools. Default: 5.
     pub failures: Option<Ranged<1, 1000>>,
-    /// How long it stays open before a call is let through to try, in seconds. Default: 30.
+    /// The time that the breaker stays open before a trial call, in seconds. Default: 30.
     pub open_seconds: Option<Ranged<1, 3600>>,
 }
 
-/// Keeps results of reads, prompts and tools that change nothing, never longer than the server behind says. Each caller has
-/// its own.
+/// Caches results of reads, prompts and tools that are marked as read-only, never longer than the upstream allows. Each
+/// caller has its own cache entries.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheTable {
-    /// How long a result is kept, in seconds.
+    /// The time that a result stays in the cache, in seconds.
     pub ttl_seconds: Ranged<1, 86_400>,
-    /// How much is kept in all, in bytes. Default: 16777216.
+    /// The maximum total size of the cache, in bytes. Default: 16777216.
     pub max_bytes: Option<Ranged<1024, 4_294_967_296>>,
-    /// Tools whose results are kept although they do not say that they change nothing, by names in which `*` stands
-    /// for any characters.
+    /// Tools whose results are cached although they are not marked as read-only, by name. `*` matches any characters.
     pub names: Option<Vec<Spanned<String>>>,
-    /// Whether all callers share what is kept: only where it is the same for all of them. Default: false.
+    /// Whether all callers share the cache entries. Use it only if the results are the same for every caller. Default:
+    /// false.
     pub public: Option<bool>,
 }
 
-/// Hides what is not to be seen. What is hidden is not listed, and asking for it is asking for something unknown.
+/// Hides items. A hidden item is not listed, and a request for it fails as for an unknown item.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterTable {
-    /// What it looks at. Default: `["tools"]`.
+    /// The kinds of items that the filter applies to. Default: `["tools"]`.
     pub kinds: Option<Vec<Spanned<ListKindChoice>>>,
-    /// Only these, by names or uris in which `*` stands for any characters. Default: all.
+    /// The items that stay visible, by name or URI. `*` matches any characters. Default: all.
     pub allow: Option<Vec<Spanned<String>>>,
-    /// None of these, even if they are allowed.
+    /// The items that are hidden, even if `allow` matches them.
     pub deny: Option<Vec<Spanned<String>>>,
-    /// Only tools that say that they change nothing (true), or only those that do not (false).
+    /// If true, only tools that are marked as read-only stay visible. If false, only the others.
     pub read_only: Option<bool>,
-    /// Only tools that may destroy something (true), or only those that say that they do not (false).
+    /// If true, only tools that may be destructive stay visible. If false, only tools that are marked as not
+    /// destructive.
     pub destructive: Option<bool>,
-    /// Only tools for which twice is the same as once (true), or only those for which it is not (false).
+    /// If true, only tools that are marked as idempotent stay visible. If false, only the others.
     pub idempotent: Option<bool>,
-    /// Only tools that reach the outside world (true), or only those that say that they do not (false).
+    /// If true, only tools that may interact with external systems stay visible. If false, only tools that are marked
+    /// as not doing so.
     pub open_world: Option<bool>,
 }
 
-/// Gives other names. Two items never get the same one: the second is left out, and the log says so.
+/// Renames items. If two items would get the same name, the second one is excluded and the log reports it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameTable {
-    /// What gets other names. Default: `["tools"]`.
+    /// The kinds of items that are renamed. Default: `["tools"]`.
     pub kinds: Option<Vec<Spanned<ListKindChoice>>>,
-    /// New names by old ones.
+    /// The new name of each item, by its old name.
     pub names: Option<Entries<Spanned<String>>>,
-    /// What is taken away from the beginning of every other name that begins with it.
+    /// The prefix that is removed from all names that are not in `names` and begin with it.
     pub strip: Option<Spanned<String>>,
-    /// What is put before every other name, or, with `strip`, before those that it was taken away from.
+    /// The prefix that is added to all names that are not in `names`. With `strip`, it is added only to the names whose
+    /// prefix was removed.
     pub add: Option<Spanned<String>>,
 }
 
-/// Changes what tools say of themselves and what they are given.
+/// Changes the definitions and the arguments of tools.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RewriteTable {
-    /// The changes, by the names of the tools.
+    /// The changes of each tool, by its name.
     pub tools: Entries<ToolRewriteTable>,
 }
 
-/// How one tool is changed.
+/// The changes of one tool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRewriteTable {
-    /// Another name for people.
+    /// The new display name.
     pub title: Option<Spanned<String>>,
-    /// Another description.
+    /// The new description.
     pub description: Option<String>,
-    /// Values of arguments that are not given.
+    /// Values of arguments that a call omits.
     pub defaults: Option<Entries<Spanned<Value>>>,
-    /// Arguments that clients neither see nor give, and their values.
+    /// Arguments with fixed values. Clients do not see them and cannot set them.
     pub fixed: Option<Entries<Spanned<Value>>>,
 }
 
-/// Takes secrets out of the texts and the data of results and arguments.
+/// Removes secrets from the texts and the data of results and arguments.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedactTable {
-    /// Regular expressions of what is taken out of texts.
+    /// Regular expressions. Every match in a text is replaced.
     pub patterns: Option<Vec<Spanned<String>>>,
-    /// Places in structured results and arguments, as JSON pointers such as `/user/email`; `*` stands for any key or
-    /// index.
+    /// JSON pointers into structured results and arguments, such as `/user/email`. The values there are replaced. `*`
+    /// matches any key or index.
     pub pointers: Option<Vec<Spanned<String>>>,
-    /// What stands there instead. Default: `[redacted]`.
+    /// The replacement text. Default: `[redacted]`.
     pub replacement: Option<String>,
-    /// What they are taken out of. Default: `results`.
+    /// What is redacted. Default: `results`.
     pub from: Option<RedactScopeChoice>,
 }
 
-/// Refuses what is too large.
+/// Refuses arguments and results that are too large.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SizeLimitTable {
-    /// The largest arguments of a call, in bytes. Default: no limit but that of messages.
+    /// The maximum size of the arguments of a call, in bytes. Default: only the limit of messages.
     pub arguments: Option<Ranged<1, 268_435_456>>,
-    /// The largest result, in bytes. Default: no limit.
+    /// The maximum size of a result, in bytes. Default: no limit.
     pub results: Option<Ranged<1, 268_435_456>>,
 }
 
-/// Writes one line of JSON for each call into a file that only grows. The lines are written beside the calls, which
-/// never wait for them; those that come faster than they can be written are counted and left out.
+/// Writes one line of JSON for each call to an append-only file. The log never delays a call. Lines that arrive faster
+/// than they can be written are dropped and counted.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditTable {
-    /// The file. A relative path begins at the folder of this file.
+    /// The audit log. A relative path is resolved against the folder of this file.
     pub file: Spanned<String>,
-    /// How large the file becomes before a new one is begun, in bytes. Default: 104857600.
+    /// The size at which the file is rotated, in bytes. Default: 104857600.
     pub max_bytes: Option<Ranged<4096, 1_099_511_627_776>>,
-    /// How many older files are kept. Default: 5.
+    /// The number of rotated files that are kept. Older files are deleted. Default: 5.
     pub keep: Option<Ranged<0, 1000>>,
-    /// What is written of the arguments. Default: `digest`.
+    /// What is logged of the arguments. Default: `digest`.
     pub arguments: Option<AuditArgumentsChoice>,
-    /// Regular expressions of what is taken out of arguments that are written; only with `arguments = "redacted"`.
+    /// Regular expressions. Every match in the logged arguments is replaced. Only with `arguments = "redacted"`.
     pub patterns: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Places that are taken out of arguments that are written, as JSON pointers; only with `arguments = "redacted"`.
+    /// JSON pointers into the logged arguments. The values there are replaced. Only with `arguments = "redacted"`.
     pub pointers: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Whether what is written is forced to the disk each time. Otherwise the system decides when, and a power
-    /// failure may cost the last lines; an end of the process does not. Default: false.
+    /// Whether each line is flushed to the disk at once. If false, the operating system decides, and a power failure
+    /// may lose the last lines. The end of the process loses none. Default: false.
     pub sync: Option<bool>,
 }
 
-/// Withholds tools whose definitions changed until they are approved. A tool that is seen for the first time is
-/// trusted.
+/// Withholds tools whose definitions changed, until `creole approve` approves them. A tool that is seen for the first
+/// time is trusted.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PinTable {
-    /// The file that remembers the definitions. A relative path begins at the folder of this file.
+    /// The file that stores the approved definitions. A relative path is resolved against the folder of this file.
     pub file: Spanned<String>,
 }

@@ -1,42 +1,44 @@
-//! The tables `[databases.NAME]` and `[tasks]`: databases that are read, and where tasks are kept.
+//! The tables `[databases.NAME]` and `[tasks]`: databases that tools read, and the database of the pack `tasks`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::syntax::value::{Ranged, Spanned};
 
-/// A database that tools and resources read. Nothing in it is ever changed.
+/// A database that tools and resources read. Creole never writes to it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseTable {
-    /// Where it is: `sqlite:FILE`, as seen from the folder of this file, or `postgres://USER@HOST/DATABASE`. Behind it,
-    /// `?sslmode=` says how the way to a server is encrypted: `disable`, `prefer`, `require` or `verify-full`, with
-    /// `sslrootcert=FILE`. A server on another machine has to prove its name unless that says otherwise.
+    /// The database: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`. A relative FILE is resolved against the folder
+    /// of this file. For PostgreSQL, `?sslmode=` sets the encryption of the connection: `disable`, `prefer`, `require`
+    /// or `verify-full`, with `sslrootcert=FILE`. Without it, the certificate and the host name of a database on
+    /// another machine are verified.
     pub url: Spanned<String>,
-    /// The password of a PostgreSQL user; better from the environment, as `${NAME}`.
+    /// The password of the PostgreSQL user. Prefer an environment variable, as `${NAME}`.
     pub password: Option<Spanned<String>>,
-    /// The file that holds the password, which is read with this file.
+    /// The file that contains the password. It is read when this file is read.
     pub password_file: Option<Spanned<String>>,
-    /// The tables that are resources, at `table://NAME/TABLE`. Default: none.
+    /// The tables that become resources, at `table://NAME/TABLE`. Default: none.
     pub tables: Option<Vec<Spanned<String>>>,
-    /// How many rows one answer has at most. Default: 100.
+    /// The maximum number of rows in one result. If there are more, the result says so. Default: 100.
     pub max_rows: Option<Ranged<1, 10_000>>,
-    /// How long one query may take, in seconds. Default: 10.
+    /// The maximum time of one query, in seconds. The query is then cancelled. Default: 10.
     pub timeout_seconds: Option<Ranged<1, 3600>>,
-    /// How many connections there are at most; further calls wait. Default: 4.
+    /// The maximum number of connections. Further queries wait. Default: 4.
     pub connections: Option<Ranged<1, 100>>,
-    /// Whether its tables and the tools that ask it are offered at all. Default: true.
+    /// Whether the database is used. If false, its tables and the tools that query it are not offered. Default: true.
     pub enabled: Option<bool>,
 }
 
-/// Where the pack `tasks` keeps its tasks. Default: what `CREOLE_TASKS_URL` says, or a file in the data directory.
+/// The database of the pack `tasks`. Without this table it is `CREOLE_TASKS_URL`, or a file in the data directory.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TasksTable {
-    /// Where: `sqlite:FILE`, as seen from the folder of this file, or `postgres://USER@HOST/DATABASE`.
+    /// The database: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`. A relative FILE is resolved against the folder
+    /// of this file.
     pub url: Spanned<String>,
-    /// The password of a PostgreSQL user; better from the environment, as `${NAME}`.
+    /// The password of the PostgreSQL user. Prefer an environment variable, as `${NAME}`.
     pub password: Option<Spanned<String>>,
-    /// The file that holds the password, which is read with this file.
+    /// The file that contains the password. It is read when this file is read.
     pub password_file: Option<Spanned<String>>,
 }

@@ -1,4 +1,4 @@
-//! A dialect as it is written: a name, or a table of what is different from a dialect that exists.
+//! The dialect of a server or an upstream: a name, or a table of differences from a built-in dialect.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,133 +16,133 @@ use crate::tables::enums::{
     RepeatedInitializeChoice, SchemasChoice, UnreadableIdChoice,
 };
 
-/// How a server speaks.
+/// The dialect of a server or an upstream.
 #[derive(Clone, Debug)]
 pub enum DialectChoice {
-    /// A dialect that ships inside, by its name.
+    /// The name of a built-in dialect.
     Named(Spanned<String>),
-    /// A dialect of one's own.
+    /// A dialect that the configuration defines.
     Own(Box<Spanned<DialectTable>>),
 }
 
-/// A dialect of your own: what it says is laid over the dialect that it extends.
+/// A dialect that you define. Keys that the table does not set are inherited from the dialect that it extends.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DialectTable {
-    /// The dialect that holds where this table says nothing. Default: `spec`.
+    /// The built-in dialect that this one extends. Default: `spec`.
     #[serde(default)]
     #[schemars(schema_with = "schema::dialect_name")]
     pub extends: Option<Spanned<String>>,
-    /// Its name in messages for people. Default: the name of the server.
+    /// The name of the dialect in messages. Default: the name of the server.
     pub name: Option<Spanned<String>>,
-    /// One sentence about it.
+    /// A description in one sentence.
     pub about: Option<String>,
-    /// The revision that holds before anything is negotiated, and where nothing is.
+    /// The revision that applies before, or without, a negotiation.
     #[serde(default)]
     #[schemars(schema_with = "schema::base_revision")]
     pub revision: Option<Spanned<String>>,
-    /// Whether requests that carry version and capabilities themselves (2026-07-28) are served too,
-    /// without a handshake.
+    /// Whether requests of the stateless era (2026-07-28) are served without a handshake. They carry their version and
+    /// capabilities.
     pub stateless: Option<bool>,
-    /// Whether a conversation may be opened by a handshake (every older revision).
+    /// Whether sessions that start with `initialize` (all revisions before 2026-07-28) are served.
     pub handshake: Option<bool>,
-    /// The version that `initialize` always answers with, or `negotiate`.
+    /// The version in every response to `initialize`, or `negotiate`.
     pub version: Option<Spanned<String>>,
-    /// Members that `initialize` must carry; `clientInfo.name` reaches into an object.
+    /// The members that `initialize` must contain. `clientInfo.name` names a nested member.
     pub initialize_requires: Option<Vec<Spanned<String>>>,
-    /// What must have happened before work is done.
+    /// The handshake steps that must be complete before other requests are accepted.
     pub lifecycle: Option<Spanned<LifecycleChoice>>,
-    /// Names of the notification that ends the handshake, besides `notifications/initialized`.
+    /// Other accepted names of the notification `notifications/initialized`, which ends the handshake.
     pub initialized_aliases: Option<Vec<Spanned<String>>>,
-    /// The notification that we end the handshake with where we are the client, or `none`.
+    /// The notification that Creole sends as a client to end the handshake, or `none`.
     pub confirmation: Option<Spanned<String>>,
-    /// What a second `initialize` does.
+    /// The handling of a second `initialize`.
     pub repeated_initialize: Option<RepeatedInitializeChoice>,
-    /// All that a client may send in a session.
+    /// The only methods that a client may use in a session.
     #[serde(default)]
     #[schemars(schema_with = "schema::methods")]
     pub methods: Option<Spanned<Vec<Spanned<String>>>>,
-    /// How capabilities are written.
+    /// The format of capabilities.
     pub capabilities: Option<CapabilitiesChoice>,
-    /// Further capabilities that are true or false; only where capabilities are flags.
+    /// Additional capabilities, each true or false. Only with `capabilities = "flags"`.
     pub capability_flags: Option<Spanned<Entries<bool>>>,
-    /// The capabilities that are always shown, and no others.
+    /// The only capabilities that are announced. They are announced always.
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
     pub advertise: Option<Vec<Spanned<String>>>,
-    /// Capabilities that are not shown even if the server has them; only without `advertise`.
+    /// Capabilities that are never announced. Only without `advertise`.
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
     pub conceal: Option<Spanned<Vec<Spanned<String>>>>,
-    /// How much of a tool's definition is announced.
+    /// The detail of announced tool definitions.
     pub definitions: Option<DefinitionsChoice>,
-    /// Which numbers may be ids, besides strings.
+    /// The numbers that are accepted as ids, in addition to strings.
     pub ids: Option<IdNumbersChoice>,
-    /// What a message without an id is.
+    /// The handling of a message without an id.
     pub missing_id: Option<Spanned<MissingIdChoice>>,
-    /// What a message with a null id is.
+    /// The handling of a message whose id is null.
     pub null_id: Option<NullIdChoice>,
-    /// The id in the answer to a message that is refused although its id can be read.
+    /// The id in the response to a refused message whose id is readable.
     pub refused_id: Option<RefusedIdChoice>,
-    /// What stands for an id that could not be read.
+    /// The id in the response to a message whose id is not readable.
     pub unreadable_id: Option<UnreadableIdChoice>,
-    /// What an array of messages is.
+    /// The handling of an array of messages.
     pub batch: Option<BatchChoice>,
-    /// Whether a tool call must carry `arguments`.
+    /// Whether a tool call must contain `arguments`.
     pub arguments_required: Option<bool>,
-    /// When a tool result carries `isError`.
+    /// When a tool result contains `isError`.
     pub is_error: Option<IsErrorChoice>,
-    /// Whether lists are cut into pages.
+    /// Whether lists are split into pages.
     pub paging: Option<bool>,
-    /// What is done to the `additionalProperties` of announced schemas.
+    /// The `additionalProperties` of announced schemas.
     pub schemas: Option<SchemasChoice>,
-    /// The longest message that is read, in bytes.
+    /// The maximum size of a message, in bytes. Larger messages are refused.
     pub max_message: Option<Spanned<Ranged<1024, 268_435_456>>>,
-    /// Whether answers over HTTP may be streams of events, for clients that take them.
+    /// Whether HTTP responses may be event streams, for clients that accept them.
     pub event_streams: Option<bool>,
-    /// Whether errors of the protocol have statuses of their own over HTTP; else they are told with 200.
+    /// Whether protocol errors have their own HTTP statuses. If false, their status is 200.
     pub error_statuses: Option<bool>,
-    /// Whether every request is logged without being asked for.
+    /// Whether every request is logged by default.
     pub telemetry: Option<bool>,
-    /// How faults are written, by kind. Such a fault is then written this way in every revision; what
-    /// its table leaves out is as in the base revision of the dialect that is extended.
+    /// The encoding of faults, by kind. It applies in every revision. Keys that a table does not set are inherited from
+    /// the base revision of the extended dialect.
     #[serde(default)]
     #[schemars(schema_with = "schema::errors")]
     pub errors: Option<Entries<ErrorTable>>,
 }
 
-/// How one kind of fault is written.
+/// The encoding of one kind of fault.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorTable {
     /// The code of the JSON-RPC error. With `channel = "tool-result"`, the code outside of tool calls.
     pub code: Option<Ranged<-2_147_483_648, 2_147_483_647>>,
-    /// Where the fault is told. Default: `protocol` where a code is given.
+    /// How the fault is reported. Default: `protocol` if `code` is set.
     pub channel: Option<ChannelChoice>,
-    /// The message; `{tool}`, `{method}`, `{uri}` and `{prompt}` stand for what the fault is about,
-    /// `{detail}` for what happened, `{trace}` for where (only with `--debug`).
+    /// The message. `{tool}`, `{method}`, `{uri}` and `{prompt}` insert the subject of the fault, `{detail}` inserts
+    /// its description, and `{trace}` inserts its location (only with `--debug`).
     pub message: Option<Spanned<String>>,
-    /// What goes into `data`: `false` for nothing, `true` for the facts of the fault as they are, a
-    /// string with the same variables, or a table of such strings; one that is only `{trace}` is left
-    /// out when there is no trace.
+    /// The `data` of the error. `false` means no data, and `true` means the details of the fault. A string may contain
+    /// the same variables as `message`. A table has such strings as members. A member that consists of `{trace}` is
+    /// omitted if there is no trace.
     pub data: Option<ErrorData>,
 }
 
-/// What goes into the `data` of an error.
+/// The `data` of an error.
 #[derive(Clone, Debug)]
 pub enum ErrorData {
-    /// Nothing.
+    /// No data.
     Nothing,
-    /// The facts of the fault as they are.
+    /// The details of the fault.
     Facts,
     /// A string.
     Text(Spanned<String>),
-    /// An object of strings; one that is only `{trace}` is left out when there is no trace.
+    /// An object of strings. A string that consists of `{trace}` is omitted if there is no trace.
     Members(Entries<Spanned<String>>),
 }
 
 impl DialectTable {
-    /// Where a key's value stands, for the keys that can contradict another.
+    /// The position of a key's value, for the keys that can contradict another key.
     pub(crate) fn span_of(&self, key: &str) -> Option<std::ops::Range<usize>> {
         match key {
             "name" => self.name.as_ref().map(|placed| placed.span.clone()),
@@ -169,7 +169,7 @@ impl<'de> Deserialize<'de> for DialectChoice {
     }
 }
 
-/// The two forms, before the place is known.
+/// The two forms of a dialect, without the position.
 enum NameOrTable {
     Name(String),
     Table(Box<DialectTable>),
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for ErrorData {
     }
 }
 
-/// The three forms, before the place is known.
+/// The three forms of `data`, without the position.
 enum DataForm {
     Flag(bool),
     Text(String),

@@ -1,21 +1,21 @@
-//! The words of the configuration, each an enum of its own.
+//! The enumerated values of the configuration.
 //!
-//! They mirror the enums of [`creole_proto::dialect`], which know nothing of configuration files.
+//! They mirror the enums of [`creole_proto::dialect`], which do not depend on the configuration format.
 
 use creole_proto::dialect;
 use creole_proto::model::ListKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What must have happened before work is done.
+/// The handshake steps that must be complete before other requests are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifecycleChoice {
-    /// Nothing: every request stands alone.
+    /// No handshake is required.
     None,
-    /// `initialize` was received.
+    /// The server has received `initialize`.
     Flag,
-    /// `initialize` was answered and the client confirmed it.
+    /// The server has responded to `initialize`, and the client has confirmed it.
     Strict,
 }
 
@@ -29,13 +29,13 @@ impl From<LifecycleChoice> for dialect::Lifecycle {
     }
 }
 
-/// What a second `initialize` does.
+/// The handling of a second `initialize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepeatedInitializeChoice {
-    /// It opens the conversation anew.
+    /// It is accepted and starts a new session.
     Accept,
-    /// It is refused, and the first one stands.
+    /// It is refused, and the session stays as it is.
     Refuse,
 }
 
@@ -48,13 +48,13 @@ impl From<RepeatedInitializeChoice> for dialect::RepeatedInitializePolicy {
     }
 }
 
-/// How much of a tool's definition is announced.
+/// The detail of announced tool definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefinitionsChoice {
-    /// All that there is.
+    /// All members.
     Full,
-    /// Name, description and the schema of the arguments.
+    /// Name, description and input schema.
     Plain,
 }
 
@@ -67,13 +67,13 @@ impl From<DefinitionsChoice> for dialect::DefinitionDetail {
     }
 }
 
-/// Which numbers may be ids, besides strings.
+/// The numbers that are accepted as ids, in addition to strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdNumbersChoice {
-    /// Integers, as MCP says.
+    /// Integers, as MCP requires.
     Integers,
-    /// Any number, as JSON-RPC says.
+    /// Any number, as JSON-RPC allows.
     Any,
 }
 
@@ -86,13 +86,13 @@ impl From<IdNumbersChoice> for dialect::IdNumbers {
     }
 }
 
-/// What a message without an id is.
+/// The handling of a message without an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingIdChoice {
-    /// A notification.
+    /// It is a notification.
     Notification,
-    /// An invalid request.
+    /// It is refused as an invalid request.
     Refuse,
 }
 
@@ -105,13 +105,13 @@ impl From<MissingIdChoice> for dialect::MissingIdPolicy {
     }
 }
 
-/// What a message with a null id is.
+/// The handling of a message whose id is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NullIdChoice {
-    /// An invalid request, as MCP says.
+    /// It is refused as an invalid request, as MCP requires.
     Refuse,
-    /// A notification.
+    /// It is a notification.
     Notification,
 }
 
@@ -124,11 +124,11 @@ impl From<NullIdChoice> for dialect::NullIdPolicy {
     }
 }
 
-/// The id in the answer to a refused message whose id can be read.
+/// The id in the response to a refused message whose id is readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusedIdChoice {
-    /// The message's own.
+    /// The id of the message.
     Echo,
     /// Always null.
     Null,
@@ -143,11 +143,11 @@ impl From<RefusedIdChoice> for dialect::RejectedIdPolicy {
     }
 }
 
-/// What stands for an id that could not be read.
+/// The id in the response to a message whose id is not readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnreadableIdChoice {
-    /// What the revision says.
+    /// As the revision requires.
     ByRevision,
     /// `"id": null`.
     Null,
@@ -162,15 +162,15 @@ impl From<UnreadableIdChoice> for dialect::UnreadableIdPolicy {
     }
 }
 
-/// What an array of messages is.
+/// The handling of an array of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchChoice {
-    /// What the negotiated revision says.
+    /// As the negotiated revision requires.
     ByRevision,
-    /// A batch.
+    /// It is accepted as a batch.
     Accept,
-    /// An invalid request.
+    /// It is refused as an invalid request.
     Refuse,
 }
 
@@ -184,15 +184,15 @@ impl From<BatchChoice> for dialect::BatchPolicy {
     }
 }
 
-/// When a tool result carries `isError`.
+/// When a tool result contains `isError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IsErrorChoice {
     /// Always.
     Always,
-    /// Only when it is true.
+    /// Only if it is true.
     WhenTrue,
-    /// Never: failures are protocol errors.
+    /// Never. Failures are protocol errors.
     Never,
 }
 
@@ -206,15 +206,15 @@ impl From<IsErrorChoice> for dialect::IsErrorPolicy {
     }
 }
 
-/// What is done to the `additionalProperties` of announced schemas.
+/// The `additionalProperties` of announced schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemasChoice {
-    /// Schemas are announced as the tool wrote them.
+    /// The schema of the tool is announced unchanged.
     AsWritten,
-    /// `additionalProperties: false` is added to each object schema that does not say.
+    /// `additionalProperties: false` is added to each object schema that does not set it.
     Closed,
-    /// `additionalProperties: false` is taken out: unknown arguments are ignored.
+    /// `additionalProperties: false` is removed. Unknown arguments are ignored.
     Open,
 }
 
@@ -228,71 +228,70 @@ impl From<SchemasChoice> for dialect::SchemaPolicy {
     }
 }
 
-/// How capabilities are written.
+/// The format of capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapabilitiesChoice {
     /// Objects with `listChanged` and `subscribe`.
     Detailed,
-    /// Empty objects: changes are not announced.
+    /// Empty objects. Changes are not announced.
     Plain,
-    /// Booleans, with those of `capability_flags` besides.
+    /// Booleans, including those of `capability_flags`.
     Flags,
 }
 
-/// Where a fault is told.
+/// How a fault is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelChoice {
     /// As a JSON-RPC error.
     Protocol,
-    /// As a tool result with `isError`, so that the model can react; outside of tool calls as an
-    /// error.
+    /// As a tool result with `isError`, so that the model can react. Outside of tool calls, as a JSON-RPC error.
     ToolResult,
 }
 
-/// How an event is written to the log.
+/// The format of a log event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
-    /// One line for people.
+    /// One line of text per event.
     Text,
-    /// One line of JSON for machines.
+    /// One line of JSON per event.
     Json,
-    /// Not at all.
+    /// No log.
     Off,
 }
 
-/// How important an event is.
+/// The severity of a log event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogLevel {
-    /// Something failed that should not have.
+    /// Failures.
     Error,
-    /// Something is odd.
+    /// Unexpected conditions.
     Warn,
-    /// What happens, one event per request.
+    /// One event per request.
     Info,
-    /// Why it happens.
+    /// The reasons of decisions.
     Debug,
-    /// Every step of the libraries underneath too, in a program that was built for debugging.
+    /// Every step, including those of libraries. Only in debug builds.
     Trace,
 }
 
-/// What a layer of a chain looks at.
+/// A kind of items that a layer applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ListKindChoice {
-    /// Tools, by their names.
+    /// Tools, by name.
     Tools,
-    /// Resources, by their uris.
+    /// Resources, by URI.
     Resources,
-    /// Templates of resources, by their uri templates. To hide one keeps it from being listed and completed; what it
-    /// leads to is hidden as `resources`.
+    /// Resource templates, by URI template. A hidden template is neither listed nor completed. Use `resources` to hide
+    /// the resources that it matches.
     Templates,
-    /// Prompts, by their names.
+    /// Prompts, by name.
     Prompts,
-    /// Skills, by their uris.
+    /// Skills, by URI.
     Skills,
 }
 
@@ -308,123 +307,124 @@ impl From<ListKindChoice> for ListKind {
     }
 }
 
-/// What an audit log tells of the arguments of a call.
+/// What the audit log contains of the arguments of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditArgumentsChoice {
     /// Nothing.
     None,
-    /// Their SHA-256, by which equal ones are known to be equal.
+    /// Their SHA-256, which shows whether two calls had equal arguments.
     Digest,
-    /// The arguments, without what is redacted.
+    /// The arguments, after redaction.
     Redacted,
 }
 
-/// What secrets are taken out of.
+/// The data that a layer redacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RedactScopeChoice {
-    /// What comes back: results, the words of faults, and progress and log messages.
+    /// Results, error messages, and progress and log messages.
     Results,
-    /// What tools and prompts are given.
+    /// The arguments of tools and prompts.
     Arguments,
-    /// All of that.
+    /// Results and arguments.
     Both,
 }
 
-/// Which generation of the protocol an upstream is spoken to in.
+/// The era that Creole uses with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamEra {
-    /// That of the caller, if the server has it; else the other one.
+    /// The caller's era, or the other one if the upstream does not support it.
     Auto,
-    /// The one that opens with `initialize`.
+    /// The era that starts with `initialize`.
     Handshake,
-    /// The one in which every request stands alone.
+    /// The era without a handshake, in which each request is independent.
     Stateless,
 }
 
-/// Who shares a connection to an upstream.
+/// Which calls share a connection to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AffinityChoice {
-    /// The calls of one caller.
+    /// The calls of one principal share a connection.
     Principal,
-    /// All callers: only for upstreams that keep nothing of one that another must not see.
+    /// All calls share a connection. Use it only for upstreams that store nothing of one caller that another must not
+    /// see.
     Shared,
-    /// The calls of one session of a client: that of the handshake era, or the one that a call names in `_meta` as
-    /// `creole/session`. Calls in no session have one of their own each.
+    /// The calls of one client session share a connection. The session is that of the handshake era, or the one that a
+    /// call names in `_meta` as `creole/session`. A call without a session gets its own connection.
     Session,
-    /// Nobody: each call has one of its own, for upstreams that must keep nothing from one call to the next.
+    /// No reuse. Each call gets its own connection, for upstreams that must store nothing between calls.
     Request,
 }
 
-/// What an argument of a tool is.
+/// The type of a tool's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArgumentKind {
-    /// A text.
+    /// A string.
     String,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// A number.
     Number,
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// A list.
+    /// An array.
     Array,
-    /// Anything with members.
+    /// An object.
     Object,
 }
 
-/// What the items of a list are.
+/// The type of the items of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ItemKind {
-    /// Texts.
+    /// Strings.
     String,
-    /// Whole numbers.
+    /// Integers.
     Integer,
     /// Numbers.
     Number,
-    /// Answers, yes or no.
+    /// Booleans.
     Boolean,
 }
 
-/// What a program writes.
+/// The format of a program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResultKind {
     /// Text.
     Text,
-    /// JSON: a structured result.
+    /// JSON, which becomes a structured result.
     Json,
-    /// A picture, whose media type is `mime_type`.
+    /// An image of the media type `mime_type`.
     Image,
 }
 
-/// What the answer of a service becomes.
+/// The format of a result that is made from an HTTP response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseForm {
     /// Text.
     Text,
-    /// JSON: a structured result.
+    /// JSON, which becomes a structured result.
     Json,
 }
 
-/// The method of a request.
+/// An HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum HttpMethod {
-    /// Reads.
+    /// Reads a resource.
     Get,
-    /// Does anything.
+    /// Performs an action.
     Post,
-    /// Replaces.
+    /// Replaces a resource.
     Put,
-    /// Changes a part.
+    /// Changes a part of a resource.
     Patch,
-    /// Takes away.
+    /// Deletes a resource.
     Delete,
 }

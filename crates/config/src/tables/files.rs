@@ -11,67 +11,68 @@ use crate::syntax::value::{Ranged, Spanned};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FolderTable {
-    /// The folder. A relative path begins at the folder of this file.
+    /// The folder. A relative path is resolved against the folder of this file.
     pub path: Spanned<String>,
-    /// A name for people, where clients show one.
+    /// The display name, for clients that show one.
     pub title: Option<Spanned<String>>,
-    /// What is in it.
+    /// The description of the folder's contents.
     pub description: Option<String>,
-    /// Patterns of the files that are shown, such as `*.md` or `guide/**`: `*` stands for anything within a name, `**`
-    /// for any number of folders; one without a slash is about names at any depth. Default: all.
+    /// Patterns of the files that are offered, such as `*.md` or `guide/**`. `*` matches any characters within a name,
+    /// and `**` matches any number of folders. A pattern without a slash matches names at any depth. Default: all.
     pub include: Option<Vec<Spanned<String>>>,
-    /// Patterns of the files and folders that are not shown. Default: none.
+    /// Patterns of the files and folders that are not offered. Default: none.
     pub exclude: Option<Vec<Spanned<String>>>,
-    /// Whether names that begin with a dot are shown. Default: false.
+    /// Whether files and folders whose names begin with a dot are offered. Default: false.
     pub hidden: Option<bool>,
-    /// Whether files are shown that have another name as well (hard links): the other may be outside of the folder.
-    /// Default: false.
+    /// Whether files with several names (hard links) are offered. Another name of such a file may be outside of the
+    /// folder. Default: false.
     pub hard_links: Option<bool>,
-    /// How many folders may be inside of one another. Default: 16.
+    /// The maximum depth of nested folders. Deeper files are not offered. Default: 16.
     pub max_depth: Option<Ranged<0, 64>>,
-    /// How many files are listed; others can only be read. Default: 10000.
+    /// The maximum number of listed files. Further files are not listed but can be read. Default: 10000.
     pub max_files: Option<Ranged<1, 100_000>>,
-    /// How many bytes a file may have to be read. Default: 8388608.
+    /// The maximum size of a file, in bytes. Larger files cannot be read. Default: 8388608.
     pub max_file_bytes: Option<Ranged<1, 67_108_864>>,
-    /// Whether clients are told of changes. Default: true.
+    /// Whether clients are notified of changes. Default: true.
     pub watch: Option<bool>,
-    /// Whether it is offered at all. Default: true.
+    /// Whether the folder is offered. Default: true.
     pub enabled: Option<bool>,
 }
 
-/// A folder of Markdown files, each of which is a prompt.
+/// A folder of Markdown files. Each file is a prompt.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptsTable {
-    /// The folder. A relative path begins at the folder of this file.
+    /// The folder. A relative path is resolved against the folder of this file.
     pub path: Spanned<String>,
-    /// What the names of its prompts begin with. Default: nothing; a prompt has the name of its file.
+    /// The prefix of the prompts' names. A prompt is named after its file. Default: none.
     pub prefix: Option<Spanned<String>>,
-    /// Whether changes show without a restart. Default: true.
+    /// Whether changes apply without a restart. Default: true.
     pub watch: Option<bool>,
-    /// Whether it is offered at all. Default: true.
+    /// Whether the prompts are offered. Default: true.
     pub enabled: Option<bool>,
 }
 
-/// A resource, or with variables in its uri a family of them.
+/// A resource, or a resource template if its URI contains variables.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceTable {
-    /// Where it is, such as `acme://rules`; with `{name}`, which stands for one part, or `{+name}`, which stands for any
-    /// rest, it is a family, and its text is a template with these names.
+    /// The URI, such as `acme://rules`. With variables it is a URI template: `{name}` matches one segment, and
+    /// `{+name}` matches the rest. The text is then a template that can use the variables.
     pub uri: Spanned<String>,
-    /// The file that it is. A relative path begins at the folder of this file. Either this or `text`.
+    /// The file with the contents. A relative path is resolved against the folder of this file. Use either this or
+    /// `text`.
     pub file: Option<Spanned<String>>,
-    /// The text that it is. Either this or `file`.
+    /// The contents as text. Use either this or `file`.
     pub text: Option<String>,
-    /// A name for people, where clients show one.
+    /// The display name, for clients that show one.
     pub title: Option<Spanned<String>>,
-    /// What it is.
+    /// The description of the resource.
     pub description: Option<String>,
-    /// Its media type. Default: told by the end of the file's name.
+    /// The media type. Default: derived from the file name extension.
     pub mime_type: Option<Spanned<String>>,
-    /// Values that are proposed for the names in `uri`.
+    /// The completion values of each variable in `uri`.
     pub values: Option<BTreeMap<String, Vec<String>>>,
-    /// Whether it is offered at all. Default: true.
+    /// Whether the resource is offered. Default: true.
     pub enabled: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! The tables `[openapi.NAME]`: services that OpenAPI documents describe.
+//! The tables `[openapi.NAME]`: services with an OpenAPI document.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,97 +7,100 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::HttpMethod;
 use crate::tables::tools::HttpAuthTable;
 
-/// A service that an OpenAPI document (3.0 or 3.1) describes. Its operations become tools.
+/// A service with an OpenAPI document (3.0 or 3.1). Its operations become tools.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenApiTable {
-    /// The file of the document, JSON or YAML, as seen from the folder of this file. Either this or `url`.
+    /// The file of the document, JSON or YAML. A relative path is resolved against the folder of this file. Use either
+    /// this or `url`.
     pub file: Option<Spanned<String>>,
-    /// The address of the document, which is fetched whenever the configuration is read; if that fails or brings no
-    /// OpenAPI document, it is fetched again while the server runs. Either this or `file`.
+    /// The URL of the document. It is fetched whenever the configuration is read. If the fetch fails or returns no
+    /// OpenAPI document, it is repeated while the server runs. Use either this or `file`.
     pub url: Option<Spanned<String>>,
-    /// Where the service is. Default: what the document says, if `trust_servers` is true.
+    /// The base URL of the service. Default: the URL in the document, if `trust_servers` is true.
     pub base_url: Option<Spanned<String>>,
-    /// Whether the document is believed where the service is. Default: false.
+    /// Whether the base URL is taken from the document. Default: false.
     pub trust_servers: Option<Spanned<bool>>,
-    /// What stands before the name of each tool. Default: nothing.
+    /// The prefix of the tools' names. Default: none.
     pub prefix: Option<Spanned<String>>,
-    /// The methods whose operations become tools. Default: `GET` alone.
+    /// The HTTP methods whose operations become tools. Default: `GET` only.
     pub methods: Option<Vec<HttpMethod>>,
-    /// The operations that become tools: an `operationId`, `tag:NAME`, `/path` or `METHOD /path`, with `*` for anything.
-    /// One that is named by its `operationId` or its method becomes a tool whatever `methods` says. Default: all.
+    /// The operations that become tools: an `operationId`, `tag:NAME`, `/path` or `METHOD /path`. `*` matches any
+    /// characters. An operation that is named by its `operationId` or with its method becomes a tool regardless of
+    /// `methods`. Default: all.
     pub include: Option<Vec<Spanned<String>>>,
-    /// The operations that do not become tools, written as in `include`. Default: none.
+    /// The operations that do not become tools, in the syntax of `include`. Default: none.
     pub exclude: Option<Vec<Spanned<String>>>,
-    /// Whether operations that the document calls deprecated become tools. Default: false.
+    /// Whether operations that are marked as deprecated become tools. Default: false.
     pub deprecated: Option<bool>,
-    /// More about single operations, by their `operationId` or as `"METHOD /path"`.
+    /// Overrides for single operations. The key is the `operationId` or `"METHOD /path"`.
     pub operations: Option<Entries<OperationTable>>,
-    /// The secrets for the security schemes of the document, by their names.
+    /// The secrets of the document's security schemes. The key is the name of the scheme.
     pub security: Option<Entries<Spanned<SecurityTable>>>,
-    /// What is shown at every door, whatever the document says.
+    /// Credentials that every request carries, regardless of the document.
     pub auth: Option<Spanned<HttpAuthTable>>,
-    /// Headers of every request.
+    /// Headers that every request carries.
     pub headers: Option<Entries<Spanned<String>>>,
-    /// How often a request that may be repeated is tried again. Default: 2.
+    /// The maximum number of retries of a request that is safe to repeat. Default: 2.
     pub retries: Option<Ranged<0, 5>>,
-    /// Whether the name of the host may lead to addresses of this machine or of private networks. Default: false.
+    /// Whether the host name may resolve to addresses of this machine or of private networks. Default: false.
     pub allow_private: Option<bool>,
-    /// How long a call may take, in seconds; at most `call_timeout_seconds` of the server. Default: 50.
+    /// The maximum time of a call, in seconds. A call that takes longer fails. The value must not exceed the server's
+    /// `call_timeout_seconds`. Default: 50.
     pub timeout_seconds: Option<Spanned<Ranged<1, 86_400>>>,
-    /// How many bytes a result may have. Default: 1048576.
+    /// The maximum size of a result, in bytes. A call with a larger result fails. Default: 1048576.
     pub output_limit_bytes: Option<Ranged<1, 16_777_216>>,
-    /// Whether it is offered at all. Default: true.
+    /// Whether the tools are offered. Default: true.
     pub enabled: Option<bool>,
 }
 
-/// More about one operation.
+/// Overrides for one operation.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationTable {
-    /// The name of its tool.
+    /// The name of the tool.
     pub name: Option<Spanned<String>>,
-    /// A name for people, where clients show one.
+    /// The display name, for clients that show one.
     pub title: Option<Spanned<String>>,
-    /// What it does, for the model that chooses it. Default: what the document says.
+    /// The description of the tool, for the model. Default: the description in the document.
     pub description: Option<Spanned<String>>,
-    /// It changes nothing. Told to clients. Default: true for `GET`.
+    /// The tool hint `readOnlyHint`: the tool changes nothing. Default: true for `GET`.
     pub read_only: Option<bool>,
-    /// It may destroy something. Told to clients. Default: true for `PUT` and `DELETE`.
+    /// The tool hint `destructiveHint`: the tool may delete or overwrite data. Default: true for `PUT` and `DELETE`.
     pub destructive: Option<bool>,
-    /// Calling it twice is the same as once. Told to clients. Default: true for `PUT` and `DELETE`.
+    /// The tool hint `idempotentHint`: repeating a call has no further effect. Default: true for `PUT` and `DELETE`.
     pub idempotent: Option<bool>,
-    /// It reaches the outside world. Told to clients. Default: true.
+    /// The tool hint `openWorldHint`: the tool interacts with external systems. Default: true.
     pub open_world: Option<bool>,
 }
 
-/// The secret for a security scheme: a token, a name and a password, the value of a key, or what tokens are given for.
+/// The secret of a security scheme: a token, a user name and password, an API key, or OAuth client credentials.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecurityTable {
-    /// A token, for schemes of the types `http` with `bearer`, `oauth2` and `openIdConnect`.
+    /// The token, for schemes of the types `http` with `bearer`, `oauth2` and `openIdConnect`.
     pub bearer: Option<Spanned<String>>,
-    /// The file that holds the token.
+    /// The file that contains the token.
     pub bearer_file: Option<Spanned<String>>,
-    /// The name, for schemes of the type `http` with `basic`.
+    /// The user name, for schemes of the type `http` with `basic`.
     pub user: Option<Spanned<String>>,
     /// The password.
     pub password: Option<Spanned<String>>,
-    /// The file that holds the password.
+    /// The file that contains the password.
     pub password_file: Option<Spanned<String>>,
-    /// The value of the key, for schemes of the type `apiKey`.
+    /// The API key, for schemes of the type `apiKey`.
     pub value: Option<Spanned<String>>,
-    /// The file that holds the value.
+    /// The file that contains the API key.
     pub value_file: Option<Spanned<String>>,
-    /// The name of this program, for which `token_url` gives tokens; for schemes of the type `oauth2` that have client
-    /// credentials.
+    /// The OAuth client ID, for schemes of the type `oauth2` with client credentials.
     pub client_id: Option<Spanned<String>>,
-    /// The secret of this program.
+    /// The OAuth client secret.
     pub client_secret: Option<Spanned<String>>,
-    /// The file that holds the secret.
+    /// The file that contains the OAuth client secret.
     pub client_secret_file: Option<Spanned<String>>,
-    /// Where tokens are given. The document is not asked: it would choose who is told the secret.
+    /// The URL of the OAuth token endpoint. The URL in the document is not used, because the document could then choose
+    /// the recipient of the secret.
     pub token_url: Option<Spanned<String>>,
-    /// What the tokens are to allow. Default: what the service usually allows.
+    /// The OAuth scopes that are requested. Default: the default scopes of the service.
     pub scopes: Option<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! The tables `[tools.NAME]`: tools without code.
+//! The tables `[tools.NAME]`: tools that are defined in the configuration.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,89 +8,96 @@ use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{ArgumentKind, HttpMethod, ItemKind, ResponseForm, ResultKind};
 use crate::tables::script::ScriptTable;
 
-/// A tool without code: a program that is run, a service that is asked over HTTP, or a script.
+/// A tool that is defined in the configuration: a program, an HTTP request, a database query or a script.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolTable {
-    /// What the tool does, for the model that chooses it.
+    /// The description of the tool, for the model.
     pub description: Spanned<String>,
-    /// A name for people, where clients show one.
+    /// The display name, for clients that show one.
     pub title: Option<Spanned<String>>,
-    /// Whether it is offered at all. Default: true.
+    /// Whether the tool is offered. Default: true.
     pub enabled: Option<bool>,
-    /// What it takes, by names of your own. `{name}` stands for the value.
+    /// The arguments of the tool. The key is the name of the argument. Other keys insert its value with the placeholder
+    /// `{name}`.
     pub arguments: Option<Entries<Spanned<ArgumentTable>>>,
-    /// It changes nothing. Told to clients.
+    /// The tool hint `readOnlyHint`: the tool changes nothing. Default: true with `query`, otherwise not set.
     pub read_only: Option<bool>,
-    /// It may destroy something. Told to clients.
+    /// The tool hint `destructiveHint`: the tool may delete or overwrite data.
     pub destructive: Option<bool>,
-    /// Calling it twice is the same as once. Told to clients.
+    /// The tool hint `idempotentHint`: repeating a call has no further effect.
     pub idempotent: Option<bool>,
-    /// It reaches the outside world. Told to clients.
+    /// The tool hint `openWorldHint`: the tool interacts with external systems.
     pub open_world: Option<bool>,
-    /// The JSON Schema of the data that it returns. What does not fit is a failure.
+    /// The JSON Schema of the structured result. A call whose result does not match it fails.
     pub output_schema: Option<Spanned<Value>>,
-    /// How long a call may take, in seconds; at most `call_timeout_seconds` of the server. Default: 50.
+    /// The maximum time of a call, in seconds. A call that takes longer fails. The value must not exceed the server's
+    /// `call_timeout_seconds`. Default: 50.
     pub timeout_seconds: Option<Spanned<Ranged<1, 86_400>>>,
-    /// How many bytes a result may have. Default: 1048576.
+    /// The maximum size of a result, in bytes. A call with a larger result fails. Default: 1048576.
     pub output_limit_bytes: Option<Ranged<1, 16_777_216>>,
-    /// The program to run and its arguments; no shell is involved. This, `http` or `script`.
+    /// The program to run and its arguments. No shell is used. Use one of `command`, `http`, `query` and `script`.
     pub command: Option<Spanned<Vec<Spanned<CommandWord>>>>,
-    /// Lets placeholders stand in the script of a shell or an interpreter, such as `["sh", "-c", "{script}"]`: callers
+    /// Allows placeholders in the script of a shell or an interpreter, such as `["sh", "-c", "{script}"]`. Callers can
     /// then run any program. Default: false. Only with `command`.
     pub dangerously_let_callers_write_scripts: Option<Spanned<bool>>,
-    /// What the program reads. Only with `command`.
+    /// The text that the program reads from stdin. Only with `command`.
     pub stdin: Option<Spanned<String>>,
-    /// Variables that the program is given. Only with `command`.
+    /// Environment variables of the program. Only with `command`.
     pub env: Option<Spanned<Entries<Spanned<String>>>>,
-    /// Variables whose values are in files, which are read at each call. Only with `command`.
+    /// Environment variables whose values are in files. The key is the name of the variable, and the value is the file.
+    /// The files are read at each call. Only with `command`.
     pub env_files: Option<Spanned<Entries<Spanned<String>>>>,
-    /// Variables of this process that the program is given too, by their names. Only with `command`.
+    /// Names of environment variables that the program inherits from this process. Only with `command`.
     pub env_pass: Option<Spanned<Vec<Spanned<String>>>>,
-    /// The folder that the program runs in, as seen from the folder of this file. Only with `command`.
+    /// The working directory of the program. A relative path is resolved against the folder of this file. Only with
+    /// `command`.
     pub cwd: Option<Spanned<String>>,
-    /// The exit codes that mean success. Default: 0 alone. Only with `command`.
+    /// The exit codes that mean success. Default: 0 only. Only with `command`.
     pub exit_codes: Option<Spanned<Vec<Ranged<0, 255>>>>,
-    /// What the program writes. Default: `text`. Only with `command`.
+    /// The format of the program's output. Default: `text`. Only with `command`.
     pub result: Option<Spanned<ResultKind>>,
-    /// The media type of a picture. Only with `result = "image"`.
+    /// The media type of the image. Only with `result = "image"`.
     pub mime_type: Option<Spanned<String>>,
-    /// Whether the lines that the program writes to stderr are told as progress. Default: false. Only with `command`.
+    /// Whether each line that the program writes to stderr is sent as a progress notification. Default: false. Only
+    /// with `command`.
     pub progress: Option<Spanned<bool>>,
-    /// How many of the program may run at the same time; others wait. Default: 16. Only with `command`.
+    /// The maximum number of concurrent runs of the program. Further calls wait. Default: 16. Only with `command`.
     pub concurrency: Option<Spanned<Ranged<1, 1000>>>,
-    /// The service to ask. This, `command` or `script`.
+    /// The HTTP request to send. Use one of `command`, `http`, `query` and `script`.
     pub http: Option<Spanned<HttpToolTable>>,
-    /// The database to ask, by its name in `[databases]`. Only with `query`.
+    /// The name of the database in `[databases]`. Only with `query`.
     pub database: Option<Spanned<String>>,
-    /// One statement that reads. `{name}` is a parameter; an argument that a call does not have is `NULL`.
+    /// One SQL statement that reads. `{name}` is a parameter. An argument that a call omits is `NULL`. Use one of
+    /// `command`, `http`, `query` and `script`.
     pub query: Option<Spanned<String>>,
-    /// The JavaScript file whose function `tool` is called with the arguments. This, `command` or `http`.
+    /// The JavaScript file whose function `tool` is called with the arguments. Use one of `command`, `http`, `query`
+    /// and `script`.
     pub script: Option<Spanned<ScriptTable>>,
 }
 
-/// A word of a command, or several that belong together.
+/// One argument of the command line, or several that are omitted together.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "a word of a command is a text, a list of texts that belong together, or a table with `when` and `words`"
 )]
 pub enum CommandWord {
-    /// One word. It is left out where it names an argument that a call does not have.
+    /// One argument. It is omitted if it contains the placeholder of an argument that a call omits.
     Word(String),
-    /// Words that are left out together.
+    /// Arguments that are omitted together.
     Words(Vec<String>),
-    /// Words that are there where a yes-or-no argument is true.
+    /// Arguments that are passed if a boolean argument is true.
     When(WhenTable),
 }
 
-/// Words that are there where a yes-or-no argument is true.
+/// Arguments of the command line that are passed if a boolean argument of the tool is true.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WhenTable {
-    /// The argument.
+    /// The name of the boolean argument.
     pub when: String,
-    /// The words.
+    /// The arguments of the command line.
     pub words: Vec<String>,
 }
 
@@ -98,85 +105,88 @@ pub struct WhenTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentTable {
-    /// What it is.
+    /// The type of the argument.
     #[serde(rename = "type")]
     pub kind: Spanned<ArgumentKind>,
-    /// What it means, for the model.
+    /// The description of the argument, for the model.
     pub description: Option<String>,
-    /// Whether a call must have it. Default: true, unless there is a `default`.
+    /// Whether a call must have the argument. Default: true, unless `default` is set.
     pub required: Option<Spanned<bool>>,
-    /// What holds where a call does not have it.
+    /// The value if a call omits the argument.
     pub default: Option<Spanned<Value>>,
-    /// The values that there are.
+    /// The allowed values.
     #[serde(rename = "enum")]
     pub choices: Option<Spanned<Vec<Value>>>,
-    /// The least number.
+    /// The minimum of a number.
     pub minimum: Option<Spanned<f64>>,
-    /// The greatest number.
+    /// The maximum of a number.
     pub maximum: Option<Spanned<f64>>,
-    /// The least number of characters.
+    /// The minimum length of a string, in characters.
     pub min_length: Option<Spanned<Ranged<0, 1_048_576>>>,
-    /// The greatest number of characters.
+    /// The maximum length of a string, in characters.
     pub max_length: Option<Spanned<Ranged<0, 1_048_576>>>,
-    /// The regular expression that a text must have a match of.
+    /// The regular expression that a string must contain a match of.
     pub pattern: Option<Spanned<String>>,
-    /// What the items of a list are. Default: `string`.
+    /// The type of the items of an array. Default: `string`.
     pub items: Option<Spanned<ItemKind>>,
-    /// The least number of items.
+    /// The minimum number of items of an array.
     pub min_items: Option<Spanned<Ranged<0, 10_000>>>,
-    /// The greatest number of items.
+    /// The maximum number of items of an array.
     pub max_items: Option<Spanned<Ranged<0, 10_000>>>,
-    /// Whether a program may be given a value that begins with `-`, which it could take for an option. Default: false.
+    /// Whether a value that begins with `-` may be passed to a program. The program could interpret it as an option.
+    /// Default: false.
     pub leading_dash: Option<bool>,
 }
 
-/// A service that is asked over HTTP.
+/// The HTTP request of a tool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpToolTable {
-    /// The method. Default: `GET`.
+    /// The HTTP method. Default: `GET`.
     pub method: Option<HttpMethod>,
-    /// The address. Placeholders may stand in its path and behind it, not in its host.
+    /// The URL. Placeholders are allowed in the path and the query, not in the host.
     pub url: Spanned<String>,
-    /// Parameters behind the address. One whose argument a call does not have is left out; a list is repeated.
+    /// The query parameters. A parameter is omitted if a call omits its argument. An array becomes one parameter per
+    /// item.
     pub query: Option<Entries<Spanned<String>>>,
-    /// Headers.
+    /// The headers.
     pub headers: Option<Entries<Spanned<String>>>,
-    /// The body, sent as JSON. A string that is nothing but a placeholder stands for the value itself.
+    /// The body, which is sent as JSON. A string that consists of one placeholder is replaced by the value itself, with
+    /// its type.
     pub body: Option<Spanned<Value>>,
-    /// What is shown at the door.
+    /// The credentials.
     pub auth: Option<Spanned<HttpAuthTable>>,
-    /// How often a request that may be repeated is tried again. Default: 2 for `GET`, otherwise 0.
+    /// The maximum number of retries of a request that is safe to repeat. Default: 2 for `GET`, otherwise 0.
     pub retries: Option<Spanned<Ranged<0, 5>>>,
-    /// Whether the name of the host may lead to addresses of this machine or of private networks. An address that is
-    /// written out, and `localhost`, need no permission. Default: false.
+    /// Whether the host name may resolve to addresses of this machine or of private networks. An IP address in `url`
+    /// and `localhost` are always allowed. Default: false.
     pub allow_private: Option<bool>,
-    /// The part of a JSON answer that counts, as a JSON pointer such as `/items/0`.
+    /// The part of a JSON response that becomes the result, as a JSON pointer such as `/items/0`.
     pub pick: Option<Spanned<String>>,
-    /// A template of the text that is made of the answer: `body`, `status` and `arguments` are known in it.
+    /// The template of the result text. It can use `body`, `status` and `arguments`.
     pub template: Option<Spanned<String>>,
-    /// What the result is. Default: what the service says of its answer.
+    /// The format of the result. Default: the format that the service reports.
     pub result: Option<ResponseForm>,
 }
 
-/// What is shown at the door of a service: a token, a name and a password, or a header.
+/// Credentials for an HTTP service: a token, a user name and password, or a header.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpAuthTable {
-    /// A token, sent as `Authorization: Bearer`.
+    /// The token. It is sent as `Authorization: Bearer`.
     pub bearer: Option<Spanned<String>>,
-    /// The file that holds the token.
+    /// The file that contains the token.
     pub bearer_file: Option<Spanned<String>>,
-    /// The name, sent with the password as `Authorization: Basic`.
+    /// The user name. It is sent with the password as `Authorization: Basic`.
     pub user: Option<Spanned<String>>,
     /// The password.
     pub password: Option<Spanned<String>>,
-    /// The file that holds the password.
+    /// The file that contains the password.
     pub password_file: Option<Spanned<String>>,
-    /// The name of a header of the service's own.
+    /// The name of a header that carries the credential.
     pub header: Option<Spanned<String>>,
     /// The value of that header.
     pub value: Option<Spanned<String>>,
-    /// The file that holds the value.
+    /// The file that contains the value of that header.
     pub value_file: Option<Spanned<String>>,
 }

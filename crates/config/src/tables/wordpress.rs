@@ -1,42 +1,44 @@
-//! The table `[wordpress]`: a site that tools work on.
+//! The table `[wordpress]`: the WordPress site of two packs.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::syntax::value::{Ranged, Spanned};
 
-/// The WordPress site that the packs `buddyboss-platform` and `wordpress` work on. Without `user`, callers over HTTP
-/// sign in with an Application Password of that site, which is checked there and passed on to it alone.
+/// The WordPress site of the packs `buddyboss-platform` and `wordpress`. Without `user`, HTTP callers authenticate with
+/// an Application Password of the site. The site checks it, and Creole sends it to no other server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WordPressTable {
-    /// The address of the site's front page.
+    /// The URL of the site's front page.
     pub url: Spanned<String>,
-    /// Whether passwords may be sent to another machine unencrypted. Default: false.
+    /// Whether passwords may be sent unencrypted to another machine. Default: false.
     pub allow_http: Option<bool>,
-    /// The capability that callers must have at the site; empty if being known is enough. Default: `manage_options`.
+    /// The WordPress capability that callers must have. If it is empty, every user of the site is admitted. Default:
+    /// `manage_options`.
     pub capability: Option<Spanned<String>>,
-    /// The user whom all calls are made as. Default: everybody calls as themselves.
+    /// The user of all calls. Default: each caller's own user.
     pub user: Option<Spanned<String>>,
-    /// An Application Password of that user.
+    /// The Application Password of `user`.
     pub password: Option<Spanned<String>>,
-    /// The file that holds an Application Password of that user.
+    /// The file that contains the Application Password of `user`.
     pub password_file: Option<Spanned<String>>,
-    /// The sets of tools of the pack `buddyboss-platform`, or the phases `phase-1` and `phase-2`, which are several sets
-    /// each. Default: `phase-1`.
+    /// The tool sets of the pack `buddyboss-platform`. `phase-1` and `phase-2` stand for several sets each. Default:
+    /// `phase-1`.
     pub sets: Option<Vec<Spanned<String>>>,
-    /// Which of the site's routes the pack `wordpress` makes tools of.
+    /// The routes of the site that the pack `wordpress` offers as tools.
     pub routes: Option<RoutesTable>,
-    /// How long one request to the site may take, in seconds. Default: 30.
+    /// The maximum time of one request to the site, in seconds. The call then fails. Default: 30.
     pub timeout_seconds: Option<Ranged<1, 300>>,
 }
 
-/// Which of the site's routes are tools. `*` stands for any part of a route, and at the end for all that follows.
+/// The routes of the site that become tools. `*` matches one segment of a route. At the end it matches all further
+/// segments.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoutesTable {
-    /// Routes that may be read, such as `wp/v2/posts/*`.
+    /// Routes whose read operations become tools, such as `wp/v2/posts/*`.
     pub read: Option<Vec<Spanned<String>>>,
-    /// Routes that may be written to.
+    /// Routes whose write operations become tools.
     pub write: Option<Vec<Spanned<String>>>,
 }
