@@ -13,16 +13,17 @@ type Index<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Vec<&'a str>>>;
 /// `docs/conformance.md`.
 pub(super) fn document(transcripts: &[File]) -> File {
     let index = index(transcripts);
-    let mut text = format!("{NOTICE}\n\n# What is shown to hold\n\n");
-    text += "A transcript is a conversation that the tests play against the real binary; its `Spec:` lines name the \
-             clauses that it shows. This is the index from clauses to transcripts. It does not say which clauses no \
-             transcript shows. The seed documents are the ones that the presets come from; their clauses are listed \
-             in order in [the table of the seeds](../acceptance/transcripts/seeds/README.md).\n\n";
-    text += &table(&["Document", "Clauses shown", "Transcripts"], overview(&index));
+    let mut text = format!("{NOTICE}\n\n# Conformance\n\n");
+    text += "A transcript is a list of messages that a test exchanges with the real binary. Its `Spec:` lines name the \
+             clauses that it tests. This page lists the transcripts of each clause. It does not list clauses without a \
+             transcript. The seed documents are the origin of the presets. \
+             [The table of the seeds](../acceptance/transcripts/seeds/README.md) lists their clauses in \
+             order.\n\n";
+    text += &table(&["Document", "Clauses tested", "Transcripts"], overview(&index));
     for (document, clauses) in &index {
         text += &format!("\n## {}\n\n", title(document));
         text += &table(
-            &["Clause", "Shown by"],
+            &["Clause", "Tested by"],
             clauses.iter().map(|(clause, files)| {
                 vec![
                     (*clause).to_owned(),

@@ -11,17 +11,17 @@ pub(super) fn page(dialect: &Dialect, spec: &Dialect) -> String {
     let is_spec = dialect == spec;
     let mut page = format!("{NOTICE}\n\n# The dialect `{name}`\n\n{}\n\n", dialect.about);
     page += &format!(
-        "In a configuration file: `dialect = \"{name}\"`, or `dialect = {{ extends = \"{name}\", … }}` to change \
-         it.\nAll dialects side by side: [README.md](README.md).\n\n## Settings\n\n",
+        "In a configuration file, `dialect = \"{name}\"` selects it, and `dialect = {{ extends = \"{name}\", … }}` \
+         extends it.\n[README.md](README.md) compares all dialects.\n\n## Settings\n\n",
     );
     if is_spec {
-        page += "The other dialects are measured against this one. Where no clause is named, the specification leaves \
-                 the choice open or the value is what all revisions share.\n\n";
-        page += &table(&["Setting", "Decides", "Value", "Demanded by"], rows(dialect, spec));
+        page += "The other dialects are compared with this one. Where no clause is given, the specification leaves the \
+                 choice open, or all revisions agree.\n\n";
+        page += &table(&["Setting", "Meaning", "Value", "Required by"], rows(dialect, spec));
     } else {
         page += "**Bold** settings differ from [`spec`](spec.md).\n\n";
         page += &table(
-            &["Setting", "Decides", "Value", "In `spec`", "Demanded by"],
+            &["Setting", "Meaning", "Value", "In `spec`", "Required by"],
             rows(dialect, spec),
         );
     }
@@ -35,7 +35,7 @@ fn rows(dialect: &Dialect, spec: &Dialect) -> Vec<Vec<String>> {
         let mut cells =
             vec![bold(differs, &format!("`{}`", own.field)), own.about.to_owned(), own.value];
         if dialect != spec {
-            cells.push(if differs { usual.value } else { "the same".into() });
+            cells.push(if differs { usual.value } else { "same".into() });
         }
         cells.push(demand(&dialect.name, own.field, differs));
         cells
@@ -47,5 +47,5 @@ fn rows(dialect: &Dialect, spec: &Dialect) -> Vec<Vec<String>> {
 fn demand(dialect: &str, field: &str, differs: bool) -> String {
     let clauses = Clause::of(dialect).iter().filter(|clause| clause.field == field);
     let demands: Vec<&str> = clauses.map(|clause| clause.demand).collect();
-    if demands.is_empty() && differs { "no clause is named".into() } else { demands.join("; ") }
+    if demands.is_empty() && differs { "no clause".into() } else { demands.join("; ") }
 }

@@ -23,15 +23,15 @@ pub(super) fn documents() -> Vec<File> {
 }
 
 fn comparison(all: &[Dialect], spec: &Dialect) -> String {
-    let mut text = format!("{NOTICE}\n\n# The dialects that ship inside\n\n");
-    text += "A dialect is data: how one deployment deviates from the specification. Each has a page with every \
-             value and the clause that demands it.\n\n";
+    let mut text = format!("{NOTICE}\n\n# Built-in dialects\n\n");
+    text += "A dialect describes how a deployment deviates from the specification. It is data. The page of a dialect lists \
+             every setting and the clause that requires it.\n\n";
     let about = |one: &Dialect| vec![format!("[`{0}`]({0}.md)", one.name), one.about.to_string()];
-    text += &table(&["Dialect", "In a sentence"], all.iter().map(about));
+    text += &table(&["Dialect", "Description"], all.iter().map(about));
     text += "\n## Settings\n\n**Bold** values differ from `spec`.\n\n";
     text += &table(&head("Setting", all), setting_rows(all));
-    text += "\n## Error codes\n\nIn the base revision of each; `result` is a tool result with `isError`, so that the \
-             model can react.\n\n";
+    text += "\n## Error codes\n\nThe codes are those of the base revision of each dialect. `result` is a tool result with \
+             `isError`, so that the model can react.\n\n";
     text += &table(&head("Kind", all), error_rows(all, spec));
     text
 }

@@ -16,16 +16,17 @@ pub(super) fn section(dialect: &Dialect) -> String {
         cells
     });
     let mut section = format!(
-        "How each kind of fault is written in {}. **Bold** kinds are the dialect's own; the others are as the \
-         revision or good custom has them. `{{tool}}`, `{{method}}`, `{{uri}}` and `{{prompt}}` stand for what the \
-         fault is about, `{{detail}}` for what happened, `{{trace}}` for where.\n\n",
+        "The encoding of each kind of fault in {}. The dialect defines the **bold** kinds. The others are as the \
+         revision or common practice defines them. `{{tool}}`, `{{method}}`, `{{uri}}` and `{{prompt}}` insert the \
+         subject of the fault, `{{detail}}` inserts its description, and `{{trace}}` inserts its location.\n\n",
         base.name,
     );
-    section += &table(&["Kind", "Told as", "Code", "Message", "`data`"], rows);
+    section += &table(&["Kind", "Reported as", "Code", "Message", "`data`"], rows);
     let others = differing(dialect, base);
     if !others.is_empty() {
-        section += "\nOther revisions write these differently:\n\n";
-        section += &table(&["Revision", "Kind", "Told as", "Code", "Message", "`data`"], others);
+        section += "\nOther revisions encode these kinds differently:\n\n";
+        section +=
+            &table(&["Revision", "Kind", "Reported as", "Code", "Message", "`data`"], others);
     }
     section
 }
@@ -65,7 +66,7 @@ fn cells_of(row: &ErrorRow) -> Vec<String> {
     let (told, code) = match row.channel {
         ErrorChannel::ProtocolError(code) => ("error", code),
         ErrorChannel::ToolResult { fallback_code: otherwise } => {
-            ("tool result; error outside of calls", otherwise)
+            ("tool result; error outside of tool calls", otherwise)
         }
     };
     vec![told.into(), code.to_string(), format!("`{}`", row.message), data(&row.data)]
@@ -74,7 +75,7 @@ fn cells_of(row: &ErrorRow) -> Vec<String> {
 fn data(shape: &DataShape) -> String {
     match shape {
         DataShape::None => "none".into(),
-        DataShape::FromFault => "the facts of the fault".into(),
+        DataShape::FromFault => "the details of the fault".into(),
         DataShape::Text(text) => format!("the string `{text}`"),
         DataShape::Members(members) => {
             let members: Vec<String> =

@@ -59,33 +59,45 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("base", "the revision before, or without, a negotiation", base.rules().name),
         setting(
             "stateless",
-            "requests that bring version and capabilities in `_meta`",
-            if *stateless { "served, besides sessions" } else { "not served" },
+            "requests of the stateless era, with version and capabilities in `_meta`",
+            if *stateless { "served, in addition to sessions" } else { "not served" },
         ),
-        setting("handshake", "conversations that begin with `initialize`", served(*handshake)),
-        setting("version", "the version that `initialize` answers with", &version_answer(version)),
-        setting("initialize_requires", "what `initialize` must carry", &words(initialize_requires)),
-        setting("lifecycle", "what comes before any work", lifecycle_word(*lifecycle)),
+        setting("handshake", "sessions that start with `initialize`", served(*handshake)),
+        setting("version", "the version in the response to `initialize`", &version_answer(version)),
+        setting(
+            "initialize_requires",
+            "required members of `initialize`",
+            &words(initialize_requires),
+        ),
+        setting("lifecycle", "required before other requests", lifecycle_word(*lifecycle)),
         setting(
             "initialized_aliases",
             "other names of `notifications/initialized`",
             &words(initialized_aliases),
         ),
-        setting("confirmation", "how we end the handshake as a client", &sent(confirmation)),
+        setting(
+            "confirmation",
+            "the notification that Creole sends as a client to end the handshake",
+            &sent(confirmation),
+        ),
         setting("repeated_initialize", "a second `initialize`", repeated(*repeated_initialize)),
-        setting("methods", "what a client may send in a session", &allowed(*methods)),
-        setting("capabilities", "how capabilities are written", &capability_shape(capabilities)),
-        setting("advertise", "the capabilities that are shown", &shown(advertise.as_deref())),
-        setting("conceal", "capabilities that are never shown", &words(conceal)),
-        setting("definitions", "what is announced of a tool", definition_word(*definitions)),
-        setting("errors", "how faults are written", &error_count(errors.len())),
-        setting("ids", "numbers that may be ids", id_numbers(*ids)),
+        setting("methods", "the methods that a client may use in a session", &allowed(*methods)),
+        setting("capabilities", "the format of capabilities", &capability_shape(capabilities)),
+        setting("advertise", "the announced capabilities", &shown(advertise.as_deref())),
+        setting("conceal", "capabilities that are never announced", &words(conceal)),
+        setting(
+            "definitions",
+            "the detail of announced tool definitions",
+            definition_word(*definitions),
+        ),
+        setting("errors", "the encoding of faults", &error_count(errors.len())),
+        setting("ids", "numbers that are accepted as ids", id_numbers(*ids)),
         setting("missing_id", "a message without an id", missing(*missing_id)),
         setting("null_id", "a message whose id is null", null(*null_id)),
-        setting("refused_id", "the id in the answer to a refused message", refused(*refused_id)),
+        setting("refused_id", "the id in the response to a refused message", refused(*refused_id)),
         setting(
             "unreadable_id",
-            "what stands for an id that cannot be read",
+            "the id in the response to a message whose id is not readable",
             absence(*unreadable_id),
         ),
         setting("batch", "an array of messages", batch_word(*batch)),
@@ -93,10 +105,10 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("is_error", "`isError` in the result of a tool", is_error_word(*is_error)),
         setting("paging", "lists", paged(*paging)),
         setting("schemas", "`additionalProperties` of announced schemas", schema_style(*schemas)),
-        setting("max_message", "the longest message", &format!("{max_message} bytes")),
-        setting("event_streams", "answers over HTTP", streamed(*event_streams)),
-        setting("error_statuses", "statuses of errors over HTTP", statuses(*error_statuses)),
-        setting("telemetry", "a log of every request", asked(*telemetry)),
+        setting("max_message", "the maximum size of a message", &format!("{max_message} bytes")),
+        setting("event_streams", "HTTP responses", streamed(*event_streams)),
+        setting("error_statuses", "HTTP statuses of protocol errors", statuses(*error_statuses)),
+        setting("telemetry", "the log of every request", asked(*telemetry)),
     ]
 }
 
@@ -106,7 +118,7 @@ fn served(handshake: bool) -> &'static str {
 
 fn allowed(methods: Option<MethodSet>) -> String {
     let named = |methods: MethodSet| code_list(methods.iter().map(Method::name));
-    methods.map_or_else(|| "what the revision has".into(), named)
+    methods.map_or_else(|| "those of the revision".into(), named)
 }
 
 fn words(list: &[creole_proto::dialect::DialectText]) -> String {
@@ -114,38 +126,40 @@ fn words(list: &[creole_proto::dialect::DialectText]) -> String {
 }
 
 fn shown(capabilities: Option<&[creole_proto::dialect::DialectText]>) -> String {
-    capabilities.map_or_else(|| "those that the server has".into(), words)
+    capabilities.map_or_else(|| "those of the server".into(), words)
 }
 
 fn sent(notification: &Option<creole_proto::dialect::DialectText>) -> String {
-    notification.as_ref().map_or_else(|| "not at all".into(), |name| format!("`{name}`"))
+    notification.as_ref().map_or_else(|| "none".into(), |name| format!("`{name}`"))
 }
 
 fn definition_word(definitions: DefinitionDetail) -> &'static str {
     match definitions {
-        DefinitionDetail::Full => "all that there is",
-        DefinitionDetail::Plain => "name, description and the schema of the arguments",
+        DefinitionDetail::Full => "all members",
+        DefinitionDetail::Plain => "name, description and input schema",
     }
 }
 
 fn version_answer(version: &VersionPolicy) -> String {
     match version {
-        VersionPolicy::Negotiate => "the proposed one if known, else the newest".into(),
+        VersionPolicy::Negotiate => {
+            "the proposed version if it is supported, otherwise the newest".into()
+        }
         VersionPolicy::Fixed(version) => format!("always `{version}`"),
     }
 }
 
 fn lifecycle_word(lifecycle: Lifecycle) -> &'static str {
     match lifecycle {
-        Lifecycle::None => "nothing",
+        Lifecycle::None => "none",
         Lifecycle::Flag => "`initialize`",
-        Lifecycle::Strict => "`initialize`, its answer and the client's confirmation",
+        Lifecycle::Strict => "`initialize`, its response and the client's confirmation",
     }
 }
 
 fn repeated(repeated: RepeatedInitializePolicy) -> &'static str {
     match repeated {
-        RepeatedInitializePolicy::Accept => "opens the conversation anew",
+        RepeatedInitializePolicy::Accept => "starts a new session",
         RepeatedInitializePolicy::Refuse => "is refused",
     }
 }
@@ -157,15 +171,15 @@ fn capability_shape(shape: &CapabilityShape) -> String {
         CapabilityShape::Flags(flags) => {
             let flags: Vec<String> =
                 flags.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            format!("booleans, and {}", code_list(flags.iter().map(String::as_str)))
+            format!("booleans, with {}", code_list(flags.iter().map(String::as_str)))
         }
     }
 }
 
 fn error_count(own: usize) -> String {
     match own {
-        0 => "as the revision does".into(),
-        own => format!("{own} kinds differently, see below"),
+        0 => "as in the revision".into(),
+        own => format!("{own} kinds differ, see below"),
     }
 }
 
@@ -192,21 +206,21 @@ fn null(null: NullIdPolicy) -> &'static str {
 
 fn refused(refused: RejectedIdPolicy) -> &'static str {
     match refused {
-        RejectedIdPolicy::Echo => "the message's own, if it can be read",
+        RejectedIdPolicy::Echo => "the id of the message, if it is readable",
         RejectedIdPolicy::Null => "null",
     }
 }
 
 fn absence(absence: UnreadableIdPolicy) -> &'static str {
     match absence {
-        UnreadableIdPolicy::ByRevision => "what the revision says",
+        UnreadableIdPolicy::ByRevision => "as the revision requires",
         UnreadableIdPolicy::Null => "null",
     }
 }
 
 fn batch_word(batch: BatchPolicy) -> &'static str {
     match batch {
-        BatchPolicy::ByRevision => "a batch where the revision has batches",
+        BatchPolicy::ByRevision => "a batch if the revision has batches",
         BatchPolicy::Accept => "a batch",
         BatchPolicy::Refuse => "is refused",
     }
@@ -219,31 +233,31 @@ fn required(required: bool) -> &'static str {
 fn is_error_word(is_error: IsErrorPolicy) -> &'static str {
     match is_error {
         IsErrorPolicy::Always => "always",
-        IsErrorPolicy::WhenTrue => "when true",
-        IsErrorPolicy::Never => "never; failures are errors",
+        IsErrorPolicy::WhenTrue => "if true",
+        IsErrorPolicy::Never => "never; failures are protocol errors",
     }
 }
 
 fn paged(paging: bool) -> &'static str {
-    if paging { "in pages" } else { "whole" }
+    if paging { "paginated" } else { "in one page" }
 }
 
 fn schema_style(style: SchemaPolicy) -> &'static str {
     match style {
-        SchemaPolicy::AsWritten => "as the tool wrote it",
-        SchemaPolicy::Closed => "`false` where nothing is said",
-        SchemaPolicy::Open => "`false` is taken out",
+        SchemaPolicy::AsWritten => "unchanged",
+        SchemaPolicy::Closed => "`false` is added where it is not set",
+        SchemaPolicy::Open => "`false` is removed",
     }
 }
 
 fn streamed(event_streams: bool) -> &'static str {
-    if event_streams { "JSON, or streams of events" } else { "JSON alone" }
+    if event_streams { "JSON or event streams" } else { "JSON only" }
 }
 
 fn statuses(error_statuses: bool) -> &'static str {
-    if error_statuses { "as the revision says" } else { "200" }
+    if error_statuses { "as the revision requires" } else { "200" }
 }
 
 fn asked(telemetry: bool) -> &'static str {
-    if telemetry { "always" } else { "when asked for" }
+    if telemetry { "always" } else { "if enabled" }
 }

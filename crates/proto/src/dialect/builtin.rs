@@ -95,7 +95,7 @@ const SPEC_CLAUSES: &[Clause] = &[
     clause("stateless", "2026-07-28 basic/versioning: a server may serve both eras on one process"),
     clause(
         "version",
-        "every handshake revision, lifecycle: echo a known version, else answer another",
+        "every handshake revision, lifecycle: echo a supported version, otherwise another one",
     ),
     clause("lifecycle", "every handshake revision, lifecycle: initialize comes first"),
     clause("initialized_aliases", "tolerance: hand-written clients send the bare name"),
@@ -170,7 +170,7 @@ const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
     clause("initialized_aliases", "000 future extensions: there are no notifications"),
     clause("confirmation", "000 future extensions: there are no notifications"),
     clause("advertise", "000 initialize, response fields: tools is required"),
-    clause("version", "000 initialize: request and result both say \"1.0\""),
+    clause("version", "000 initialize: request and result both have \"1.0\""),
     clause(
         "initialize_requires",
         "000 initialize, parameters: version and client name are required",
@@ -186,7 +186,7 @@ const BB_MCP_SERVER_CLAUSES: &[Clause] = &[
     ),
     clause("batch", "000 future extensions: batches are not in version 1.0"),
     clause("arguments_required", "000 tools/call, parameters: arguments are required"),
-    clause("is_error", "000 tools/call, success response: content alone; failures are errors"),
+    clause("is_error", "000 tools/call, success response: only content; failures are errors"),
     clause("paging", "000 tools/list, parameters: none"),
     clause("schemas", "000 tools/list, success response: the example schema is open"),
     clause("unreadable_id", "000 error response format: null if the id could not be determined"),
@@ -256,15 +256,15 @@ const MCP_CHAIN_ERRORS: &[ErrorRow] = &[
 const MCP_CHAIN_CLAUSES: &[Clause] = &[
     clause("stateless", "001 initialization sequence: the client must initialize the connection"),
     clause("base", "001 head: protocol version 2025-03-26"),
-    clause("version", "001 initialization sequence, step 2: the server answers 2025-03-26"),
+    clause("version", "001 initialization sequence, step 2: the server responds with 2025-03-26"),
     clause("initialize_requires", "001 example stdio flow: only the version is sent"),
     clause("lifecycle", "001 initialization sequence: initialize comes before any other operation"),
     clause("initialized_aliases", "001 initialization sequence, step 3: the bare name"),
     clause("confirmation", "001 initialization sequence, step 3: the bare name"),
     clause("batch", "001 stdio requirements: each line is exactly one message"),
-    clause("capabilities", "001 capability declaration: empty objects for what is supported"),
-    clause("conceal", "001 capability declaration: tools, resources and prompts are all there is"),
-    clause("is_error", "001 tools/call: the example result says isError false"),
+    clause("capabilities", "001 capability declaration: empty objects for supported features"),
+    clause("conceal", "001 capability declaration: only tools, resources and prompts"),
+    clause("is_error", "001 tools/call: the example result has isError false"),
     clause("unreadable_id", "001 error examples, parse error: id null"),
     clause("errors", "001 error handling: two lists of codes and examples with a string as data"),
 ];
@@ -317,9 +317,9 @@ const BOSSMAN_ERRORS: &[ErrorRow] = &[
 
 const BOSSMAN_CLAUSES: &[Clause] = &[
     clause("stateless", "002 lifecycle state machine: tools only when operating"),
-    clause("version", "002 initialize handshake: the server answers 2025-03-26"),
+    clause("version", "002 initialize handshake: the server responds with 2025-03-26"),
     clause("initialized_aliases", "002 messages the server handles: the full name only"),
-    clause("unreadable_id", "002 error codes: as JSON-RPC 2.0 says, which is null"),
+    clause("unreadable_id", "002 error codes: null, as in JSON-RPC 2.0"),
     clause("base", "002 head: spec version 2025-03-26"),
     clause("lifecycle", "002 lifecycle state machine: created, initializing, operating, shut down"),
     clause(
@@ -333,13 +333,13 @@ const BOSSMAN_CLAUSES: &[Clause] = &[
     clause("capabilities", "002 initialize handshake: tools and logging as empty objects"),
     clause("advertise", "002 initialize handshake: tools and logging"),
     clause("definitions", "002 tools/list: name, description, inputSchema"),
-    clause("ids", "002 request id: a string or a number, kept as it came"),
+    clause("ids", "002 request id: a string or a number, returned unchanged"),
     clause("null_id", "002 request id: never null"),
     clause("batch", "002 batch: an array of requests and notifications"),
-    clause("is_error", "002 tools/call: both results carry isError"),
+    clause("is_error", "002 tools/call: both results contain isError"),
     clause("paging", "002 messages the server handles: the list has only tools"),
     clause("schemas", "002 tool schemas: additionalProperties false on every object schema"),
-    clause("max_message", "002 phase 3: one megabyte at most"),
+    clause("max_message", "002 phase 3: at most one megabyte"),
     clause("errors", "002 two error flavours: bad params never reach the tool"),
 ];
 
@@ -347,7 +347,7 @@ const BOSSMAN_CLAUSES: &[Clause] = &[
 fn fpf_governance() -> Dialect {
     Dialect {
         name: "fpf-governance".into(),
-        about: "The handshake revisions with exact JSON-RPC errors and no demand for a handshake."
+        about: "The handshake revisions with exact JSON-RPC errors. No handshake is required."
             .into(),
         stateless: false,
         handshake: true,
@@ -361,14 +361,14 @@ const FPF_GOVERNANCE_CLAUSES: &[Clause] = &[
     clause("stateless", "003 initialize handshake: capabilities come from initialize"),
     clause("lifecycle", "003 list tools, call hub tool: the server only has to be running"),
     clause("initialize_requires", "003 initialize handshake: the request is parsed by its types"),
-    clause("unreadable_id", "003 error handling: as JSON-RPC 2.0 says, which is null"),
+    clause("unreadable_id", "003 error handling: null, as in JSON-RPC 2.0"),
 ];
 
 /// Document 004: the tools of a WordPress site, one stateless POST per call.
 fn buddyboss() -> Dialect {
     Dialect {
         name: "buddyboss".into(),
-        about: "2025-11-25 by single POSTs: tools only, no session, answers in JSON alone.".into(),
+        about: "2025-11-25 by single POSTs: tools only, no session, JSON responses only.".into(),
         base: Revision::V2025_11_25,
         stateless: false,
         handshake: true,
@@ -411,21 +411,21 @@ const BUDDYBOSS_ERRORS: &[ErrorRow] = &[
 
 const BUDDYBOSS_CLAUSES: &[Clause] = &[
     clause("base", "004 protocol overview: spec version 2025-11-25"),
-    clause("stateless", "004 supported methods: initialize tells the version"),
+    clause("stateless", "004 supported methods: initialize carries the version"),
     clause("version", "004 initialize, notes: the server returns its supported version"),
-    clause("initialize_requires", "004 PHP pattern: the handler is given the id alone"),
+    clause("initialize_requires", "004 PHP pattern: the handler gets only the id"),
     clause("lifecycle", "004 transport details: each request is self-contained"),
     clause("methods", "004 supported methods: four; any other is -32601"),
     clause("capabilities", "004 initialize, response: tools is an empty object"),
     clause("advertise", "004 initialize, notes: only tools; no resources, no prompts"),
-    clause("null_id", "004 PHP pattern: an id that is null is none, so it is a notification"),
-    clause("refused_id", "004 PHP pattern: an invalid request is answered with a null id"),
-    clause("unreadable_id", "004 PHP pattern: a parse error is answered with a null id"),
+    clause("null_id", "004 PHP pattern: a null id counts as missing, so it is a notification"),
+    clause("refused_id", "004 PHP pattern: the response to an invalid request has a null id"),
+    clause("unreadable_id", "004 PHP pattern: the response to a parse error has a null id"),
     clause("batch", "004 PHP pattern: an array has no `jsonrpc`, so it is an invalid request"),
-    clause("is_error", "004 tools/call: only results that tell of an error carry isError"),
+    clause("is_error", "004 tools/call: only results with an error contain isError"),
     clause("paging", "004 tools/list, notes: all enabled tools are returned"),
     clause("event_streams", "004 transport details: JSON responses only"),
-    clause("error_statuses", "004 PHP pattern: what the server core returns is a plain response"),
+    clause("error_statuses", "004 PHP pattern: the server core returns a plain response"),
     clause("errors", "004 error codes: two tables, -32700 to -32603, -32000 and -32002"),
 ];
 
