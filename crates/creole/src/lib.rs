@@ -92,10 +92,10 @@
 //!
 //! # Input requests
 //!
-//! A handler that takes a [`Context`] can request input from the user, from the client's model, and the client's roots. It
-//! requests with `?`: without a response the handler ends, and it is run again when the client has responded. So one
-//! handler serves clients that respond during a call and clients that retry the call. Everything before an input request
-//! must be safe to run twice. See [`input`] and [`Context::elicit`].
+//! A handler that takes a [`Context`] can request input from the user and from the client's model, and the client's
+//! roots. It requests with `?`: without a response the handler ends, and it is run again when the client has responded.
+//! So one handler serves clients that respond during a call and clients that retry the call. Everything before an input
+//! request must be safe to run twice. See [`input`] and [`Context::elicit`].
 //!
 //! ```
 //! use creole::schemars::{self, JsonSchema};

@@ -52,8 +52,8 @@ impl Context {
     /// `T` is a struct whose fields are text, numbers, booleans, enums without data, lists of such enums, or options of
     /// these. The doc comment of a field is the description that the user sees.
     ///
-    /// The message and the name of `T` identify the elicitation. The handler is run again when the response has arrived,
-    /// and must then use the same message. Another message is another elicitation.
+    /// The message and the name of `T` identify the elicitation. The handler is run again when the response has
+    /// arrived, and must then use the same message. Another message is another elicitation.
     ///
     /// ```
     /// use creole::{Context, ToolError};
@@ -74,8 +74,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// Without a response yet, an error with which `?` ends the handler. A fault if the user declines or cancels, if the
-    /// client does not support forms, if the response does not fit `T`, or if `T` has no form. Use
+    /// Without a response yet, an error with which `?` ends the handler. A fault if the user declines or cancels, if
+    /// the client does not support forms, if the response does not fit `T`, or if `T` has no form. Use
     /// [`elicit_with`](Self::elicit_with) to continue after the user declined.
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: &str) -> Result<T, ToolError> {
         let schema = form_schema::<T>().map_err(|why| fault(FaultKind::Internal, why))?;
