@@ -246,7 +246,7 @@ impl Server {
     pub fn line(&mut self) -> String {
         match self.output.recv_timeout(PATIENCE) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Timeout) => panic!("no line arrived within {PATIENCE:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("its stdout ended: {:?}", self.end()),
         }
     }
@@ -299,7 +299,11 @@ impl Server {
         let log = self.log.as_ref().expect("its stderr");
         let started = Instant::now();
         while !log.so_far().contains(what) {
-            assert!(started.elapsed() < PATIENCE, "it did not say {what:?}: {}", log.so_far());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "stderr never contained {what:?}: {}",
+                log.so_far()
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -362,14 +366,14 @@ impl StderrReader {
             let mut chunk = [0; 4096];
             // The text before an error is still useful.
             while let Ok(length @ 1..) = from.read(&mut chunk) {
-                heard.lock().expect("nobody panics with it").extend_from_slice(&chunk[..length]);
+                heard.lock().expect("the lock is not poisoned").extend_from_slice(&chunk[..length]);
             }
         });
         Self { said, reader }
     }
 
     fn so_far(&self) -> String {
-        let said = self.said.lock().expect("nobody panics with it");
+        let said = self.said.lock().expect("the lock is not poisoned");
         String::from_utf8_lossy(&said).into_owned()
     }
 
@@ -378,7 +382,7 @@ impl StderrReader {
         let Self { said, reader } = self;
         // The collected text is available even if the reader panicked.
         let _ = reader.join();
-        let said = said.lock().expect("nobody panics with it");
+        let said = said.lock().expect("the lock is not poisoned");
         String::from_utf8_lossy(&said).into_owned()
     }
 }

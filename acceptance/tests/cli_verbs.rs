@@ -156,7 +156,7 @@ fn a_call_works_over_http_and_in_either_era_of_a_program() {
         assert_eq!(other, ran, "{era}");
     }
     let header = ["call", &listening.url(), "test_custom_header", "--arg", "value=v"];
-    assert_eq!(place.run(&header).code, Some(0), "the argument is repeated in a header");
+    assert_eq!(place.run(&header).code, Some(0), "the argument is mirrored in a header");
 }
 
 #[test]

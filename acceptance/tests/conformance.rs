@@ -89,7 +89,7 @@ fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usi
     assert_eq!(verdict.score(false), not_scored, "{table}");
     let passed_over = verdict.passed_over();
     let silent = passed_over.iter().filter(|name| **name != SKIPPED_BY_THE_SUITE);
-    assert_eq!(silent.count(), 0, "passed over: {passed_over:?}\n{table}");
+    assert_eq!(silent.count(), 0, "skipped scenarios: {passed_over:?}\n{table}");
     let skipped = verdict.of(Status::Skipped).filter(|(name, _)| *name != SKIPPED_BY_THE_SUITE);
     assert_eq!(skipped.count(), 0, "{table}");
     assert!(verdict.is_content, "{}", verdict.printed);
@@ -99,7 +99,7 @@ fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usi
 fn is_here(suite: Suite) -> bool {
     let Err(missing) = installed_suite(suite) else { return true };
     let name = suite.name();
-    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
     eprintln!("NOT TESTED with {name}: {missing}");
     false
 }

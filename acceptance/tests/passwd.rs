@@ -79,7 +79,7 @@ fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     assert!(lines[1].starts_with("alice:$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
     assert!(lines[1].ends_with(":mcp") && lines.len() == 2, "{text}");
     assert_eq!(mode(&path), 0o600);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     let settings = || AuthSettings { users: Some(path.clone()), ..AuthSettings::default() };
     // alice:correct horse battery, and one letter less.
     let right = "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5";
@@ -131,7 +131,7 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     assert!(
         again.stderr.starts_with("creole: `ci` has a new key in keys.txt, with the role mcp\n")
     );
-    assert_eq!(who(settings(), &header), None, "the old key is no longer taken");
+    assert_eq!(who(settings(), &header), None, "the old key is rejected");
     let removed = passwd(folder.path(), &["keys.txt", "--remove", "ci"], "");
     assert_says(&removed, 0, "creole: `ci` was taken out of keys.txt\n");
 }

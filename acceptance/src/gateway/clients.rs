@@ -276,8 +276,8 @@ impl PendingResponse {
     pub fn message(&mut self) -> Value {
         match self.messages.recv_timeout(PATIENCE) {
             Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
-            Err(RecvTimeoutError::Disconnected) => panic!("the response ended without an answer"),
+            Err(RecvTimeoutError::Timeout) => panic!("no message arrived within {PATIENCE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the stream ended without a response"),
         }
     }
 

@@ -101,7 +101,7 @@ impl ScriptedChildren {
     #[must_use]
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("its number").to_string();
+        let port = listener.local_addr().expect("its port").to_string();
         let (hears, heard) = channel();
         let children = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&children);
@@ -134,7 +134,7 @@ impl ScriptedChildren {
     pub fn next(&self) -> ReceivedMessage {
         match self.heard.recv_timeout(PATIENCE) {
             Ok(heard) => heard,
-            Err(RecvTimeoutError::Timeout) => panic!("no child was told anything"),
+            Err(RecvTimeoutError::Timeout) => panic!("no child received a message"),
             Err(RecvTimeoutError::Disconnected) => panic!("there are no children"),
         }
     }

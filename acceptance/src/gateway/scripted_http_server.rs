@@ -77,7 +77,7 @@ impl ScriptedHttpServer {
 
     fn start(show: ScriptedReplies, methods: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("its number").port();
+        let port = listener.local_addr().expect("its port").port();
         #[cfg(target_os = "linux")]
         let kept = listener.try_clone().expect("a second handle");
         let (tells, visits) = channel();
@@ -144,7 +144,7 @@ impl ScriptedHttpServer {
     pub fn next(&self) -> PendingRequest {
         match self.visits.recv_timeout(PATIENCE) {
             Ok(visit) => visit,
-            Err(RecvTimeoutError::Timeout) => panic!("nobody came"),
+            Err(RecvTimeoutError::Timeout) => panic!("no request arrived"),
             Err(RecvTimeoutError::Disconnected) => panic!("the server has ended"),
         }
     }

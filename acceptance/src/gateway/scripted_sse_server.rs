@@ -39,7 +39,7 @@ impl ScriptedSseServer {
     #[must_use]
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("its number").port();
+        let port = listener.local_addr().expect("its port").port();
         let (tells, messages) = channel();
         let streams = Streams::default();
         thread::spawn(move || {
@@ -60,7 +60,7 @@ impl ScriptedSseServer {
     /// The next message for the test.
     #[track_caller]
     pub fn next(&self) -> SseServerMessage {
-        self.messages.recv_timeout(PATIENCE).expect("nobody sent anything")
+        self.messages.recv_timeout(PATIENCE).expect("no message arrived")
     }
 
     /// The next message for the test, which must have this method.

@@ -86,7 +86,7 @@ impl ListeningServer {
     pub fn until_said(&self, what: &str) {
         let end = Instant::now() + BEGINNING;
         while !self.log().contains(what) {
-            assert!(Instant::now() < end, "it never said `{what}`:\n{}", self.log());
+            assert!(Instant::now() < end, "stderr never contained `{what}`:\n{}", self.log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -95,7 +95,7 @@ impl ListeningServer {
     pub fn signal(&mut self, name: &str) {
         let script = format!("kill -s {name} {}", self.process.child().id());
         let sent = Command::new("sh").args(["-c", &script]).status();
-        assert!(sent.is_ok_and(|sent| sent.success()), "it cannot be told {name}");
+        assert!(sent.is_ok_and(|sent| sent.success()), "the signal {name} cannot be sent");
     }
 
     /// Ends it, and waits for it. The error says how it failed.

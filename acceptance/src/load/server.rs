@@ -111,7 +111,7 @@ impl HttpServer {
 #[track_caller]
 fn address(addresses: &Receiver<SocketAddr>, log: &Mutex<VecDeque<String>>) -> SocketAddr {
     addresses.recv_timeout(PATIENCE).unwrap_or_else(|error| {
-        panic!("the server did not say where it listens ({error}); it said:\n{}", text(log))
+        panic!("the server printed no address ({error}); its log:\n{}", text(log))
     })
 }
 

@@ -8,10 +8,10 @@ const CLAIM: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","i
 
 /// Plays lines that begin with `>` or `<`. Returns the verdict on the last one. The others must be valid.
 fn verdict_of(dialect: &str, lines: &[&str]) -> Result<(), String> {
-    let mut referee = Referee::new(&builtin(dialect).expect("a dialect that ships inside"));
+    let mut referee = Referee::new(&builtin(dialect).expect("a built-in dialect"));
     let (last, before) = lines.split_last().expect("a line");
     for line in before {
-        say(&mut referee, line).expect("a fair line");
+        say(&mut referee, line).expect("a valid line");
     }
     say(&mut referee, last)
 }
@@ -193,7 +193,7 @@ fn what_is_no_message_is_seen() {
 
 #[test]
 fn a_line_may_be_sent_in_pieces_and_without_its_end() {
-    let mut referee = Referee::new(&builtin("spec").expect("a dialect that ships inside"));
+    let mut referee = Referee::new(&builtin("spec").expect("a built-in dialect"));
     for piece in [r#"{"jsonrpc":"2.0","#, r#""id":1,"method":"ping"}"#] {
         referee.observe(Direction::ToServer, piece).expect("nothing to judge");
     }

@@ -44,7 +44,7 @@ fn the_chain_leads_to_its_default_external_server() {
     assert_eq!(names(&mut chain, "prompts", "name"), ["introduce", "plan_task"]);
     let hello = chain.call("hello", &json!({"name": "Ann"}));
     assert_eq!(told(&hello).as_deref(), Ok("Hello, Ann!"));
-    assert_eq!(hello["result"]["isError"], false, "the document's example says so");
+    assert_eq!(hello["result"]["isError"], false, "the document's example has this value");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn pages(
             Value::Null => return pages,
             cursor => params = json!({"cursor": cursor}),
         }
-        assert!(pages.len() < 1000, "the list has no end");
+        assert!(pages.len() < 1000, "the list has more pages than expected");
     }
 }
 

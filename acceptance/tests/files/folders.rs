@@ -135,7 +135,7 @@ fn nothing_outside_of_the_folder_is_read() {
     let large = client.ask("resources/read", &json!({ "uri": "folder://docs/large.txt" }));
     let said = large["error"]["message"].as_str().unwrap().to_owned();
     assert!(said.contains("more than the 1000 bytes"), "{large}");
-    assert_eq!(client.read("folder://docs/a.md"), "Alpha", "it still answers");
+    assert_eq!(client.read("folder://docs/a.md"), "Alpha", "the server still responds");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_session_hears_of_changes() {
     fs::remove_file(folder.path().join("docs/a.md")).unwrap();
     client.hear("notifications/resources/updated", |params| params["uri"] == uri);
     assert!(!client.list("resources", "uri").contains(&uri.to_owned()));
-    assert_eq!(client.server.finish().code, Some(0), "who watches does not keep it from ending");
+    assert_eq!(client.server.finish().code, Some(0), "a file watch must not delay the exit");
 }
 
 #[test]

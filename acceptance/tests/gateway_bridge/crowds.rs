@@ -72,7 +72,7 @@ fn the_oldest_abandoned_question_makes_room_for_the_next() {
     let oldest = waiting.remove(0);
     oldest.is_given_up(&bridge);
     let called = bridge.puppets.hears("tools/call");
-    assert_eq!(called.by.pid, oldest.called.by.pid, "its place is free");
+    assert_eq!(called.by.pid, oldest.called.by.pid, "the slot is free again");
     called.by.asks(json!(MOST), "elicitation/create", form("Who?"));
     let asked = call.answer()["result"].clone();
     let late = oldest.again();

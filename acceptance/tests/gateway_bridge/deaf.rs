@@ -80,7 +80,10 @@ fn what_changed_while_a_stream_was_lost_is_found_out() {
     let mut told = client.listen();
     let listed = client.request("tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
-    assert!(site.within(AGE).is_none(), "whoever tells of changes is not asked again");
+    assert!(
+        site.within(AGE).is_none(),
+        "a list of an upstream with change notifications is not polled"
+    );
     let listed = client.request("tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
     drop(stream);

@@ -116,7 +116,7 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     let why = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(why.contains("changed and awaits approval"), "{refused}");
     assert!(why.contains("`creole approve FILE behind ask`"), "{refused}");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is not called");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets no call");
     assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
     assert_eq!(told.message()["method"], "notifications/tools/list_changed");
     assert_eq!(listed()[0]["name"], "ask");

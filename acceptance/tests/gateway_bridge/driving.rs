@@ -62,7 +62,7 @@ fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
     );
     let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
     let offered = told.iter().filter(|it| it["method"] == "initialize").count();
-    assert_eq!(offered, 1, "it is offered the caller's own era once");
+    assert_eq!(offered, 1, "the upstream is probed once for the caller's era");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
         "jsonrpc": "2.0", "method": "notifications/elicitation/complete",
         "params": {"elicitationId": name},
     });
-    assert_eq!(before, [over], "the server waited for the visit, and no longer does");
+    assert_eq!(before, [over], "the URL elicitation is reported as complete");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_client_that_refuses_to_answer_ends_the_call() {
     client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "error": no}));
     let answer = answering.answer();
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "no answer is made up");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the gateway invents no input response");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_server_of_both_eras_is_called_in_the_era_of_each_caller() {
     let alone = called(&new.call("era", json!({})));
     assert_eq!((shaken.0.as_str(), alone.0.as_str()), ("handshake", "stateless"));
     for _ in 0..3 {
-        assert_eq!(called(&old.call("era", json!({}))), shaken, "a session stays");
+        assert_eq!(called(&old.call("era", json!({}))), shaken, "the session keeps its process");
         assert_eq!(called(&new.call("era", json!({}))), alone);
     }
     assert_eq!(server.starts(), 2, "one process for each era");
@@ -216,7 +216,7 @@ fn a_program_with_one_client_over_http_is_started_twice_at_the_most() {
             };
             let first = called(&call());
             for _ in 0..3 {
-                assert_eq!(called(&call()), first, "one process has all calls");
+                assert_eq!(called(&call()), first, "one process gets all calls");
             }
             // One process serves the shared list, and one has the session of the client.
             let starts = server.starts();

@@ -66,7 +66,7 @@ fn a_task_asks_again_under_another_key_and_may_be_cancelled_when_it_is_over() {
         let answers = json!({"taskId": id, "inputResponses": {&key: named(name)}});
         let taken = client.request("tasks/update", answers);
         assert_eq!(taken["result"]["resultType"], "complete", "{taken}");
-        assert!(!keys.contains(&key), "{key} was asked before");
+        assert!(!keys.contains(&key), "the input request {key} was sent before");
         keys.push(key);
         if question == "q1" {
             assert_eq!(bridge.puppets.next().message["id"], "q1");

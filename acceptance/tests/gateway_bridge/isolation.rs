@@ -33,7 +33,7 @@ fn is_still_answered(
     called: &ReceivedMessage,
     asked: &Value,
 ) {
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the server was told nothing");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream got no message");
     let answers = json!({only_key(asked): named("Alice")});
     // The same arguments in another notation.
     let arguments = json!({"b": [2], "a": 1.0});
@@ -112,8 +112,8 @@ fn two_callers_never_share_a_conversation() {
             assert_eq!(text(&call.answer()), "hello");
             pids.push(called.by.pid);
         }
-        assert_ne!(pids[0], pids[1], "what a server keeps for Alice is not Bob's");
-        assert_eq!(pids[0], pids[2], "what a server keeps for Alice is found again");
+        assert_ne!(pids[0], pids[1], "Bob must not get Alice's session");
+        assert_eq!(pids[0], pids[2], "Alice gets her session again");
     }
 }
 
@@ -277,7 +277,7 @@ fn each_session_of_the_handshake_era_has_its_own_conversation_where_that_is_want
         called.by.pid
     };
     let seen = clients.each_ref().map(process);
-    assert_ne!(seen[0], seen[1], "both are Alice's, and each is for itself");
+    assert_ne!(seen[0], seen[1], "each of Alice's clients has its own session");
     assert_eq!(seen, clients.each_ref().map(process));
 }
 

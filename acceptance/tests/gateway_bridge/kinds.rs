@@ -53,14 +53,18 @@ fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
     assert_eq!(listed(&bridge, json!({"roots": {}, "sampling": {}})), ["echo", "folders"]);
     let both = json!({"roots": {}, "elicitation": {}});
     assert_eq!(listed(&bridge, both), ["echo", "ask", "folders"]);
-    assert_eq!(listed(&bridge, json!({})), ["echo"], "as before");
-    assert_eq!(listed(&bridge, json!({"elicitation": {}})), ["echo", "ask"], "as before");
+    assert_eq!(listed(&bridge, json!({})), ["echo"], "the list is unchanged");
+    assert_eq!(
+        listed(&bridge, json!({"elicitation": {}})),
+        ["echo", "ask"],
+        "the list is unchanged"
+    );
     let old = |capabilities| {
         let client =
             HandshakeClient::open(bridge.gateway.address(), "2025-06-18", capabilities, None);
         wait_for(&bridge, client.begin(&json!(1), "tools/list", &json!({})))
     };
-    assert_eq!(old(json!({"elicitation": {}})), ["echo", "ask"], "whatever the era");
+    assert_eq!(old(json!({"elicitation": {}})), ["echo", "ask"], "both eras get the same list");
     assert_eq!(old(json!({})), ["echo"]);
 }
 
@@ -86,12 +90,19 @@ fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them(
     list.by.asks(json!(9), "elicitation/create", form("Who are you?"));
     let refused = bridge.puppets.next().message;
     assert_eq!(refused["id"], 9, "{refused}");
-    assert!(refused.get("error").is_some(), "there is no call that could ask: {refused}");
+    assert!(
+        refused.get("error").is_some(),
+        "an input request without a call is rejected: {refused}"
+    );
     list.result(json!({"tools": tools_for(&list.by)}));
     assert_eq!(names(&listing.answer()), ["echo", "ask"]);
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
-    assert_eq!(may_ask(&called.by), json!({}), "who cannot be asked is not");
+    assert_eq!(
+        may_ask(&called.by),
+        json!({}),
+        "the session of this client has no input capabilities"
+    );
     called.error(-32602, "Unknown tool: ask", &Value::Null);
     assert_eq!(call.answer()["error"]["code"], -32602);
 }
@@ -117,7 +128,7 @@ fn a_list_that_changed_is_fetched_again_for_each_kind_of_client() {
     let (mut listing, began) = (begin(), Instant::now());
     // The gateway may not have processed the child's notification yet.
     loop {
-        assert!(began.elapsed() < Duration::from_secs(30), "the list stays as it was");
+        assert!(began.elapsed() < Duration::from_secs(30), "the list did not change in time");
         if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
             let is_own = may_ask(&heard.by) == json!({});
             let more =

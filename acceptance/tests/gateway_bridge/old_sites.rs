@@ -25,7 +25,10 @@ fn calls_that_may_be_asked_have_a_stream_each_where_questions_do_not_say_whose_t
             let call = client.begin_call("ask", json!({"name": name}));
             (name, call, site.hears("tools/call"))
         });
-        assert_ne!(calls[0].2.stream, calls[1].2.stream, "{era}: whose question would it be?");
+        assert_ne!(
+            calls[0].2.stream, calls[1].2.stream,
+            "{era}: concurrent calls must not share a stream"
+        );
         for (name, call, called) in calls.iter_mut().rev() {
             called.asks(json!(name), "elicitation/create", form(&format!("Are you {name}?")));
             let asked = call.answer()["result"].clone();

@@ -37,7 +37,7 @@ fn a_question_is_the_answer_and_the_answer_is_told_under_its_own_id() {
     assert_eq!(answered.by.pid, called.by.pid);
     called.text("Hello, Ann!");
     assert_eq!(text(&again.answer()), "Hello, Ann!");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "one call is one call");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets the call once");
 }
 
 #[test]
@@ -143,7 +143,11 @@ fn folders_and_models_are_asked_for_and_who_knows_folders_serves_nobody_else() {
     for (client, is_same) in clients {
         let mut call = client.begin_call("ask", json!({}));
         let next = bridge.puppets.hears("tools/call");
-        assert_eq!(next.by.pid == called.by.pid, is_same, "its folders are known there");
+        assert_eq!(
+            next.by.pid == called.by.pid,
+            is_same,
+            "only the same client may use a session with its roots"
+        );
         next.text("next");
         assert_eq!(text(&call.answer()), "next");
     }
@@ -183,8 +187,8 @@ fn the_same_answers_twice_are_told_once_and_other_answers_are_refused() {
     assert_eq!(text(&first.answer()), "Hello, Ann!");
     assert_eq!(text(&second.answer()), "Hello, Ann!");
     let late = client.again("ask", json!({}), state, json!({&key: named("Ann")}));
-    assert_eq!(text(&late), "Hello, Ann!", "the outcome is kept for whom it did not reach");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "answered once");
+    assert_eq!(text(&late), "Hello, Ann!", "a caller that lost the response gets it again");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream got one input response");
 }
 
 #[test]
@@ -344,7 +348,7 @@ fn more_calls_than_may_wait_are_refused_and_the_others_go_on() {
 fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
     let bridge = Bridge::new(asking().leaving("ping"));
     let listed = bridge.modern().request("tools/list", json!({}));
-    assert_eq!(listed["result"]["tools"][0]["name"], "ask", "nothing to wait for");
+    assert_eq!(listed["result"]["tools"][0]["name"], "ask", "the list does not wait for roots");
     // A client without roots gets no request for them.
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
@@ -362,7 +366,7 @@ fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
     let asked = call.answer()["result"].clone();
     let key = only_key(&asked);
     assert_eq!(asked["inputRequests"][&key]["method"], "roots/list");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is not called before it knows");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the call waits for the roots");
     let roots = json!({"roots": [{"uri": "file:///home"}]});
     let mut again = client.begin_again(
         "ask",
@@ -377,7 +381,7 @@ fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
     assert_eq!(called.message["params"]["arguments"], json!({"n": 1}));
     called.text("rooted");
     assert_eq!(text(&again.answer()), "rooted");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "one call is one call");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets the call once");
 }
 
 #[test]

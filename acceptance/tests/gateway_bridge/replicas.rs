@@ -85,7 +85,10 @@ fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Val
     assert_eq!(lost["result"]["isError"], true, "{lost}");
     let told = lost["result"]["content"][0]["text"].as_str().unwrap();
     assert!(told.contains("Nothing is known about its effects"), "{told}");
-    assert!(puppets.within(A_MOMENT).is_none(), "it may have been carried out");
+    assert!(
+        puppets.within(A_MOMENT).is_none(),
+        "the call must not be repeated: it may have been executed"
+    );
 }
 
 /// Retries the call with a response to the only input request.
@@ -126,7 +129,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
     // A caller that lost the response gets the same one again, from every replica.
     assert_eq!(text(&back(&second, &next, "Eve").answer()), long);
     assert_eq!(text(&back(&first, &next, "Eve").answer()), long);
-    assert!(puppets.within(A_MOMENT).is_none(), "it was called once");
+    assert!(puppets.within(A_MOMENT).is_none(), "the upstream got the call once");
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn errors_come_back_through_another_process() {
     };
     let elsewhere = told(&second);
     assert!(elsewhere.to_string().contains("no such name"), "{elsewhere}");
-    assert_eq!(elsewhere, told(&first), "as at home");
+    assert_eq!(elsewhere, told(&first), "the other replica returns the same");
 }
 
 #[test]
@@ -368,7 +371,7 @@ fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
     called.text("done");
     let answer = messages.next().unwrap();
     assert_eq!((&answer["id"], text(&answer)), (&json!(7), "done"));
-    assert!(messages.next().is_none(), "an answer is the end");
+    assert!(messages.next().is_none(), "the stream ends with the response");
 }
 
 #[test]

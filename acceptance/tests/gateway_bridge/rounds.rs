@@ -16,7 +16,10 @@ fn a_server_whose_question_has_a_token_is_told_that_it_still_is_worth_waiting() 
     called.by.asks(json!(1), "elicitation/create", question);
     let asked = call.answer()["result"].clone();
     let question = &asked["inputRequests"][only_key(&asked)]["params"];
-    assert!(question.get("_meta").is_none(), "the token is nobody else's: {question}");
+    assert!(
+        question.get("_meta").is_none(),
+        "the upstream's token must not reach the client: {question}"
+    );
     for beat in 1..=2 {
         let told = bridge.puppets.hears("notifications/progress");
         assert_eq!(told.message["params"]["progressToken"], "its own");

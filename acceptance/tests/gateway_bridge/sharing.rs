@@ -54,7 +54,7 @@ fn two_callers_in_one_conversation_hear_the_messages_that_each_wants() {
         calls.push((call, bridge.puppets.hears("tools/call")));
     }
     let child = calls[0].1.by.clone();
-    assert_eq!(child.pid, calls[1].1.by.pid, "they share a conversation");
+    assert_eq!(child.pid, calls[1].1.by.pid, "both callers share a session");
     for level in ["debug", "error"] {
         child.tells("notifications/message", &json!({"level": level, "data": level}));
     }
@@ -87,7 +87,10 @@ fn what_a_server_cannot_tell_is_not_acknowledged() {
         let watched = honoured.get("resourceSubscriptions").is_none_or(|uris| *uris == json!([]));
         assert!(watched, "{ack}");
     }
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it does not know `resources/subscribe`");
+    assert!(
+        bridge.puppets.within(A_MOMENT).is_none(),
+        "the upstream does not support `resources/subscribe`"
+    );
 }
 
 #[test]
@@ -103,7 +106,10 @@ fn who_watches_a_folder_is_told_of_what_is_in_it() {
     }
     let told = listening.message();
     assert_eq!(told["method"], "notifications/resources/updated");
-    assert_eq!(told["params"]["uri"], "file:///p/x", "a neighbour is not in it");
+    assert_eq!(
+        told["params"]["uri"], "file:///p/x",
+        "a resource outside of the folder is not reported"
+    );
 }
 
 #[test]
@@ -189,13 +195,16 @@ fn a_subscription_of_an_old_client_is_answered_once_the_server_has_acknowledged_
         let mut wanted: Vec<_> = wanted.as_array().unwrap().iter().collect();
         wanted.sort_by_key(|uri| uri.as_str());
         assert_eq!(wanted, watched);
-        assert!(asked.within(A_MOMENT).is_none(), "not before it is true");
+        assert!(
+            asked.within(A_MOMENT).is_none(),
+            "the response must not come before the upstream's acknowledgement"
+        );
         acknowledge(&listen.by, &listen.message);
         assert_eq!(asked.answer()["result"], json!({}));
         let told = json!({"uri": uri, "_meta": {SUBSCRIPTION: listen.message["id"]}});
         listen.by.tells("notifications/resources/updated", &told);
         let heard = next_update(&mut stream);
-        assert_eq!(heard["params"], json!({"uri": uri}), "it has no word for subscriptions");
+        assert_eq!(heard["params"], json!({"uri": uri}), "this revision has no subscription ids");
         ends_before(&bridge, uri == "a://2");
     }
     let left = client.request("resources/unsubscribe", &json!({"uri": "a://1"}));
@@ -256,7 +265,7 @@ fn many_sessions_are_one_listener_at_the_server() {
         });
         assert_eq!(told.unwrap()["method"], "notifications/tools/list_changed");
     }
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "one listener is enough");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "all clients share one upstream listener");
 }
 
 #[test]

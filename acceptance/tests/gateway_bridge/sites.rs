@@ -65,7 +65,7 @@ fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema
     site.hears("tools/call").error(-32020, "Header mismatch");
     let answer = answering.answer();
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
-    assert!(site.within(A_MOMENT).is_none(), "two attempts are enough");
+    assert!(site.within(A_MOMENT).is_none(), "there are only two attempts");
 }
 
 /// Two tools, of which the first declares a mirrored header at a location without an argument.
@@ -112,7 +112,7 @@ fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
         assert!(began.elapsed() < Duration::from_secs(30), "{}", log());
         thread::sleep(A_MOMENT / 10);
     }
-    assert!(site.within(A_MOMENT).is_none(), "it is not called either");
+    assert!(site.within(A_MOMENT).is_none(), "the upstream gets no call");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_
         visit.stream();
         streams.push(visit);
     }
-    assert!(!streams.is_empty(), "nobody listens");
+    assert!(!streams.is_empty(), "the gateway requested no stream");
     let mut forwarded = 0;
     for (number, stream) in streams.iter_mut().enumerate() {
         let params = form("Is anybody there?");
@@ -192,5 +192,5 @@ fn a_server_of_single_posts_is_read_as_it_writes_and_shown_only_the_gateways_own
     assert!(!told.contains("of-the-client"), "{told}");
     visit.text("read");
     assert_eq!(text(&call.answer()), "read");
-    assert!(site.within(A_MOMENT).is_none(), "no stream is asked for");
+    assert!(site.within(A_MOMENT).is_none(), "no stream is requested");
 }

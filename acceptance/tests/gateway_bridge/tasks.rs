@@ -40,7 +40,7 @@ fn asks_in_a_task(bridge: &Bridge) -> ReceivedMessage {
     looked.result(task("input_required"));
     let waiting = bridge.puppets.hears("tasks/result");
     for heard in [&looked, &waiting] {
-        assert_eq!(heard.by.pid, called.by.pid, "a task is known where it was made");
+        assert_eq!(heard.by.pid, called.by.pid, "the task belongs to the session that created it");
     }
     let mut question = form("Who?");
     question["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
@@ -122,7 +122,7 @@ fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its
     assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
     called.result(json!({"task": task("working")}));
     let looked = bridge.puppets.hears("tasks/get");
-    assert_eq!(looked.by.pid, called.by.pid, "a task is known where it was made");
+    assert_eq!(looked.by.pid, called.by.pid, "the task belongs to the session that created it");
     looked.result(task("completed"));
     bridge.puppets.hears("tasks/result").text("done");
     assert_eq!(text(&again.answer()), "done");
@@ -185,5 +185,5 @@ pub(crate) fn stands(client: &StatelessClient, id: &Value, status: &str) -> Valu
         }
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("the task never was {status}")
+    panic!("the task never had the status {status}")
 }

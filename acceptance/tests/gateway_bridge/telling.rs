@@ -101,7 +101,10 @@ fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
     let call = client.begin(&json!("mine"), "tools/call", &params);
     let called = bridge.puppets.hears("tools/call");
     call.hang_up();
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it may come back");
+    assert!(
+        bridge.puppets.within(A_MOMENT).is_none(),
+        "the call is not cancelled: the client may resume its stream"
+    );
     let cancel = json!({"requestId": "mine", "reason": "enough"});
     client.tell(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}));
     let cancelled = bridge.puppets.hears("notifications/cancelled");
@@ -158,8 +161,11 @@ fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
     clients[0].tell(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
     let changed = bridge.puppets.hears("notifications/roots/list_changed");
     assert_eq!(changed.by.pid, called[0].by.pid);
-    assert!(streams[1].within(A_MOMENT).is_none(), "the other session is asked nothing");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "and its server is told nothing");
+    assert!(streams[1].within(A_MOMENT).is_none(), "the other session gets no input request");
+    assert!(
+        bridge.puppets.within(A_MOMENT).is_none(),
+        "the other upstream session gets no message"
+    );
 }
 
 #[test]
@@ -178,7 +184,7 @@ fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged", "{ack}");
     let mut second = bridge.modern().begin(&json!("two"), "subscriptions/listen", filter);
     assert_eq!(second.message()["method"], "notifications/subscriptions/acknowledged");
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "it is watched already");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "the resource has a subscription already");
     subscribed.by.tells("notifications/resources/updated", &json!({"uri": "a://b"}));
     for (listening, id) in [(&mut first, "one"), (&mut second, "two")] {
         let told = listening.message();
@@ -188,7 +194,7 @@ fn a_resource_is_watched_once_for_all_and_left_when_nobody_watches() {
         assert_eq!(named, id, "{told}");
     }
     first.hang_up();
-    assert!(bridge.puppets.within(A_MOMENT).is_none(), "somebody watches still");
+    assert!(bridge.puppets.within(A_MOMENT).is_none(), "another client still has a subscription");
     second.hang_up();
     let left = bridge.puppets.hears("resources/unsubscribe");
     assert_eq!(left.message["params"], json!({"uri": "a://b"}));

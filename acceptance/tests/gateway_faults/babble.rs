@@ -48,7 +48,7 @@ fn a_server_of_the_stateless_era_cannot_ask() {
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
     called.by.asks(json!(1), "elicitation/create", json!({"message": "m", "requestedSchema": {}}));
-    assert!(call.within(A_MOMENT).is_none(), "nobody is asked");
+    assert!(call.within(A_MOMENT).is_none(), "the client gets no input request");
     called.result(json!({"resultType": "complete", "content": [{"type": "text", "text": "ok"}]}));
     let (before, answer) = call.all();
     assert_eq!((before.len(), &answer["result"]["content"][0]["text"]), (0, &json!("ok")));

@@ -186,5 +186,5 @@ fn a_link_that_is_cut_is_noticed_its_calls_fail_and_its_connections_are_freed() 
     ];
     let scenes = scenes.map(|scene: fn()| thread::spawn(scene));
     let ends = scenes.map(thread::JoinHandle::join);
-    assert!(ends.iter().all(Result::is_ok), "one of them was not noticed");
+    assert!(ends.iter().all(Result::is_ok), "a cut connection was not detected");
 }

@@ -20,7 +20,10 @@ fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_
     kill(called.by.pid);
     is_named(&call.answer());
     is_gone(called.by.pid);
-    assert!(puppets.within(A_MOMENT).is_none(), "nobody knows what it had done");
+    assert!(
+        puppets.within(A_MOMENT).is_none(),
+        "the call must not be repeated: its effects are unknown"
+    );
     assert_ne!(answers_again(&gateway, &puppets), called.by.pid);
 }
 
@@ -116,7 +119,7 @@ fn a_hundred_calls_to_a_server_that_is_killed_are_a_hundred_answers() {
     }
     let called: Vec<_> = (0..100).map(|_| puppets.hears("tools/call")).collect();
     let child = called[0].by.pid;
-    assert!(called.iter().all(|call| call.by.pid == child), "one caller has one conversation");
+    assert!(called.iter().all(|call| call.by.pid == child), "one caller has one session");
     for call in &called[..30] {
         call.text(&call.message["params"]["arguments"]["number"].to_string());
     }

@@ -67,7 +67,10 @@ fn is_named(answer: &Value) {
     assert_eq!(error["code"], -32603, "{answer}");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("puppet") || message.contains("sh"), "{message}");
-    assert!(!message.contains("127.0.0.1:"), "the command line is nobody's business: {message}");
+    assert!(
+        !message.contains("127.0.0.1:"),
+        "the error must not contain the command line: {message}"
+    );
 }
 
 /// Calls until the server is running again. Returns the call that it received.
@@ -100,7 +103,7 @@ fn kill(pid: u32) {
 fn is_gone(pid: u32) {
     let began = Instant::now();
     while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(began.elapsed() < PATIENCE, "{pid} is still there");
+        assert!(began.elapsed() < PATIENCE, "process {pid} still exists");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -61,7 +61,10 @@ fn a_stream_that_breaks_off_is_the_end_of_the_call_and_it_is_not_made_again() {
     let answer = call.answer();
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
     assert_eq!(answer["error"]["data"]["upstream"], "site", "{answer}");
-    assert!(site.within(A_MOMENT).is_none(), "nobody knows what it had done");
+    assert!(
+        site.within(A_MOMENT).is_none(),
+        "the call must not be repeated: its effects are unknown"
+    );
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn a_layer_that_tries_again_waits_as_long_as_the_server_wants_if_it_may() {
     visit.respond("503 Unavailable", "Retry-After: 2\r\n", "");
     let error = call.answer()["error"].clone();
     assert_eq!(error["data"]["retryAfter"], 2, "{error}");
-    assert!(site.within(A_MOMENT).is_none(), "it wants to be left alone for longer");
+    assert!(site.within(A_MOMENT).is_none(), "the server requested a longer wait");
 }
 
 /// Whether Linux sends keep-alive probes on idle connections: those accepted on one port, and those opened to the
@@ -172,7 +175,7 @@ fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
     assert_ne!(again.field("mcp-session-id"), Some(&*session));
     again.text("new");
     assert_eq!(text(&call.answer()), "new");
-    assert!(site.within(A_MOMENT).is_none(), "once is enough");
+    assert!(site.within(A_MOMENT).is_none(), "the call is retried once");
 }
 
 #[test]
@@ -186,7 +189,11 @@ fn questions_on_the_streams_of_two_calls_reach_the_caller_of_each() {
         calls.push((who, call, site.hears("tools/call")));
     }
     let session = calls[0].2.field("mcp-session-id").map(str::to_owned);
-    assert_eq!(session.as_deref(), calls[1].2.field("mcp-session-id"), "they share a session");
+    assert_eq!(
+        session.as_deref(),
+        calls[1].2.field("mcp-session-id"),
+        "both calls share a session"
+    );
     for (who, _, visit) in calls.iter_mut().rev() {
         visit.stream();
         let params =

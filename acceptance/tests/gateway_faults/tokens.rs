@@ -103,7 +103,7 @@ fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
     for call in &mut calls {
         assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
     }
-    assert!(site.within(A_MOMENT).is_none(), "each is sent once more");
+    assert!(site.within(A_MOMENT).is_none(), "each request is retried once");
     assert_eq!(lines(&gateway.path("runs")), 2);
     gateway.says_no_token();
 }
@@ -164,7 +164,7 @@ fn a_token_that_is_refused_again_is_told_and_fetched_no_more_for_a_while() {
         assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
         assert!(!answer.to_string().contains(CANARY), "{answer}");
     }
-    assert!(site.within(A_MOMENT).is_none(), "each is sent once more at most");
+    assert!(site.within(A_MOMENT).is_none(), "each request is retried at most once");
     assert_eq!(lines(&gateway.path("runs")), 2);
     gateway.says_no_token();
 }
@@ -183,7 +183,7 @@ fn a_server_without_its_token_is_named_and_the_others_are_served() {
     assert_eq!(call.answer()["result"]["content"][0]["text"], "served");
     let expected = "there is no token for `site`: its file does not exist";
     gateway.listening.until_said(expected);
-    assert!(sites[0].shown().is_empty(), "nobody asks without a token");
+    assert!(sites[0].shown().is_empty(), "no request is sent without a token");
     gateway.replace("late-canary");
     let began = Instant::now();
     let begin = || client.begin(&json!(2), "tools/call", &json!({"name": "work"}));

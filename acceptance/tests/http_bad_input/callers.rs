@@ -59,7 +59,10 @@ fn a_session_of_another_is_one_that_never_was() {
         assert_eq!(theirs.head.names(), nobodys.head.names(), "D32");
     }
     let answer = alice.call("hello", json!({"name": "Alice"}));
-    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Alice!", "D32: hers goes on");
+    assert_eq!(
+        answer["result"]["content"][0]["text"], "Hello, Alice!",
+        "D32: her session still works"
+    );
 }
 
 /// The processor time of login attempts with these credentials, which all fail.

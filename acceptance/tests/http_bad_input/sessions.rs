@@ -25,7 +25,7 @@ fn ids_of_sessions_cannot_be_guessed() {
         let id = welcome.head.field("mcp-session-id").expect("a session").to_owned();
         connection.write(&Request::delete(&id).bytes(address)).unwrap();
         assert_eq!(connection.response().unwrap().head.status, 204, "D34");
-        assert!(ids.insert(id), "D30: an id came twice");
+        assert!(ids.insert(id), "D30: an id was repeated");
     }
     let mut digits = [0_usize; 256];
     for id in &ids {

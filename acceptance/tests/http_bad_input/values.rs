@@ -154,10 +154,10 @@ fn an_answer_counts_only_in_the_session_that_was_asked() {
     let answered = |session: &str| {
         bench.send(&Request::post(answer.to_string()).with("Mcp-Session-Id", session))
     };
-    assert_eq!(answered(&bench.session).head.status, 400, "A29: another session's answer");
+    assert_eq!(answered(&bench.session).head.status, 400, "A29: the response of another session");
     bench.canary("A29");
-    assert_eq!(answered(&asked).head.status, 202, "A29: the answer of whoever was asked");
+    assert_eq!(answered(&asked).head.status, 202, "A29: the response of the requested client");
     let result: serde_json::Value = serde_json::from_str(&events.next().unwrap().data).unwrap();
     assert_eq!(result["id"], 1, "{result}");
-    assert_eq!(answered(&asked).head.status, 400, "A29: the same answer again");
+    assert_eq!(answered(&asked).head.status, 400, "A29: the same response again");
 }

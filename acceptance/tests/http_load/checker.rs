@@ -20,7 +20,7 @@ fn assert_found(history: &History, is_expected: impl Fn(&Breach) -> bool) {
     let breaches = history.breaches();
     let found = breaches.iter().filter(|finding| is_expected(&finding.breach)).count();
     println!("{found} of {} calls", history.calls());
-    assert!(found > 0, "not found; instead: {:?}", breaches.first());
+    assert!(found > 0, "the breach was not found; instead: {:?}", breaches.first());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,8 +46,8 @@ async fn open(pool: &Arc<Pool>, count: usize) -> (Vec<String>, Vec<String>) {
 fn assert_full(refused: &[String]) {
     let others: Vec<&String> =
         refused.iter().filter(|refusal| !refusal.starts_with("status 503")).collect();
-    assert!(others.is_empty(), "refused otherwise: {others:?}");
-    assert!(!refused.is_empty(), "nobody was refused");
+    assert!(others.is_empty(), "other errors than a full server: {others:?}");
+    assert!(!refused.is_empty(), "no session was rejected");
 }
 
 /// Fails unless a client without a session is served.
@@ -94,7 +94,7 @@ async fn ten_thousand_sessions_fit_and_the_next_is_refused_until_one_ends() {
     let ended = pool.exchange(&requests.delete()).await.unwrap();
     assert!((200..300).contains(&ended.head.status), "{:?}", ended.head);
     let (more, _) = open(&pool, 1).await;
-    assert_eq!(more.len(), 1, "a session that ended makes room for another");
+    assert_eq!(more.len(), 1, "an ended session frees its slot");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -127,7 +127,7 @@ async fn sessions_that_nobody_uses_expire_and_make_room() {
         sleep(Duration::from_secs(4)).await;
     }
     let growth = weights[ROUNDS - 1].memory.saturating_sub(weights[0].memory);
-    assert!(growth < 16 * MEBIBYTE, "memory grows with sessions that are gone: {weights:?}");
+    assert!(growth < 16 * MEBIBYTE, "memory grows with expired sessions: {weights:?}");
 }
 
 /// Tries until a session can be opened, and returns how long that took.

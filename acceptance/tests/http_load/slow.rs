@@ -54,7 +54,7 @@ impl Canary {
         let mut history = History::default();
         history.add(calls);
         history.assert_right(count);
-        assert!(count > 0, "the canary was never answered");
+        assert!(count > 0, "the canary never got a response");
     }
 }
 
@@ -83,7 +83,7 @@ async fn headers_that_never_end_are_cut_off_while_others_are_served() {
         after.growth_since(before) / MEBIBYTE,
     );
     canary.assert_answered().await;
-    assert_eq!(spared, 0, "clients that were not cut off within {PATIENCE:?}");
+    assert_eq!(spared, 0, "clients that were not disconnected within {PATIENCE:?}");
     assert_let_go(&server, before.descriptors).await;
 }
 
@@ -142,7 +142,7 @@ async fn five_hundred_clients_that_do_not_read_are_cut_off_and_cost_little() {
         after.peak / MEBIBYTE,
     );
     canary.assert_answered().await;
-    assert_eq!(spared, 0, "clients that were not cut off within {PATIENCE:?}");
+    assert_eq!(spared, 0, "clients that were not disconnected within {PATIENCE:?}");
     assert_let_go(&server, before.descriptors).await;
     assert!(after.peak < MOST_MEMORY, "{before:?} {after:?}");
 }

@@ -64,7 +64,7 @@ async fn assert_all_are_told(era: Era) {
         change(&canary, count, &mut told, round).await;
     }
     // A duplicate notification would have arrived by the end of the second round.
-    assert!(told.try_recv().is_err(), "somebody was told more than once");
+    assert!(told.try_recv().is_err(), "a stream got a notification twice");
     let after = server.weight();
     println!("afterwards {} MiB, at most {} MiB", after.memory / MEBIBYTE, after.peak / MEBIBYTE);
     assert!(after.peak < MOST_MEMORY, "{after:?}");
@@ -156,9 +156,13 @@ async fn change(
     let mut seen = vec![false; usize::try_from(count).unwrap()];
     for already in 0..count {
         let heard = timeout(PATIENCE, told.recv()).await;
-        let heard = heard.unwrap_or_else(|_| panic!("{already} of {count} were told"));
+        let heard = heard
+            .unwrap_or_else(|_| panic!("only {already} of {count} streams got the notification"));
         let number = usize::try_from(heard.expect("listeners").unwrap()).unwrap();
-        assert!(!std::mem::replace(&mut seen[number], true), "stream {number} was told twice");
+        assert!(
+            !std::mem::replace(&mut seen[number], true),
+            "stream {number} got a notification twice"
+        );
     }
     println!(
         "change {round}: answered after {answered:.1?}, all told after {:.1?}",

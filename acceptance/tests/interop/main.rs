@@ -242,7 +242,7 @@ fn is_here(peer: Peer) -> bool {
 fn here<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
     installed
         .inspect_err(|missing| {
-            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
             eprintln!("NOT TESTED with {name}: {missing}");
         })
         .ok()

@@ -135,7 +135,7 @@ fn missing(server: UpstreamServer) -> Option<String> {
 /// Whether a client or server is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
 fn is_here(name: &str, missing: Option<String>) -> bool {
     let Some(missing) = missing else { return true };
-    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+    assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
     eprintln!("NOT TESTED with {name}: {missing}");
     false
 }

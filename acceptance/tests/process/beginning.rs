@@ -59,6 +59,6 @@ fn a_small_configuration_begins_not_much_later_than_the_bare_program() {
     });
     let small = usual(|| serve(folder.path(), &["creole.toml"]));
     println!("a start: {bare:?} for the bare program, {small:?} with a small configuration");
-    assert!(bare > Duration::ZERO, "the system does not tell what a process computes");
+    assert!(bare > Duration::ZERO, "the system does not report processor time");
     assert!(small < bare * 4, "{small:?} instead of {bare:?}");
 }

@@ -51,9 +51,9 @@ impl Held {
         drop(self.output);
         let spent = self.process.processor_time_until_end() - before;
         let took = gone.elapsed();
-        assert!(took < Duration::from_secs(5), "it took {took:?} to notice");
-        assert!(spent < Duration::from_millis(500), "{spent:?} of processor time to end");
-        assert!(self.process.wait().is_some(), "it ended by a signal");
+        assert!(took < Duration::from_secs(5), "it took {took:?} to notice the closed output");
+        assert!(spent < Duration::from_millis(500), "it used {spent:?} of processor time to exit");
+        assert!(self.process.wait().is_some(), "a signal ended it");
         drop(self.input);
     }
 }
@@ -126,7 +126,7 @@ fn a_server_behind_that_does_not_end_is_killed_when_its_gateway_was() {
     let _ = server.kill();
     let killed = Instant::now();
     while !is_over(number.trim()) {
-        assert!(killed.elapsed() < PATIENCE, "{number} is left");
+        assert!(killed.elapsed() < PATIENCE, "process {number} is left");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -165,7 +165,7 @@ fn a_client_that_neither_reads_nor_sends_any_more_is_given_up_some_seconds_later
     held.input.write_all(listing.as_bytes()).unwrap();
     let closed = Instant::now();
     drop(held.input);
-    assert!(held.process.wait().is_some(), "it ended by a signal");
+    assert!(held.process.wait().is_some(), "a signal ended it");
     assert!(closed.elapsed() < Duration::from_secs(40), "{:?}", closed.elapsed());
     drop(held.output);
 }

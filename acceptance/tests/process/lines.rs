@@ -110,7 +110,7 @@ fn assert_idle(server: &Server) {
     let before = server.weight().processor;
     thread::sleep(Duration::from_millis(500));
     let spent = server.weight().processor - before;
-    assert!(spent <= Duration::from_millis(50), "{spent:?} of processor time with nothing to do");
+    assert!(spent <= Duration::from_millis(50), "an idle server used {spent:?} of processor time");
 }
 
 #[test]

@@ -165,9 +165,9 @@ fn without_file_descriptors_it_waits_and_goes_on() {
     let many: Vec<TcpStream> = (0..80).map(|_| server.connect()).collect();
     live.write_all(ask).unwrap();
     let mut rest = vec![0; 200];
-    assert!(live.read(&mut rest).unwrap() > 0, "who is connected is served");
+    assert!(live.read(&mut rest).unwrap() > 0, "connected clients are served");
     drop(many);
-    assert_eq!(server.ask("/health"), "HTTP/1.1 200 OK", "new ones are served again");
+    assert_eq!(server.ask("/health"), "HTTP/1.1 200 OK", "new clients are served again");
     server.signal("-TERM");
     assert_eq!(server.end().0, Some(0));
 }

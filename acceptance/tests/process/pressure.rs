@@ -58,7 +58,7 @@ fn flood(preset: &str, count: u64, line: impl Fn(u64) -> String + Send + 'static
     assert_kept_little("while nothing was read", before, unread);
 
     let (answered, output) = read_slowly(output, count);
-    assert_eq!(answered.len() as u64, count, "answers with different ids");
+    assert_eq!(answered.len() as u64, count, "responses with distinct ids");
     assert_kept_little("while it was read", before, process.weight());
     drop(input.join().unwrap());
     assert_eq!(process.wait(), Some(0));
@@ -81,7 +81,7 @@ fn send_until_stuck(
     let counter = Arc::clone(&sent);
     let writer = thread::spawn(move || {
         for id in 1..=count {
-            input.write_all(line(id).as_bytes()).expect("the server reads on");
+            input.write_all(line(id).as_bytes()).expect("the server reads again");
             counter.store(id, Ordering::Relaxed);
         }
         input
@@ -96,7 +96,7 @@ fn send_until_stuck(
         last = now;
         thread::sleep(Duration::from_millis(400));
     }
-    panic!("the server read on and on");
+    panic!("the server never stopped reading");
 }
 
 /// Reads this many responses, slower than they could arrive. Returns their ids, and the output, which must stay open
@@ -121,7 +121,7 @@ fn read_slowly(
         }
         output
     });
-    let next = |_| ids.recv_timeout(PATIENCE).expect("every answer comes").expect("an id");
+    let next = |_| ids.recv_timeout(PATIENCE).expect("every response arrives").expect("an id");
     let answered = (0..count).map(next).collect();
     (answered, reader.join().unwrap())
 }
@@ -135,8 +135,8 @@ fn two_hundred_slow_calls_run_at_the_same_time_and_hold_up_no_ping() {
         (2..=200).map(|id| call(id, "test_slow", &json!({"milliseconds": 300}))).collect();
     server.write(calls + &request(1000, "ping", &json!({})));
     let ids: Vec<u64> = (0..201).map(|_| server.answer()["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids.first(), Some(&1000), "the ping is answered first: {ids:?}");
-    assert_eq!(ids.last(), Some(&1), "the longest call is answered last: {ids:?}");
+    assert_eq!(ids.first(), Some(&1000), "the ping gets the first response: {ids:?}");
+    assert_eq!(ids.last(), Some(&1), "the longest call gets the last response: {ids:?}");
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 201, "{ids:?}");
     let ended = server.finish();
     assert_eq!((ended.code, ended.output), (Some(0), vec![]));
@@ -150,7 +150,10 @@ fn a_tool_that_panics_breaks_its_own_call_and_nothing_else() {
     for _ in 0..20 {
         let answer = server.call("test_panic", &json!({}));
         assert_eq!(error_code(&answer), -32603, "{answer}");
-        assert!(!answer.to_string().contains("behaviour.rs"), "no place in the code: {answer}");
+        assert!(
+            !answer.to_string().contains("behaviour.rs"),
+            "the error reveals no source location: {answer}"
+        );
         server.ping();
     }
     assert_eq!(server.answer()["id"], 500);

@@ -51,12 +51,12 @@ fn an_acknowledged_task_survives_a_kill() {
             acknowledged.insert(id_of(&server.answer()));
         }
         let ended = server.kill();
-        assert_eq!(ended.code, None, "it was to end by a signal");
+        assert_eq!(ended.code, None, "it must end by a signal");
         acknowledged.extend(ended.output.iter().map(|line| id_of(&json_of(line))));
     }
     let stored = stored(data.path());
     let lost: Vec<_> = acknowledged.difference(&stored).collect();
-    assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), acknowledged.len());
+    assert!(lost.is_empty(), "{} of {} tasks are lost: {lost:?}", lost.len(), acknowledged.len());
 }
 
 #[test]

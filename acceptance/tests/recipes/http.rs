@@ -79,7 +79,7 @@ fn a_refusal_is_a_failure_with_its_status_and_a_part_of_its_text() {
         "{said}"
     );
     assert!(said.len() < 5000);
-    assert_eq!(service.asked().len(), 1, "it is not asked again");
+    assert_eq!(service.asked().len(), 1, "the request is not repeated");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn only_what_may_happen_twice_is_tried_again() {
         Service::start(|_, _| answer("429 Too Many Requests", "Retry-After: 3600\r\n", ""));
     let mut server = tool(&format!("url = '{}/'", service.url()), "");
     assert!(server.call("t", json!({})).unwrap_err().contains("status 429"));
-    assert_eq!(service.asked().len(), 1, "nobody waits for an hour");
+    assert_eq!(service.asked().len(), 1, "the call does not wait for an hour");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn no_value_leaves_its_place_and_nothing_is_sent_that_is_not_described() {
     ] {
         assert!(server.call("get_thing", arguments.clone()).is_err(), "{arguments}");
     }
-    assert!(server.call("make_thing", json!({ "name": "x" })).is_err(), "it only reads");
+    assert!(server.call("make_thing", json!({ "name": "x" })).is_err(), "the service is read-only");
     assert!(service.asked().is_empty(), "{:?}", service.asked());
 }
 

@@ -20,7 +20,7 @@ fn a_name_that_leads_to_this_machine_is_not_followed() {
         let refused = tool(&url, "").call("t", json!({})).unwrap_err();
         assert!(refused.contains("not public"), "{host}: {refused}");
     }
-    assert!(service.asked().is_empty(), "nobody was asked");
+    assert!(service.asked().is_empty(), "the service got no request");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn redirects_stay_within_the_origin_and_credentials_with_them() {
         let refused = tool(&format!("{url}/{place}"), keys).call("t", json!({})).unwrap_err();
         assert!(refused.contains("status 302") && refused.contains("not followed"), "{refused}");
     }
-    assert!(other.asked().is_empty(), "nobody else was asked");
+    assert!(other.asked().is_empty(), "no other service got a request");
     let before = service.asked().len();
     let keys = format!("{keys}\nmethod = 'POST'");
     assert!(tool(&format!("{url}/start"), &keys).call("t", json!({})).is_err());
-    assert_eq!(service.asked().len(), before + 1, "what changes something is not sent twice");
+    assert_eq!(service.asked().len(), before + 1, "a request with effects is not repeated");
 }

@@ -110,7 +110,7 @@ fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     told(&server.call("behind__test_simple_text", &json!({}))).unwrap();
     assert_eq!(read("behind.txt"), alone);
     let guardians = guardians(server.id());
-    assert_eq!(guardians.len(), 1, "somebody guards the programs");
+    assert_eq!(guardians.len(), 1, "a reaper is running");
     for guardian in guardians {
         let mut open: Vec<_> = std::fs::read_dir(format!("/proc/{guardian}/fd"))
             .unwrap()

@@ -44,7 +44,7 @@ fn every_official_example_of_what_a_server_says_is_understood() {
         judged.err().map(|reason| format!("{}: {reason}", example.name))
     });
     fail_on(complaints.collect());
-    assert!(heard >= 50, "only {heard} examples are a server's");
+    assert!(heard >= 50, "only {heard} examples are messages of a server");
     aloud(&format!("{heard} official examples of what a server says are understood"));
 }
 

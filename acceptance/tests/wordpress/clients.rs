@@ -33,7 +33,7 @@ fn clients_of_standard_streams_call_tools_through_the_bridge() {
 pub(crate) fn here<T>(name: &str, found: Result<T, Missing>) -> Option<T> {
     found
         .inspect_err(|missing| {
-            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is missing: {missing}");
+            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
             eprintln!("NOT TESTED with {name}: {missing}");
         })
         .ok()

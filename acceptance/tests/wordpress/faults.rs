@@ -136,12 +136,16 @@ fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
         called(&server, "buddyboss_get_member", &json!({"id": 1}));
     }
     assert_eq!(site.count("GET /wp-json/wp/v2/users/me?"), 1);
-    assert_eq!(site.count("GET /wp-json/?"), 1, "the platform is looked for once");
+    assert_eq!(site.count("GET /wp-json/?"), 1, "the platform is probed once");
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for _ in 0..3 {
         assert_eq!(post(list, Some(ED)).send(server.address()).unwrap().head.status, 403);
     }
-    assert_eq!(site.count("GET /wp-json/wp/v2/users/me?"), 2, "who is refused, for a moment");
+    assert_eq!(
+        site.count("GET /wp-json/wp/v2/users/me?"),
+        2,
+        "a rejection is cached for a short time"
+    );
     let request = post(list, Some(ADMIN)).with("Cookie", "a=b").with("X-WP-Nonce", "1");
     assert_eq!(request.send(server.address()).unwrap().head.status, 200);
     for asked in site.asked() {
@@ -210,7 +214,7 @@ fn who_guesses_passwords_is_made_to_wait_and_who_is_known_is_not() {
     }
     assert_eq!(status("Basic YToy"), (429, true));
     assert_eq!(site.count("GET /wp-json/wp/v2/users/me"), 1 + wrong.len());
-    assert_eq!(status(ADMIN), (200, false), "who was let in before goes on working");
+    assert_eq!(status(ADMIN), (200, false), "a user who is logged in can continue");
 }
 
 /// A configuration file with these lines below `[wordpress]`.

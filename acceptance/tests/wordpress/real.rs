@@ -226,7 +226,7 @@ fn members(office: &Office) {
 
 fn groups(office: &Office) {
     let group = office.does("create_group", json!({"name": "Readers", "status": "hidden"}));
-    assert_eq!(group["creator_id"], 1, "whoever calls is the organizer");
+    assert_eq!(group["creator_id"], 1, "the caller is the organizer");
     let id = &group["id"];
     assert_eq!(office.does("list_groups", json!({})).as_array().unwrap().len(), 1);
     assert_eq!(office.does("list_groups", json!({"status": ["public"]})), json!([]));

@@ -64,7 +64,7 @@ fn the_example_of_the_guide_reads_and_writes_posts_as_the_caller() {
         (header_of(&site, "admin"), header_of(&site, "ed"), header_of(&site, "sam"));
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let refused = Request::post(list).with("Authorization", &sam).send(server.address()).unwrap();
-    assert_eq!(refused.head.status, 403, "a subscriber does not write posts");
+    assert_eq!(refused.head.status, 403, "a subscriber must not write posts");
     let all = tools(&server, &ed);
     let expected =
         ["wp_create_post", "wp_delete_post", "wp_get_post", "wp_list_posts", "wp_update_post"];

@@ -130,7 +130,7 @@ fn all_gone(folder: &Path) {
         if left.is_empty() {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "left behind: {left:?}");
+        assert!(begun.elapsed() < PATIENCE, "processes left: {left:?}");
         std::thread::sleep(PAUSE);
     }
 }
