@@ -148,7 +148,7 @@ impl Talk {
         let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         self.machine.receive(ping, Duration::ZERO, &mut self.out);
         self.machine.reject_overlong(&mut self.out);
-        assert!(self.out.bytes().is_empty(), "something is said after the end");
+        assert!(self.out.bytes().is_empty(), "there is output after the end");
     }
 
     fn note_frames(&mut self) {
@@ -165,7 +165,7 @@ impl Talk {
             }
         }
         self.said.extend_from_slice(&bytes);
-        assert!(self.answers <= self.messages, "more answers than messages");
+        assert!(self.answers <= self.messages, "more responses than messages");
     }
 
     fn note(&mut self, text: &str) {
@@ -177,7 +177,7 @@ impl Talk {
         self.answers += 1;
         let id = members.get("id").map_or("null", |id| id.get());
         let echoed = self.heard.windows(id.len()).any(|window| window == id.as_bytes());
-        assert!(id == "null" || echoed, "{id} was never sent");
+        assert!(id == "null" || echoed, "the id {id} was never sent");
     }
 }
 

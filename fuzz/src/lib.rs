@@ -30,12 +30,15 @@ pub fn envelope(bytes: &[u8]) {
         Ok(frame) => frame,
         Err(refusal) => {
             assert!(refusal.at <= bytes.len());
-            assert!(theirs.is_err() || !refusal.kind.is_syntax(), "only we refuse: {refusal}");
+            assert!(
+                theirs.is_err() || !refusal.kind.is_syntax(),
+                "only our scanner rejects it: {refusal}"
+            );
             return unchecked(bytes);
         }
     };
     if let Err(error) = &theirs {
-        assert!(reference::is_stricter(error), "only they refuse: {error}");
+        assert!(reference::is_stricter(error), "only serde_json rejects it: {error}");
     }
     let text = std::str::from_utf8(bytes).expect("the scan accepts UTF-8 only");
     let messages = match frame {
@@ -44,7 +47,7 @@ pub fn envelope(bytes: &[u8]) {
     };
     let repeated = messages.iter().any(|fields| fields.repeated);
     if let Ok(theirs) = theirs {
-        assert_eq!(repeated, theirs.repeated, "a repeated key was overlooked or imagined");
+        assert_eq!(repeated, theirs.repeated, "repeated keys are detected incorrectly");
     }
     assert_eq!(Raw::parse(text).err(), repeated.then_some(RawError::RepeatedKey));
     messages.iter().for_each(message);
@@ -128,10 +131,10 @@ fn message(fields: &Fields<'_>) {
 /// Rewritten forms of accepted text have the same meaning.
 fn rewritten(text: &str) {
     let form = canonical(text);
-    assert_eq!(canonical(&form), form, "canonical twice differs");
+    assert_eq!(canonical(&form), form, "the canonical form of canonical text differs");
     assert_eq!(canonical(&one_line(text)), form);
     assert!(!one_line(text).contains(['\r', '\n']));
-    assert!(Raw::parse(&form).is_ok(), "canonical text is refused");
+    assert!(Raw::parse(&form).is_ok(), "canonical text is rejected");
     let raw = Raw::parse(text).expect("accepted before");
     let embedded = serde_json::to_string(&[&raw]).expect("valid text embeds");
     assert_eq!(embedded, format!("[{}]", text.trim_ascii()));
