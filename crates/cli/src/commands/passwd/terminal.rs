@@ -99,7 +99,7 @@ mod tests {
         }
         person.write_all(bytes).unwrap();
         let read = reading.join().unwrap().map(|secret| secret.expose().to_vec());
-        assert!(echoes(&watched), "the terminal shows again what is typed");
+        assert!(echoes(&watched), "the terminal echoes its input again");
         (&process).write_all(b".").unwrap();
         let mut shown = vec![0; 100];
         let count = person.read(&mut shown).unwrap();
