@@ -77,7 +77,7 @@ async fn the_end_does_not_wait_for_a_reload() {
     timeout(LONG, renewal.close()).await.expect("an end");
     drop(reload);
     write(&folder, 2);
-    assert!(renewal.reload().await.is_err(), "nothing is served after the end");
+    assert!(renewal.reload().await.is_err(), "no reload is applied after the end");
     assert_eq!(callers.count(), (0, 1));
 }
 
@@ -85,7 +85,7 @@ async fn the_end_does_not_wait_for_a_reload() {
 async fn a_file_system_that_does_not_answer_holds_nobody_up() {
     let (answer, wait) = mpsc::channel::<()>();
     let slow = move |_: &Path| {
-        wait.recv_timeout(LONG).expect("somebody else goes on meanwhile");
+        wait.recv_timeout(LONG).expect("another task runs meanwhile");
         Some((None, 7, 7))
     };
     let files = HashMap::from([(PathBuf::from("f"), None)]);

@@ -151,7 +151,7 @@ fn a_value_of_another_type_is_refused() {
 fn wrong_files_are_refused_by_both_with_their_place() {
     let (folder, validator) = (folder(), validator());
     for text in WRONG.split("=====\n").filter(|text| !text.trim().is_empty()) {
-        assert!(!validator.is_valid(&as_json(text)), "the schema takes it\n{text}");
+        assert!(!validator.is_valid(&as_json(text)), "the schema accepts it\n{text}");
         let error = load(folder.path(), text).expect_err(text);
         let shown = error.to_string();
         assert!(error.location.is_some() && shown.contains("creole.toml:"), "{text}\n{shown}");
