@@ -215,7 +215,7 @@ mod tests {
         let budget = Budget::new(1000);
         let (mut first, mut second) = two(&budget);
         assert_eq!(first.grow_to(700), Ok(()));
-        assert_eq!(first.grow_to(500), Ok(()), "it has that already");
+        assert_eq!(first.grow_to(500), Ok(()), "the reservation is already this large");
         assert_eq!(second.grow_to(300), Ok(()));
         assert_eq!(second.grow_to(301), Err(BudgetExhausted));
         assert_eq!(budget.used(), 1000);

@@ -295,7 +295,7 @@ mod tests {
         let begun: Vec<_> = (0..100).filter_map(|_| limiter.begin(ALICE, HERE).ok()).collect();
         assert_eq!(begun.len(), 5);
         begun.into_iter().for_each(Attempt::cancel);
-        assert!(limiter.table().is_empty(), "what was not checked is not remembered");
+        assert!(limiter.table().is_empty(), "an unchecked attempt is not recorded");
     }
 
     #[tokio::test(start_paused = true)]

@@ -114,12 +114,12 @@ mod tests {
         let (first, second) = (recent.join_check([1; 32]), recent.join_check([1; 32]));
         assert!(Arc::ptr_eq(&first.cell, &second.cell));
         drop(first);
-        assert_eq!(recent.in_progress.lock().len(), 1, "somebody still waits");
+        assert_eq!(recent.in_progress.lock().len(), 1, "a caller still waits");
         second.cell.get_or_init(async || 7).await;
         let late = recent.join_check([1; 32]);
         assert_eq!(late.cell.get(), Some(&7));
         drop(second);
-        assert!(recent.in_progress.lock().is_empty(), "what is done is not joined any more");
+        assert!(recent.in_progress.lock().is_empty(), "a finished verification is removed");
         drop(late);
         assert!(recent.join_check([1; 32]).cell.get().is_none());
         assert!(recent.in_progress.lock().is_empty());

@@ -209,7 +209,7 @@ async fn a_key_lets_in_until_its_end() {
     let garbage = refused(authenticator.authenticate(Some(&garbage), peer(1)).await);
     assert_eq!((&expired, &expired), (&unknown, &garbage));
     assert_eq!(expired.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(stage.work.total(), 0, "keys cost no slow hash");
+    assert_eq!(stage.work.total(), 0, "a key needs no slow hash");
     assert_eq!(authenticator.count(), (0, 4));
 }
 
@@ -344,7 +344,7 @@ async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
             refused(authenticator.authenticate(Some(&header), peer(number * 2 + from)).await);
         }
         let costs = std::mem::take(&mut *stage.work.costs.lock().unwrap());
-        assert_eq!(costs[0], costs[1], "a name always costs the same");
+        assert_eq!(costs[0], costs[1], "all attempts with one name cost the same");
         seen.extend(costs);
     }
     assert_eq!(seen, HashSet::from([USUAL.to_owned(), dear.to_owned()]));
@@ -369,7 +369,7 @@ async fn a_right_password_is_not_checked_again_for_a_minute() {
     }
     assert_eq!(stage.work.total(), 1);
     granted(authenticator.authenticate(Some(&header), peer(2)).await);
-    assert_eq!(stage.work.total(), 2, "another address is checked by itself");
+    assert_eq!(stage.work.total(), 2, "each address is checked separately");
     tokio::time::advance(password_cache::CACHE_TTL).await;
     granted(authenticator.authenticate(Some(&header), peer(1)).await);
     assert_eq!(stage.work.total(), 3);
@@ -384,12 +384,12 @@ async fn reading_the_files_again_forgets_what_was_right() {
     granted(authenticator.authenticate(Some(&bob), None).await);
     authenticator.reload().unwrap();
     granted(authenticator.authenticate(Some(&alice), None).await);
-    assert_eq!(stage.work.total(), 3, "checked anew");
+    assert_eq!(stage.work.total(), 3, "the password is verified again");
     stage.write("users.txt", &user("bob", "open", USUAL, "mcp"));
     authenticator.clone().reload().unwrap();
     refused(authenticator.authenticate(Some(&alice), None).await);
     let bob = granted(authenticator.authenticate(Some(&bob), None).await);
-    assert!(bob.has_role("mcp"), "the new roles hold");
+    assert!(bob.has_role("mcp"), "the new roles apply");
 }
 
 #[tokio::test]

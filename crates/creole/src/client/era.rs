@@ -165,7 +165,7 @@ mod tests {
         let mut memory = EraCache::default();
         memory.learn(stateless(), hours(1), Duration::ZERO);
         assert_eq!(memory.best_for(Era::Stateless, Duration::ZERO), Some(stateless()));
-        assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), None, "nobody tried");
+        assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), None, "the era was not probed");
         memory.learn(DetectedEra::LegacySse, Duration::ZERO, Duration::ZERO);
         assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), Some(DetectedEra::LegacySse));
         assert_eq!(memory.best_for(Era::Stateless, Duration::ZERO), Some(stateless()));
@@ -177,10 +177,18 @@ mod tests {
     fn a_caller_is_served_in_the_other_era_by_a_server_that_lacks_its_own() {
         let mut memory = EraCache::default();
         memory.mark_missing(Era::Handshake, MIN_AGE, Duration::ZERO);
-        assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), None, "nothing else is known");
+        assert_eq!(
+            memory.best_for(Era::Handshake, Duration::ZERO),
+            None,
+            "the other era is unknown"
+        );
         memory.learn(stateless(), hours(1), Duration::ZERO);
         assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), Some(stateless()));
-        assert_eq!(memory.support(MIN_AGE).era_for(Era::Handshake), None, "it is tried again");
+        assert_eq!(
+            memory.support(MIN_AGE).era_for(Era::Handshake),
+            None,
+            "the era is probed again"
+        );
         memory.learn(DetectedEra::Handshake, Duration::ZERO, MIN_AGE);
         assert_eq!(memory.best_for(Era::Handshake, MIN_AGE), Some(DetectedEra::Handshake));
     }

@@ -108,9 +108,9 @@ mod tests {
         assert_eq!(known, Err(NoRandomBytes));
         let Some(KeyedInputRequest { question: InputRequest::Url { id, .. }, .. }) = asked.pop()
         else {
-            panic!("the question is gone")
+            panic!("no URL elicitation")
         };
-        assert_eq!(id, "", "an id that every such call would have");
+        assert_eq!(id, "", "without random bytes the id is empty");
     }
 
     #[test]

@@ -157,7 +157,7 @@ mod tests {
         let (mut own, mut other) = (start("own-mark-of-the-test"), start("another"));
         run_reaper("=own-mark-of-the-test\n".as_bytes(), Duration::from_millis(50));
         assert!(own.wait().unwrap().signal().is_some());
-        assert!(other.try_wait().unwrap().is_none(), "it is somebody else's");
+        assert!(other.try_wait().unwrap().is_none(), "the process has another mark");
         other.kill().unwrap();
         other.wait().unwrap();
     }

@@ -120,7 +120,11 @@ mod tests {
         restarts.record_start(seconds(300));
         restarts.record_end(seconds(360), 0);
         assert_eq!(restarts.failures(), 1);
-        assert_eq!(restarts.decide(seconds(360)), RestartDecision::Start, "it ran well until now");
+        assert_eq!(
+            restarts.decide(seconds(360)),
+            RestartDecision::Start,
+            "the process ran long enough"
+        );
         restarts.record_start(seconds(360));
         restarts.record_end(seconds(360), 0);
         assert_eq!(restarts.decide(seconds(360)), RestartDecision::Wait(seconds(2)));

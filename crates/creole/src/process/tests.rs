@@ -173,6 +173,6 @@ async fn lines_on_stderr_are_counted_as_they_come() {
     while let Some(lines) = timeout(LONG, child.tail().wait_lines_after(seen)).await.unwrap() {
         seen = lines;
     }
-    assert_eq!(seen, 3, "and nothing comes after the end");
+    assert_eq!(seen, 3, "nothing follows the end");
     assert_eq!(child.tail().last_line().as_deref(), Some("three"));
 }

@@ -94,7 +94,7 @@ async fn a_process_that_dies_over_an_errand_is_missed_soon() {
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
     // A living replica never removes its own presence, so the test does.
     let taken = tokio::time::timeout(HEARTBEAT * 3, replies.next()).await;
-    assert!(taken.is_err(), "it is alive");
+    assert!(taken.is_err(), "the replica is alive");
     there.shared.registrations().handlers.clear();
     let began = Instant::now();
     assert_eq!(replies.next().await, Err(ReplicaError::Gone));
@@ -119,7 +119,7 @@ async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
         .await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
     _ = tokio::time::timeout(HEARTBEAT_TTL * 3, replies.next()).await;
-    assert!(left.try_recv().is_err(), "it waits");
+    assert!(left.try_recv().is_err(), "the requester still waits");
     drop(replies);
     left.recv().await.unwrap();
     // A replica that dies sends nothing.

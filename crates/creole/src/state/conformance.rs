@@ -111,8 +111,8 @@ fn a_value_is_gone_at_its_age_and_touching_gives_it_a_new_one() {
         assert_eq!(state.get("a").await.unwrap().map(|entry| entry.version), Some(version));
         advance(SECOND).await;
         assert_eq!(value(&state, "a").await, None);
-        assert!(!state.touch("a", None).await.unwrap(), "what is too old cannot be touched");
-        assert!(!state.remove("a").await.unwrap(), "nor removed");
+        assert!(!state.touch("a", None).await.unwrap(), "an expired value cannot be touched");
+        assert!(!state.remove("a").await.unwrap(), "an expired value cannot be removed");
 
         state.put("a", text("y"), Some(SECOND)).await.unwrap();
         assert!(state.touch("a", None).await.unwrap());
@@ -215,22 +215,28 @@ fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
         let first = state.lease("l", SECOND).await.unwrap().unwrap();
         assert!(state.lease("l", SECOND).await.unwrap().is_none());
         assert!(state.lease("another", SECOND).await.unwrap().is_some());
-        assert_eq!(value(&state, "l").await, None, "a lease is no value");
+        assert_eq!(value(&state, "l").await, None, "a lease is not a value");
         advance(SECOND / 2).await;
         assert!(first.renew(SECOND).await.unwrap());
         advance(SECOND / 2).await;
-        assert!(state.lease("l", SECOND).await.unwrap().is_none(), "it was renewed");
+        assert!(state.lease("l", SECOND).await.unwrap().is_none(), "the lease was renewed");
         advance(SECOND / 2).await;
-        assert!(!first.renew(SECOND).await.unwrap(), "it has ended");
+        assert!(!first.renew(SECOND).await.unwrap(), "the lease has expired");
         let second = state.lease("l", SECOND).await.unwrap().unwrap();
         assert!(second.fence() > first.fence());
-        assert!(!first.renew(SECOND).await.unwrap(), "somebody else has it");
+        assert!(!first.renew(SECOND).await.unwrap(), "another holder has the lease");
         assert!(!first.release().await.unwrap());
-        assert!(state.lease("l", SECOND).await.unwrap().is_none(), "the second one still holds it");
+        assert!(
+            state.lease("l", SECOND).await.unwrap().is_none(),
+            "the second holder still has the lease"
+        );
         assert!(second.release().await.unwrap());
         let third = state.lease("l", SECOND).await.unwrap().unwrap();
         state.remove("l").await.unwrap();
-        assert!(third.renew(SECOND).await.unwrap(), "removing a value of that name is no release");
+        assert!(
+            third.renew(SECOND).await.unwrap(),
+            "removing a value of that name does not release the lease"
+        );
     });
 }
 
@@ -273,7 +279,7 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
         assert_eq!(resume_after(&state, 0).await, 2);
         assert_eq!(resume_after(&state, 1).await, 2);
         assert_eq!(state.read_after("l", 2, 10).await.unwrap().len(), 3);
-        assert_eq!(resume_after(&state, 6).await, 2, "a number that was never given out");
+        assert_eq!(resume_after(&state, 6).await, 2, "a number that was never assigned");
         advance(SECOND / 2).await;
         // Shorter than the retention of the entry before it, and yet not expired before it.
         let brief = LogRetention { entries: 3, ttl: SECOND / 10 };
@@ -282,7 +288,7 @@ fn who_asks_for_entries_that_are_gone_is_told_so() {
         assert_eq!(state.read_after("l", 3, 10).await.unwrap().len(), 3);
         advance(SECOND).await;
         assert_eq!(resume_after(&state, 3).await, 6);
-        assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [], "nothing is missing here");
+        assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [], "no entry is missing");
         // Other writes delete the expired entries, and the log is still known.
         for number in 0..20 {
             state.put(&number.to_string(), text(""), None).await.unwrap();
@@ -333,7 +339,7 @@ fn a_message_reaches_those_who_listen_to_its_topic() {
         assert_eq!(other.next().await, Some(TopicEvent::Message(text("4"))));
         drop(two);
         drop(state);
-        assert_eq!(one.next().await, None, "nobody is left who could tell anything");
+        assert_eq!(one.next().await, None, "the state was dropped");
     });
 }
 
@@ -478,7 +484,7 @@ fn a_hundred_thousand_short_lived_values_take_little_room() {
                 advance(SECOND / 10).await;
             }
         }
-        assert!(most < 12_000, "{most} values are kept, and 10 000 are young enough");
+        assert!(most < 12_000, "{most} values are kept, and 10 000 have not expired");
         advance(SECOND).await;
         for number in 0..2000 {
             state.touch(&number.to_string(), None).await.unwrap();

@@ -56,7 +56,7 @@ mod tests {
         let claims = InputClaims::default();
         let first = claims.claim("t", "a").unwrap();
         assert!(claims.claim("t", "a").is_none());
-        assert!(claims.claim("t", "a").is_none(), "a refusal changes nothing");
+        assert!(claims.claim("t", "a").is_none(), "a rejected claim changes nothing");
         assert!(claims.claim("t", "b").is_some());
         drop(first);
         assert!(claims.claim("t", "a").is_some());

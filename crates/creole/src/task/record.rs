@@ -140,7 +140,7 @@ mod tests {
         assert!(record.accept_responses(answers(&["a", "unknown"]), 3));
         let TaskState::InputRequired(open) = &record.task.state else { panic!("{record:?}") };
         assert_eq!(open.iter().map(|ask| &ask.key).collect::<Vec<_>>(), ["b"]);
-        assert!(!record.accept_responses(answers(&["a"]), 4), "an answer counts once");
+        assert!(!record.accept_responses(answers(&["a"]), 4), "a response counts once");
         assert!(record.accept_responses(answers(&["b"]), 5));
         assert_eq!((record.task.state, record.answers.len()), (TaskState::Working, 2));
     }

@@ -145,7 +145,7 @@ async fn a_request_that_is_dropped_leaves_no_task_or_a_whole_one() {
     let ids = tasks.shared.store.list("ada").await.unwrap();
     for id in ids {
         if let Some(record) = tasks.shared.store.read(&TaskKey::new("ada", &id)).await.unwrap() {
-            assert!(record.task.state.is_terminal(), "nobody works on it: {record:?}");
+            assert!(record.task.state.is_terminal(), "the task has no worker: {record:?}");
         }
     }
 }
@@ -254,7 +254,7 @@ async fn race<A, B>(
             tokio::task::yield_now().await;
         }
         let later = get(&tasks, &id, &modern("ada")).await.unwrap();
-        assert_eq!(later, over, "what is over stays as it is");
+        assert_eq!(later, over, "a finished task does not change");
     }
 }
 

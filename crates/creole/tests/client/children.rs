@@ -89,7 +89,7 @@ async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
     ] {
         let connection = answering_at_length(&text).await;
         let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
-        let fault = fault(outcome.unwrap_or_else(|_| panic!("{text} was waited for")));
+        let fault = fault(outcome.unwrap_or_else(|_| panic!("the call still waits: {text}")));
         assert_eq!(fault.kind, FaultKind::BackendUnavailable);
         assert_eq!(fault.detail, "the server's answer is longer than what is read", "{text}");
         assert!(connection.close_reason().is_none());
@@ -111,7 +111,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":{value}}}}}"#);
         let connection = answering_at_length(&answer).await;
         let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
-        let fault = fault(outcome.unwrap_or_else(|_| panic!("{problem}: it was waited for")));
+        let fault = fault(outcome.unwrap_or_else(|_| panic!("the call still waits: {problem}")));
         let begin = "the server's answer cannot be read: ";
         assert!(fault.detail.starts_with(begin) && fault.detail.contains(problem), "{fault:?}");
     }

@@ -233,7 +233,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
         dial(&dialer).await;
         let seen = seen.lock().unwrap().clone();
         let asked = seen.iter().filter(|request| request.is("server/discover")).count();
-        assert_eq!(asked, discoveries, "what is known is not asked again");
+        assert_eq!(asked, discoveries, "a detected era is not probed again");
     }
 }
 

@@ -78,5 +78,5 @@ async fn an_answer_that_does_not_fit_fails_its_call_at_once_and_the_next_one_is_
         }
         connection.close().await;
     }
-    assert_eq!(budget.used(), 0, "nothing is held for ever");
+    assert_eq!(budget.used(), 0, "the whole budget is free again");
 }

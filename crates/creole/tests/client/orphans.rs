@@ -85,7 +85,7 @@ fn adopts() {
         };
         drop(stdin);
         child.stop().await;
-        assert!(!Path::new("/proc").join(&orphan).exists(), "{orphan} was not buried");
+        assert!(!Path::new("/proc").join(&orphan).exists(), "{orphan} was not reaped");
     });
 }
 
@@ -111,7 +111,7 @@ fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them
     let pids = said.lines().find_map(|line| line.strip_prefix("pids ")).expect(&said);
     let end = Instant::now() + LONG;
     while pids.split(' ').any(is_alive) {
-        assert!(Instant::now() < end, "of {pids} some are left");
+        assert!(Instant::now() < end, "some of {pids} are left");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -295,7 +295,7 @@ async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
         assert_eq!(text(call(&connection, tool("t", json!({}))).await), "hi");
     }
     let calls = seen.lock().unwrap().iter().filter(|request| request.is("tools/call")).count();
-    assert_eq!(calls, 5, "each was sent once");
+    assert_eq!(calls, 5, "each request was sent once");
 }
 
 #[tokio::test]
@@ -407,5 +407,5 @@ async fn requests_of_a_stateless_server_are_noise_and_get_no_answer() {
     let (connection, seen) = connect(script, Era::Stateless).await;
     assert_eq!(text(call(&connection, tool("x", json!({}))).await), "ok");
     assert_eq!(connection.violation_count(), 1);
-    assert_eq!(seen.lock().unwrap().len(), 2, "nothing was sent but the opening and the call");
+    assert_eq!(seen.lock().unwrap().len(), 2, "only the probe and the call were sent");
 }

@@ -240,9 +240,17 @@ async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
         anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
     }
     assert_eq!(pinged(&endpoint, &anns[0], ANN).await, 200);
-    assert_eq!(opened(&endpoint, ANN, HERE).await, Err(503), "she has all that there are");
+    assert_eq!(
+        opened(&endpoint, ANN, HERE).await,
+        Err(503),
+        "she has the maximum number of sessions"
+    );
     let bobs = opened(&endpoint, BOB, HERE).await.unwrap();
-    assert_eq!(pinged(&endpoint, &anns[1], ANN).await, 404, "the oldest of those never used");
+    assert_eq!(
+        pinged(&endpoint, &anns[1], ANN).await,
+        404,
+        "the oldest unused session was evicted"
+    );
     for session in [&anns[0], &anns[2], &anns[3]] {
         assert_eq!(pinged(&endpoint, session, ANN).await, 200);
     }
@@ -263,7 +271,11 @@ async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many
     for lost in [2, 0] {
         let bobs = opened(&endpoint, BOB, HERE).await.unwrap();
         assert_eq!(pinged(&endpoint, &bobs, BOB).await, 200);
-        assert_eq!(pinged(&endpoint, &anns[lost], ANN).await, 404, "unused for longest");
+        assert_eq!(
+            pinged(&endpoint, &anns[lost], ANN).await,
+            404,
+            "the least recently used session was evicted"
+        );
     }
     assert_eq!(opened(&endpoint, BOB, HERE).await, Err(503), "both have two");
     assert_eq!(opened(&endpoint, ANN, HERE).await, Err(503), "both have two");
@@ -303,7 +315,7 @@ async fn a_flood_of_sessions_leaves_no_records_behind() {
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, BOB, HERE).await.unwrap();
-    assert_eq!(pinged(&endpoint, &first, ANN).await, 404, "nor can it be taken up again");
+    assert_eq!(pinged(&endpoint, &first, ANN).await, 404, "an evicted session cannot be used");
     assert!(state.get(&format!("session/{first}")).await.unwrap().is_none());
 }
 
@@ -380,7 +392,11 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
     let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    assert_eq!(say(&there, &address, "bob", &hello).await, 404, "it is not his");
+    assert_eq!(
+        say(&there, &address, "bob", &hello).await,
+        404,
+        "the session belongs to another principal"
+    );
     assert_eq!(say(&there, &address, "ann", &hello).await, 202);
     assert!(part(stream.body_mut()).await.unwrap().contains("2024-11-05"));
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
@@ -391,7 +407,11 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
     watch.started.notified().await;
     let long = "x".repeat(2 * 1024 * 1024);
     let long = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": long}});
-    assert_eq!(say(&there, &address, "ann", &long).await, 413, "the state takes no such value");
+    assert_eq!(
+        say(&there, &address, "ann", &long).await,
+        413,
+        "the value is too long for the state"
+    );
     // Closing the stream cancels the calls, whichever replica received them.
     drop(stream);
     watch.dropped.notified().await;

@@ -175,7 +175,7 @@ async fn uris_that_look_alike_are_two_resources() {
     let two = vec![resource("file:///README.md"), resource("file:///readme.md")];
     assert!(source.set_items(ListKind::Resources, two).is_empty());
     let again = source.set_items(ListKind::Resources, vec![resource("x://a"), resource("x://a")]);
-    assert_eq!(again.len(), 1, "but one uri is one resource");
+    assert_eq!(again.len(), 1, "one URI is one resource");
 }
 
 #[tokio::test]
@@ -238,17 +238,21 @@ async fn a_server_that_is_away_or_silent_hides_no_resource_of_the_others() {
     assert_eq!(subscribe("x://a").await, Outcome::Complete(Payload::Empty));
     let nobody = read("x://b").await;
     let Outcome::Fail(fault) = nobody else { panic!("{nobody:?}") };
-    assert_eq!(fault.kind, FaultKind::BackendUnavailable, "the one that is away may have it");
+    assert_eq!(fault.kind, FaultKind::BackendUnavailable, "the unavailable upstream may have it");
 
     let _silent = offered(registry, Arc::new(Away(None)));
     let begun = tokio::time::Instant::now();
     let late = Arc::new(Other { knows: vec!["x://c"], ..Other::default() });
     let _last = offered(registry, Arc::clone(&late) as _);
     assert_eq!(read("x://c").await, Outcome::Complete(Payload::Empty));
-    assert!(begun.elapsed().as_secs() < 1, "the silent one is not waited for");
+    assert!(begun.elapsed().as_secs() < 1, "the silent upstream is not awaited");
     assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
     let asked = late.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["resources/read x://c"], "who has it in time answers alone");
+    assert_eq!(
+        asked,
+        ["resources/read x://c"],
+        "an upstream gets no request for a resource that another one returned"
+    );
 }
 
 #[tokio::test]
@@ -262,7 +266,7 @@ async fn what_is_known_is_known_by_the_names_of_clients() {
     assert!(registry.has_target(&tool("own")) && registry.has_target(&tool("far__echo")));
     assert!(!registry.has_target(&tool("echo")) && !registry.has_target(&prompt("own")));
     assert!(!registry.has_target(&Operation::ReadResource { uri: "x://a".to_owned() }));
-    assert!(registry.has_target(&Operation::Discover), "it names nothing");
+    assert!(registry.has_target(&Operation::Discover), "the operation has no target");
 }
 
 #[tokio::test]
@@ -310,7 +314,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
     assert_eq!(names(), ["a://3", "z://1"]);
     assert!(!registry.capabilities().prompts);
     first.set_prompts(Vec::new());
-    assert!(registry.capabilities().prompts, "a folder of prompts is one while it is empty");
+    assert!(registry.capabilities().prompts, "an empty folder of prompts has the capability");
     drop(first);
     assert_eq!(names(), ["z://1"]);
 }

@@ -27,7 +27,7 @@ async fn open(file: &Path) -> State {
 async fn refusal(file: &Path) -> StateFileError {
     let before = fs::read(file).unwrap();
     let error = State::sqlite(file, StateLimits::default()).await.unwrap_err();
-    assert_eq!(fs::read(file).unwrap(), before, "the file was touched");
+    assert_eq!(fs::read(file).unwrap(), before, "the file was changed");
     assert!(error.to_string().contains("state.sqlite3"), "{error}");
     match error {
         StateError::File { error: problem, .. } => problem,

@@ -69,7 +69,7 @@ async fn what_was_acknowledged_survives_kill_nine() {
         let whole: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
         assert_eq!(whole, "ok", "round {round}");
     }
-    assert!(acknowledged.is_sorted(), "a version was given out again");
+    assert!(acknowledged.is_sorted(), "a version was assigned twice");
     assert!(acknowledged.len() > 20, "only {} writes were acknowledged", acknowledged.len());
 }
 

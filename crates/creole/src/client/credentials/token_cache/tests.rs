@@ -120,7 +120,7 @@ async fn who_has_it_fetched_may_leave_and_a_source_may_be_slow_or_break() {
     source.gives("new");
     let refused = bearer("old");
     let left = timeout(Duration::from_millis(500), keyring.replace_refused(&refused)).await;
-    assert!(left.is_err(), "it is not there yet");
+    assert!(left.is_err(), "the new token is not available yet");
     assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
     assert_eq!(source.fetched(), 2);
     for (given, why) in [("never", "within 10 s"), ("panic", "broke off")] {

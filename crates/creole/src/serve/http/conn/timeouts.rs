@@ -207,7 +207,10 @@ mod tests {
         assert_eq!(pace.check(now + after(9)), Ok(now + after(10)));
         assert_eq!(pace.check(now + after(10)), Err(ExpiredTimeout::Head));
         let request = pace.begin_request(Version::HTTP_11);
-        assert!(pace.check(now + after(1000)).is_ok(), "an answer that streams is no slow head");
+        assert!(
+            pace.check(now + after(1000)).is_ok(),
+            "the header timeout does not apply during a response"
+        );
         pace.set_in_head(false);
         drop(request);
         assert!(pace.check(now + after(59)).is_ok());

@@ -120,8 +120,12 @@ async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_com
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, held).await.expect("what came is counted");
-    assert!(budget.used() <= 500_000, "never more than was announced: {}", budget.used());
+    timeout(PATIENCE, held).await.expect("the received bytes are counted");
+    assert!(
+        budget.used() <= 500_000,
+        "the reservation exceeds the announced length: {}",
+        budget.used()
+    );
     for framing in ["Content-Length: 500000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7a120\r\n"]
     {
         let mut second = server.connect().await;
@@ -132,7 +136,11 @@ async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_com
         assert_eq!(status(&answer), 503, "{answer}");
         assert!(answer.contains("retry-after: 5\r\n"), "{answer}");
     }
-    assert_eq!(status(&server.ask(post(&"x".repeat(8 * 1024))).await), 200, "small ones pass");
+    assert_eq!(
+        status(&server.ask(post(&"x".repeat(8 * 1024))).await),
+        200,
+        "small bodies are accepted"
+    );
     slow.write_all(last.as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut slow).await), 200);
     assert_eq!(status(&server.ask(&large).await), 200);
@@ -142,6 +150,6 @@ async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_com
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, given_back).await.expect("nothing is held for ever");
+    timeout(PATIENCE, given_back).await.expect("the budget is free again");
     server.stop().await;
 }

@@ -91,7 +91,7 @@ async fn no_call_is_lost_under_load() {
         answered += timeout(PATIENCE, client).await.unwrap().unwrap();
     }
     timeout(PATIENCE, server.ended).await.unwrap().unwrap();
-    assert_eq!(server.echo.seen().len(), answered, "every call that was taken was answered");
+    assert_eq!(server.echo.seen().len(), answered, "every accepted call got its response");
 }
 
 /// Calls on one connection until the server announces that it closes; each call must get its response.

@@ -100,7 +100,7 @@ async fn an_answer_that_lasts_is_written_inside_of_tls_too() {
     stream.write_all(with("X-Do: last\r\n", "listen").as_bytes()).await.unwrap();
     let sender = server.echo.begun().await;
     drop(stream);
-    timeout(PATIENCE, sender.closed()).await.expect("its leaving is noticed");
+    timeout(PATIENCE, sender.closed()).await.expect("the disconnect is noticed");
     server.stop().await;
 }
 
@@ -124,7 +124,7 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     let certificates = load(folder.path()).unwrap();
     let server = start(&certificates, HttpLimits::default()).await;
     assert!(connect(&server, &first, &[&TLS13], &[]).await.is_ok());
-    assert!(!certificates.reload().unwrap(), "nothing has changed");
+    assert!(!certificates.reload().unwrap(), "the certificate is unchanged");
 
     let second = write_certificate(folder.path());
     assert!(certificates.reload().unwrap());
@@ -134,7 +134,10 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
     fs::write(folder.path().join("certificate.pem"), "rubbish").unwrap();
     let error = certificates.reload().unwrap_err().to_string();
     assert!(error.contains("certificate.pem") && error.contains("BEGIN CERTIFICATE"), "{error}");
-    assert!(connect(&server, &second, &[&TLS13], &[]).await.is_ok(), "the old one stays in use");
+    assert!(
+        connect(&server, &second, &[&TLS13], &[]).await.is_ok(),
+        "the old certificate stays in use"
+    );
 
     let third = write_certificate(folder.path());
     assert!(certificates.reload().unwrap());

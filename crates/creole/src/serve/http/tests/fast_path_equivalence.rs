@@ -106,7 +106,11 @@ async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<Stri
     if by_hyper {
         writer.write_all(OTHER.as_bytes()).await.unwrap();
         while !first.ends_with(b"healthy\n") {
-            assert_ne!(reader.read_buf(&mut first).await.unwrap(), 0, "it is answered");
+            assert_ne!(
+                reader.read_buf(&mut first).await.unwrap(),
+                0,
+                "the request gets a response"
+            );
         }
     }
     let mut answered = Vec::new();

@@ -92,7 +92,7 @@ async fn a_stream_that_is_not_read_is_reset_alone() {
     }
     sleep(limits.write_timeout * 4).await;
     let other = ask(&mut client, request("http://localhost/mcp", "", "other")).await;
-    assert_eq!(drained(other.into_body()).await, (5, false), "the connection lives");
+    assert_eq!(drained(other.into_body()).await, (5, false), "the connection stays open");
     for response in stalled {
         let (length, broken) = drained(response.into_body()).await;
         assert!(broken && length < 1 << 20, "{length} {broken}");

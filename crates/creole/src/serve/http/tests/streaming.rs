@@ -34,7 +34,7 @@ async fn say(sender: &Sender<Bytes>, text: &'static str) {
 }
 
 async fn assert_given_up(sender: &Sender<Bytes>) {
-    timeout(PATIENCE, sender.closed()).await.expect("nobody waits for more");
+    timeout(PATIENCE, sender.closed()).await.expect("the sender is closed");
 }
 
 #[tokio::test]

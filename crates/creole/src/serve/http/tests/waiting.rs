@@ -116,7 +116,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
     while total < 8 << 20 {
         sleep(SHORT / 6).await;
         let came = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
-        assert_ne!(came, 0, "it was cut after {total} bytes");
+        assert_ne!(came, 0, "the connection was cut after {total} bytes");
         total += came;
     }
     server.stop().await;
@@ -130,7 +130,10 @@ async fn beyond_the_cap_connections_wait_for_a_place() {
     let mut third = server.connect().await;
     third.write_all(post("third").as_bytes()).await.unwrap();
     let mut byte = [0];
-    assert!(timeout(SHORT, third.read(&mut byte)).await.is_err(), "there is no place for it");
+    assert!(
+        timeout(SHORT, third.read(&mut byte)).await.is_err(),
+        "the connection limit is reached"
+    );
     drop(first);
     assert_eq!(timeout(PATIENCE, third.read(&mut byte)).await.unwrap().unwrap(), 1);
     server.stop().await;

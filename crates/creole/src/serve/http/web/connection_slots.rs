@@ -123,7 +123,10 @@ mod tests {
         let _other = taken(&places, "192.0.2.2", false).unwrap();
         drop(first);
         let _again = taken(&places, "192.0.2.1", false).unwrap();
-        assert!(taken(&places, "192.0.2.1", false).is_none(), "what was refused took no place");
+        assert!(
+            taken(&places, "192.0.2.1", false).is_none(),
+            "a rejected connection takes no slot"
+        );
         let _last = taken(&places, "192.0.2.3", false).unwrap();
         assert!(places.try_free().is_none());
     }

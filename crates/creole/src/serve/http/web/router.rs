@@ -90,7 +90,7 @@ impl<A: HttpHandler> Router<A> {
     pub fn route(mut self, route: Route<A>) -> Self {
         let taken = [HEALTH, READY].contains(&route.path.as_str())
             || self.routes.iter().any(|other| other.path == route.path);
-        assert!(!taken, "the path `{}` is taken", route.path);
+        assert!(!taken, "the path `{}` is already routed", route.path);
         self.routes.push(route);
         self
     }

@@ -82,7 +82,7 @@ async fn a_call_that_is_cancelled_during_its_first_poll_learns_it() {
     cancel(&conversation);
     go_on.send(()).unwrap();
     assert!(heard.recv_timeout(LONG).unwrap(), "the handler sees that the call was cancelled");
-    assert!(!begun.join().unwrap(), "nobody goes on with a call that was cancelled");
+    assert!(!begun.join().unwrap(), "a cancelled call does not continue");
 }
 
 #[tokio::test]

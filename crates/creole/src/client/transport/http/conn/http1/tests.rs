@@ -65,7 +65,10 @@ async fn one_request_follows_the_other_and_answers_may_come_byte_by_byte() {
         assert_eq!(whole(&mut connection).await.unwrap(), b"abc");
     }
     drop(serving.await.unwrap());
-    assert!(connection.is_free() && !connection.is_still_open(), "it was closed while it rested");
+    assert!(
+        connection.is_free() && !connection.is_still_open(),
+        "the server closed the idle connection"
+    );
 }
 
 #[tokio::test]

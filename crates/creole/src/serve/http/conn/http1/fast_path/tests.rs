@@ -175,7 +175,7 @@ async fn a_client_that_leaves_takes_its_request_along() {
     arrived(&echo).await;
     drop(client);
     let ended = timeout(PATIENCE, spoken).await.expect("it is noticed").unwrap();
-    assert!(ended.is_err(), "nobody is there to be answered");
+    assert!(ended.is_err(), "the client has disconnected");
 }
 
 #[tokio::test]
