@@ -332,7 +332,7 @@ mod tests {
         let own = fetched(vec![tool("echo", ""), tool("own", "")]);
         views.set_session_list(ListKind::Tools, &ann, own, |items| items.into());
         assert!(views.is_current(ListKind::Tools, &ann));
-        assert!(!views.is_current(ListKind::Tools, &bob), "it is Ann's");
+        assert!(!views.is_current(ListKind::Tools, &bob), "the list belongs to Ann's session");
         assert_eq!(names(&views, "ann").unwrap(), ["echo", "own"]);
         assert_eq!(names(&views, "bob"), None);
         views.set_stale(ListKind::Tools, &ann);
@@ -345,10 +345,10 @@ mod tests {
             items.into()
         });
         tokio::time::advance(MIN_FETCH_INTERVAL).await;
-        assert!(!views.is_current(ListKind::Tools, &ann), "nobody would tell of a change");
+        assert!(!views.is_current(ListKind::Tools, &ann), "no change notification would arrive");
         views.set_failed(ListKind::Tools, &ann);
-        assert!(views.is_current(ListKind::Tools, &ann), "it rests");
-        assert_eq!(names(&views, "ann").unwrap(), ["own"], "the old list stands");
+        assert!(views.is_current(ListKind::Tools, &ann), "the fetch is paused");
+        assert_eq!(names(&views, "ann").unwrap(), ["own"], "the old list stays in use");
         tokio::time::advance(RETRY_PAUSE).await;
         assert!(!views.is_current(ListKind::Tools, &ann));
     }
@@ -362,7 +362,10 @@ mod tests {
         views.set_session_list(ListKind::Tools, &ann, same, |_| panic!("nothing is stored"));
         assert!(views.is_current(ListKind::Tools, &ann) && names(&views, "ann").is_none());
         views.set_shared(ListKind::Tools, vec![tool("other", "")]);
-        assert!(!views.is_current(ListKind::Tools, &ann), "the session may still have the old one");
+        assert!(
+            !views.is_current(ListKind::Tools, &ann),
+            "the session may still have the old list"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -378,7 +381,7 @@ mod tests {
             });
         }
         assert_eq!(views.lock().sessions.len(), MAX_SESSIONS);
-        assert!(names(&views, "0").is_none(), "the oldest is forgotten");
+        assert!(names(&views, "0").is_none(), "the oldest entry is evicted");
         assert!(names(&views, &(2 * MAX_SESSIONS - 1).to_string()).is_some());
         let many = |it: &str| (0..MAX_DEFINITIONS).map(|n| tool(&n.to_string(), it)).collect();
         views.set_session_list(ListKind::Tools, &key("big"), fetched(many("a")), |items| {

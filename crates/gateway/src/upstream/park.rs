@@ -442,7 +442,7 @@ mod tests {
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
         let (_late, refused) = parked(&parking, "late");
         assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
-        assert!(parked(&parking, "0").1.is_ok(), "its own oldest makes room");
+        assert!(parked(&parking, "0").1.is_ok(), "the caller's oldest call is evicted");
     }
 
     #[tokio::test]
@@ -458,7 +458,7 @@ mod tests {
         assert!(all[17].0.unpark());
         assert!(late.park(1).is_ok());
         let (_more, is_parked) = parked(&parking, &principal(0));
-        assert!(is_parked.is_ok(), "its caller's oldest makes room");
+        assert!(is_parked.is_ok(), "the caller's oldest call is evicted");
         all[0].0.wait_for_eviction().await;
         drop((all, late, _more));
         let places = parking.lock();

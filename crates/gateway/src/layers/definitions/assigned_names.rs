@@ -69,12 +69,12 @@ mod tests {
         given.assign(kind, "read", "old_read").unwrap();
         assert_eq!(given.assign(kind, "read", "read").unwrap_err(), "old_read");
         given.start_round(kind);
-        assert_eq!(given.own_name(kind, "read").as_deref(), Some("old_read"), "calls go on");
+        assert_eq!(given.own_name(kind, "read").as_deref(), Some("old_read"), "calls still work");
         given.assign(kind, "read", "read").unwrap();
         assert_eq!(given.assign(kind, "read", "old_read").unwrap_err(), "read");
         assert_eq!(given.own_name(kind, "read").as_deref(), Some("read"));
         given.start_round(kind);
         given.start_round(kind);
-        assert_eq!(given.own_name(kind, "read"), None, "nobody asked for it in a whole round");
+        assert_eq!(given.own_name(kind, "read"), None, "the name was unused for a whole round");
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_is_stale_when_its_time_is_over_and_not_before_a_second() {
         let fresh = ListAges::default();
-        assert!(!fresh.is_stale(ListKind::Tools), "one that never came has no age");
+        assert!(!fresh.is_stale(ListKind::Tools), "a list that was never fetched has no age");
         for (ttl_ms, seconds) in [(0, 1), (5000, 5)] {
             fresh.record_fetch(ListKind::Tools, &[], CacheHints { ttl_ms, public: false });
             tokio::time::advance(Duration::from_secs(seconds) - Duration::from_millis(1)).await;
@@ -116,7 +116,7 @@ mod tests {
         fresh.record_failure(ListKind::Tools);
         fresh.record_fetch(ListKind::Tools, &[], cache);
         tokio::time::advance(MIN_FETCH_INTERVAL).await;
-        assert!(fresh.is_stale(ListKind::Tools), "it came after all");
+        assert!(fresh.is_stale(ListKind::Tools), "the list was fetched");
     }
 
     #[test]

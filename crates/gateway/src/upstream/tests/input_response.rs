@@ -73,7 +73,7 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
     let Outcome::InputRequired { requests: asks, request_state: state } =
         call(&service, None).await
     else {
-        panic!("nothing is asked")
+        panic!("no input request")
     };
     let again = |answer: Value| {
         let answers = Some(Raw::from_value(&json!({asks[0].key.clone(): answer})));
@@ -85,7 +85,7 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
         let refused = again(wrong.clone()).await;
         let Outcome::Fail(fault) = refused else { panic!("{wrong}: {refused:?}") };
         assert_eq!(fault.kind, FaultKind::InvalidParams, "{wrong}: {}", fault.detail);
-        assert_eq!(upstream.parked_calls.usage().0, 1, "the call waits on");
+        assert_eq!(upstream.parked_calls.usage().0, 1, "the call stays parked");
     }
     let answered = again(json!({"action": "accept", "content": {"name": "Ann"}})).await;
     let Outcome::Complete(Payload::Relayed(relayed)) = answered else { panic!("{answered:?}") };

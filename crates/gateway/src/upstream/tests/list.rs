@@ -140,7 +140,10 @@ async fn a_failed_list_is_fetched_again_with_backoff_and_announced_when_it_comes
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["work"]);
     let (began, mut changes) = (Instant::now(), service.registry().changes());
     let changed = tokio::time::timeout(Duration::from_secs(60), changes.recv()).await;
-    assert_eq!(changed.expect("nobody is told").unwrap().change, Change::List(ListKind::Resources));
+    assert_eq!(
+        changed.expect("a change notification").unwrap().change,
+        Change::List(ListKind::Resources)
+    );
     // Attempts after 1, 2 and 4 seconds: not one in each second.
     assert_eq!(began.elapsed().as_secs(), 7);
     assert_eq!(FETCHES.load(Ordering::Relaxed), 4);

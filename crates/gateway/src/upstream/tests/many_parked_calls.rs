@@ -141,7 +141,7 @@ async fn call(
 fn asked(outcome: Outcome) -> (Vec<KeyedInputRequest>, String) {
     match outcome {
         Outcome::InputRequired { requests: asks, request_state: Some(state) } => (asks, state),
-        other => panic!("nothing is asked: {other:?}"),
+        other => panic!("no input request: {other:?}"),
     }
 }
 
@@ -156,7 +156,7 @@ async fn assert_plain_is_answered(service: &Service, who: usize) {
     let (begun, heard) = (Instant::now(), HEARD.plain.load(Ordering::Relaxed));
     assert_said(&call(service, who, "plain", None).await, "plain");
     assert_eq!(HEARD.plain.load(Ordering::Relaxed), heard + 1);
-    assert_eq!(begun.elapsed(), Duration::ZERO, "it waited");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "the call waited");
 }
 
 #[tokio::test(start_paused = true)]

@@ -125,7 +125,7 @@ impl Client {
         _ = tokio::time::timeout(Duration::ZERO, self.told.notified()).await;
         self.changes.send_replace(());
         let asked = tokio::time::timeout(Duration::from_secs(5), self.told.notified()).await;
-        assert!(asked.is_ok(), "the server has not asked for {root}");
+        assert!(asked.is_ok(), "the server has not requested {root}");
     }
 }
 

@@ -264,7 +264,7 @@ async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else(
         let added = ann.call("add").await.unwrap();
         bob.call("whoami").await.unwrap();
         assert_eq!(ann.told().await, [Change::List(ListKind::Tools)]);
-        assert_eq!(bob.told().await, [], "it is Ann's session");
+        assert_eq!(bob.told().await, [], "the session belongs to Ann");
         assert_eq!(ann.tools().await, ["whoami", "add", "update", "log", "added"]);
         assert_eq!(bob.tools().await, SHARED);
         let called = ann.call("added").await.unwrap();
@@ -273,7 +273,7 @@ async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else(
             Outcome::Complete(Payload::Page(page)) => format!("{:?}", page.items),
             other => panic!("{other:?}"),
         };
-        assert!(texts.contains("in session"), "worded as in her session: {texts}");
+        assert!(texts.contains("in session"), "the texts of her session: {texts}");
     }
 }
 
@@ -335,7 +335,7 @@ async fn a_tool_that_no_list_has_is_called_unless_a_layer_withholds_it() {
         assert!(ann.call("whoami").await.is_ok(), "{name}");
         ann.call("add").await.unwrap();
         ann.told().await;
-        assert_eq!(ann.tools().await.last().unwrap(), "added", "what a session lists is judged");
+        assert_eq!(ann.tools().await.last().unwrap(), "added", "the layers check it");
         assert!(ann.call("added").await.is_ok(), "{name}");
     }
 }
@@ -387,7 +387,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
         let updated = Change::Resource("a://b".to_owned());
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "{era:?} {affinity:?}");
         if affinity == Affinity::Principal {
-            assert_eq!(bob.told().await, [], "it is Ann's session");
+            assert_eq!(bob.told().await, [], "the session belongs to Ann");
             bob.ask(subscribe()).await;
             ann.call("update").await.unwrap();
             assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
@@ -395,7 +395,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
         sleep(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
-        assert_eq!(ann.told().await, [], "nobody watches any more");
+        assert_eq!(ann.told().await, [], "no subscription is left");
     }
 }
 
@@ -413,10 +413,10 @@ async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more()
     let before = tasks();
     uris.iter()
         .for_each(|uri| service.registry().subscription_ended(uri, ann.outlet.connection_id()));
-    assert!(tasks() <= before + 1, "{} tasks more", tasks() - before);
-    assert_eq!(ann.call("watched").await.unwrap(), "100", "many come back at once");
+    assert!(tasks() <= before + 1, "{} additional tasks", tasks() - before);
+    assert_eq!(ann.call("watched").await.unwrap(), "100", "subscriptions end after a delay");
     sleep(2 * UNSUBSCRIBE_DELAY).await;
-    assert_eq!(ann.call("watched").await.unwrap(), "0", "nobody watches any more");
+    assert_eq!(ann.call("watched").await.unwrap(), "0", "no subscription is left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -438,13 +438,13 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
 
         ann.call("end").await.unwrap();
         sleep(Duration::from_secs(60)).await;
-        assert!(ann.told().await.contains(&updated), "it may have changed: {affinity:?}");
+        assert!(ann.told().await.contains(&updated), "the resource may have changed: {affinity:?}");
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "in the next session");
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
         sleep(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
-        assert_eq!(ann.told().await, [], "nobody watches any more");
+        assert_eq!(ann.told().await, [], "no subscription is left");
     }
 }
 
@@ -467,7 +467,7 @@ async fn a_message_outside_of_a_call_reaches_the_session_of_its_caller_and_no_ot
         };
         assert_eq!(heard(&ann), expected, "{affinity:?}");
         if affinity == Affinity::Principal {
-            assert!(heard(&bob).is_empty(), "it is Ann's session");
+            assert!(heard(&bob).is_empty(), "the session belongs to Ann");
         }
     }
 }

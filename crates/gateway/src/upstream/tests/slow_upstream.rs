@@ -133,14 +133,14 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
     let began = Instant::now();
     assert_said(&call(&service, "a", "near_living__work", "{}").await, "worked");
     assert_said(&call(&service, "a", "own", "{}").await, "own");
-    assert_eq!(began.elapsed(), Duration::ZERO, "they wait for nobody");
+    assert_eq!(began.elapsed(), Duration::ZERO, "these calls do not wait for the silent upstream");
 
     let tools = ["own", "near_living__work"];
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
-    assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent one, but not long");
+    assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent upstream for a short time");
     let again = Instant::now();
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
-    assert_eq!(again.elapsed(), Duration::ZERO, "and nobody waits twice");
+    assert_eq!(again.elapsed(), Duration::ZERO, "the second list does not wait");
 
     // It may be a tool of the silent one, so the call waits for its startup timeout.
     let unknown = call(&service, "a", "near_silent__work", "{}").await;
@@ -170,14 +170,15 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     let mut changes = service.registry().changes();
     let welcome = ask(&service, "a", Operation::Discover).await;
     let Outcome::Complete(Payload::Server(card)) = welcome else { panic!("{welcome:?}") };
-    assert!(card.capabilities.prompts, "nobody knows yet what the slow one has");
+    assert!(card.capabilities.prompts, "the slow upstream's capabilities are unknown");
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["own", "late_living__work"]);
     // The working one was ready in time, so no notification is needed.
     assert!(changes.try_recv().is_err());
     // A call of a known prefix waits only for its own upstream.
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
     federation.upstreams()[0].wait_until_tried().await;
-    let told = timeout(Duration::from_secs(60), changes.recv()).await.expect("nobody is told");
+    let told =
+        timeout(Duration::from_secs(60), changes.recv()).await.expect("a change notification");
     assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
     let tools = ["own", "late_slow__work", "late_living__work"];
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
@@ -219,7 +220,7 @@ async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_n
     let service = front(&federation, &["wait_silent", "wait_living"]);
     let began = Instant::now();
     listed_names(&service, ListKind::Tools).await;
-    assert_eq!(began.elapsed(), Duration::from_secs(5), "as it is configured");
+    assert_eq!(began.elapsed(), Duration::from_secs(5), "the configured timeout applies");
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +256,11 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     sleep(Duration::from_secs(5)).await;
     let took = async || {
         let began = Instant::now();
-        assert_eq!(listed_names(&service, ListKind::Tools).await, tools, "the old list stands");
+        assert_eq!(
+            listed_names(&service, ListKind::Tools).await,
+            tools,
+            "the old list stays in use"
+        );
         began.elapsed()
     };
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT);
@@ -264,7 +269,7 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
         sleep(Duration::from_secs(1)).await;
     }
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(took().await, list_sync::REFRESH_TIMEOUT, "it is tried again after a rest");
+    assert_eq!(took().await, list_sync::REFRESH_TIMEOUT, "the fetch is retried after a pause");
 }
 
 /// A server whose lists have a time to live.

@@ -62,7 +62,7 @@ async fn what_is_approved_is_noticed_once_by_lists() {
     assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
     service.registry().reapply_layers_if_changed();
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
-    assert!(!pin.definitions_changed(), "told once");
+    assert!(!pin.definitions_changed(), "the change is reported once");
     // A call that notices the approval first does not hide it from the lists.
     service.registry().add_tool(tool("read", "Burns"));
     assert!(!pin.definitions_changed() && listed_names(&service, ListKind::Tools).await.is_empty());

@@ -166,7 +166,7 @@ mod tests {
         let _running =
             ["ann", "bob"].map(|name| slots.get_or_insert(key(principal(name), 0)).unwrap());
         assert_eq!(slots.get_or_insert(key(principal("cid"), 0)).err(), Some(PoolFull::All(2)));
-        assert!(slots.get_or_insert(key(principal("ann"), 0)).is_ok(), "what is there is found");
+        assert!(slots.get_or_insert(key(principal("ann"), 0)).is_ok(), "an existing slot is found");
         assert_eq!(slots.count(), 2);
     }
 
