@@ -91,7 +91,7 @@ fn a_question_of_the_session_that_nobody_answers_ends() {
         |action: &Action| matches!(action, Action::InputResponse(key, Err(_)) if *key == early);
     assert!(side.take_actions().iter().any(ended));
     side.confirm();
-    assert_eq!(side.sent(), [""; 0], "it is not asked any more");
+    assert_eq!(side.sent(), [""; 0], "the input request is withdrawn");
 }
 
 #[test]

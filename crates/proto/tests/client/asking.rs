@@ -70,10 +70,10 @@ fn an_answer_that_crosses_the_withdrawal_of_its_question_is_awaited_once() {
     };
     assert!(awaits(&pair, "creole-1") && !awaits(&pair, "creole-2"));
     pair.finish(started, Outcome::Complete(Payload::Empty));
-    assert!(awaits(&pair, "creole-1"), "it was withdrawn with its call");
+    assert!(awaits(&pair, "creole-1"), "the late response is still expected");
     let late = br#"{"jsonrpc":"2.0","id":"creole-1","result":{"action":"cancel"}}"#;
     pair.server.receive(late, pair.now, &mut pair.to_server);
-    assert!(pair.to_server.next_action().is_none(), "nobody waits for it");
+    assert!(pair.to_server.next_action().is_none(), "the late response has no effect");
     assert!(!awaits(&pair, "creole-1"));
 }
 

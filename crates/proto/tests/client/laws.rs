@@ -184,7 +184,7 @@ impl ClientAudit {
     }
 
     fn began(&mut self, call: CallKey) {
-        assert!(self.owed.insert(call, true).is_none(), "{call:?} was used twice");
+        assert!(self.owed.insert(call, true).is_none(), "the key {call:?} was used twice");
         self.calls.insert(0, call);
     }
 
@@ -277,13 +277,20 @@ impl ClientAudit {
                 }
             }
         }
-        assert!(self.responses <= self.heard_requests, "the server got more answers than it asked");
+        assert!(
+            self.responses <= self.heard_requests,
+            "the server got more responses than it sent requests"
+        );
         self.out.clear_frames();
         while let Some(happening) = self.out.next_event() {
             match happening {
                 ClientEvent::CallDone(call, _) => {
                     let owed = self.owed.insert(call, false);
-                    assert_eq!(owed, Some(true), "{call:?} was told of twice or given up");
+                    assert_eq!(
+                        owed,
+                        Some(true),
+                        "{call:?} got a second outcome, or one after its cancellation"
+                    );
                 }
                 ClientEvent::InputRequested { key: question, .. } => self.questions.push(question),
                 ClientEvent::InputWithdrawn(question) => {
@@ -293,7 +300,7 @@ impl ClientAudit {
             }
         }
         for (call, owed) in &self.owed {
-            assert!(!owed || self.machine.is_open(*call), "{call:?} is forgotten");
+            assert!(!owed || self.machine.is_open(*call), "{call:?} got no outcome");
         }
     }
 

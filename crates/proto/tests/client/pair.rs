@@ -156,7 +156,7 @@ impl MachinePair {
             _ => None,
         });
         let first = outcomes.next();
-        assert!(outcomes.next().is_none(), "{key:?} was told of twice: {:?}", self.events);
+        assert!(outcomes.next().is_none(), "{key:?} got two outcomes: {:?}", self.events);
         first
     }
 }

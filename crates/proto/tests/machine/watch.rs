@@ -115,7 +115,7 @@ impl MachineAudit {
                     return;
                 }
                 let ask = self.machine.request_input(key, question, self.now, &mut self.out);
-                assert_eq!(ask.is_some(), running, "a call that runs may ask, and no other");
+                assert_eq!(ask.is_some(), running, "only a running call may request input");
                 let heard = self.hear();
                 assert_eq!((heard.requests.len(), heard.answers.len()), (usize::from(running), 0));
                 heard
@@ -124,7 +124,7 @@ impl MachineAudit {
                 self.now += *by;
                 self.machine.tick(self.now, &mut self.out);
                 let late = self.machine.deadline().is_some_and(|deadline| deadline <= self.now);
-                assert!(!late, "a deadline that has passed is left");
+                assert!(!late, "a passed deadline is still set");
                 self.hear()
             }
             MachineStep::EndOfInput => {
@@ -154,7 +154,7 @@ impl MachineAudit {
             }
             other => self.take(other),
         }
-        assert!(self.last.is_nothing(), "{step:?} is answered after the end");
+        assert!(self.last.is_nothing(), "{step:?} has output after the end");
         assert!(self.is_idle());
     }
 
@@ -177,9 +177,13 @@ impl MachineAudit {
 
     /// Asserts that every request got one response or was cancelled.
     pub(crate) fn settle_accounts(&self) {
-        assert!(self.owed.values().all(|owed| *owed >= 0), "answered twice: {:?}", self.owed);
+        assert!(
+            self.owed.values().all(|owed| *owed >= 0),
+            "a request got two responses: {:?}",
+            self.owed
+        );
         let unanswered: i64 = self.owed.values().sum();
-        assert_eq!(unanswered, self.forgiven, "never answered: {:?}", self.owed);
+        assert_eq!(unanswered, self.forgiven, "a request got no response: {:?}", self.owed);
     }
 
     fn known(&mut self, at: usize) -> Option<&mut StartedCall> {
@@ -217,7 +221,11 @@ impl MachineAudit {
         let answers = heard.answers.len();
         match said {
             ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
-                assert_eq!(answers + heard.started, 1, "a request is answered or started");
+                assert_eq!(
+                    answers + heard.started,
+                    1,
+                    "a request gets a response or starts a call"
+                );
                 assert!(heard.answers.iter().all(|answer| answer.as_deref() == Some(*id)));
             }
             ClientLine::Notification { .. } | ClientLine::Cancel(_)
@@ -325,7 +333,7 @@ impl MachineAudit {
                 heard.cancelled += 1;
                 let call = self.calls.iter_mut().find(|call| call.key == key);
                 let call = call.expect("a known call");
-                assert!(call.running, "a call that is over is cancelled");
+                assert!(call.running, "a finished call is cancelled");
                 heard.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
@@ -358,7 +366,7 @@ impl MachineAudit {
             match id {
                 None => heard.notifications += 1,
                 Some(id) => {
-                    assert!(!self.asked.contains(&id), "two questions have the id {id}");
+                    assert!(!self.asked.contains(&id), "two input requests have the id {id}");
                     self.asked.push(id.clone());
                     heard.requests.push(id);
                 }
