@@ -126,7 +126,7 @@ async fn ids_are_found_by_their_beginning(store: &Store) {
         ids.insert(store.create("x".into()).await.unwrap().id);
     }
     let all = store.ids(String::new(), 1000).await.unwrap();
-    assert_eq!(all, ids.into_iter().collect::<Vec<_>>(), "in order");
+    assert_eq!(all, ids.into_iter().collect::<Vec<_>>(), "the tasks are in order");
     let one = &all[7];
     assert_eq!(store.ids(one.clone(), 1000).await.unwrap(), std::slice::from_ref(one));
     assert_eq!(store.ids("task_".into(), 3).await.unwrap(), all[..3]);

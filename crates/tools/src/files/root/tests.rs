@@ -118,7 +118,7 @@ fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
     assert_eq!(strict.read("inner/deep.txt", 1000).unwrap(), b"deep");
     assert_eq!(root.read("inner/hard.txt", 1000).unwrap(), SECRET.as_bytes());
     fs::remove_file(place.path().join("outside/secret.txt")).unwrap();
-    assert!(strict.read("inner/hard.txt", 1000).is_ok(), "it has one name again");
+    assert!(strict.read("inner/hard.txt", 1000).is_ok(), "the file has one name again");
 }
 
 /// A file that another thread extends as fast as it can while it is read.
@@ -208,5 +208,5 @@ fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
     }
     ended.store(true, Ordering::Relaxed);
     swapper.join().unwrap();
-    assert!(read > 0, "the test reads what it may");
+    assert!(read > 0, "the regular file is readable");
 }
