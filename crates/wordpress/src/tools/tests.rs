@@ -13,7 +13,7 @@ fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
     let mut names = BTreeSet::new();
     for spec in SETS.iter().flat_map(|(set, _)| specs_of_set(set)) {
         assert!(spec.name.starts_with("buddyboss_") && spec.name.len() <= 48, "{}", spec.name);
-        assert!(names.insert(spec.name), "{} stands there twice", spec.name);
+        assert!(names.insert(spec.name), "{} is listed twice", spec.name);
         assert!(spec.about.ends_with('.'), "{}", spec.name);
         let schema = spec.schema();
         assert!(creole::schema::Schema::new(schema.to_string()).validate(&Value::Null).is_err());
