@@ -7,7 +7,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use creole::auth::{AuthDecision, AuthSettings, Authenticator, NewKey};
+use creole::auth::{AuthSettings, Authenticator};
+use creole::internal::credential_files::NewKey;
+use creole::internal::http::AuthDecision;
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
 use tokio::runtime::Builder;

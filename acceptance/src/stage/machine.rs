@@ -10,11 +10,13 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use creole::internal::call::{ClientChannel, Origin};
+use creole::internal::registry::Announcement;
 use creole::proto::framing::LineDecoder;
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
 use creole::proto::server::{Action, CallKey, InputRequestKey, InputResponse, Machine, Outbox};
-use creole::{Announcement, BoxFuture, ClientChannel, Origin, Service};
+use creole::{BoxFuture, Service};
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, oneshot};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use creole::seal::digest;
+use creole::internal::seal::digest;
 use creole_acceptance::gateway::{ReceivedMessage, ScriptedHttpServer, StatelessClient};
 use creole_acceptance::http::ListeningServer;
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
-use creole::auth::Expiry;
+use creole::internal::credential_files::Expiry;
 use creole_config::ConfigSource;
 use creole_config::plan::http::address;
 use creole_config::tables::enums::LogFormat;

@@ -5,7 +5,7 @@
 
 mod lazy;
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::fmt::Write as _;
 use std::io;
 use std::io::{Stderr, Write};

@@ -1,7 +1,7 @@
 //! Shows the progress of a call: a bar if the total is known, otherwise a spinner and the elapsed time. Only at a
 //! terminal, and erased at the end.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::MutexGuard;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use creole::client::Address;
-use creole::process::{Reaper, run_reaper};
+use creole::internal::process::{Reaper, run_reaper};
 
 /// How long programs have to exit before they are signalled.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);

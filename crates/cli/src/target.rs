@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use creole::client::Address;
-use creole::client::transport::http::HttpAddress;
-use creole::process::Program;
+use creole::client::{Address, HttpAddress, Program};
 use creole_config::ConfigSource;
 use creole_config::plan::upstream::CaCertificates;
 

@@ -11,13 +11,11 @@ use crate::RunError;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
 use crate::plan::layer::LayerError;
-use creole::Server;
-use creole::auth::{
-    AuthError, AuthSettings, Authenticator, BearerKey, Requirement, read_credential_file,
-};
+use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
+use creole::internal::credential_files::read_credential_file;
 use creole::proto::model::CacheHints;
 use creole::proto::server::ServerLimits;
-use creole::seal::Secrets;
+use creole::{Secrets, Server};
 use creole_gateway::federation::Federation;
 use creole_tools::recipe::RecipeError;
 use creole_tools::{PackError, PackOptions};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use creole::client::Address;
-use creole::process::Reaper;
-use creole::replacement::Replacement;
-use creole::replicas::Replicas;
-use creole::seal::{Sealer, Secrets};
+use creole::internal::catch_panic;
+use creole::internal::process::Reaper;
+use creole::internal::replacement::Replacement;
+use creole::internal::replicas::Replicas;
 use creole::state::{State, StateLimits};
-use creole::{Server, Service, catch_panic};
+use creole::{Sealer, Secrets, Server, Service};
 use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;

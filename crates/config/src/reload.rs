@@ -1,14 +1,14 @@
 //! Reloads the configuration while the server runs. A reload takes effect as a whole or changes nothing.
 
-use creole::sync::Mutex as StdMutex;
+use creole::internal::sync::Mutex as StdMutex;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use creole::Secrets;
 use creole::auth::{AuthError, Authenticator};
-use creole::seal::Secrets;
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;

@@ -5,7 +5,7 @@ mod json_conversion;
 #[cfg(test)]
 mod tests;
 
-use creole::sync::RwLock;
+use creole::internal::sync::RwLock;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

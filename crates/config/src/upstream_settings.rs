@@ -4,10 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 
-use creole::client::Address;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
-use creole::client::transport::http::HttpAddress;
-use creole::process::Program;
+use creole::client::{Address, HttpAddress, Program};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::{Era, Revision};
 

@@ -3,9 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "this is the output of the example")]
 
-use creole::client::transport::http::HttpAddress;
-use creole::client::{Address, ClientBuilder};
-use creole::process::Program;
+use creole::client::{Address, ClientBuilder, HttpAddress, Program};
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]

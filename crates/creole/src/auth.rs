@@ -5,20 +5,20 @@
 //! stored as argon2id hashes and are verified on a few dedicated threads. Keys are 256 random bits and are stored as
 //! their SHA-256.
 
-mod challenge;
-mod credential_text;
+pub(crate) mod challenge;
+pub(crate) mod credential_text;
 mod denial;
 mod error;
-mod expiry;
-mod file;
+pub(crate) mod expiry;
+pub(crate) mod file;
 mod header;
-mod keys;
+pub(crate) mod keys;
 mod login_throttle;
-pub mod password;
+pub(crate) mod password;
 mod password_cache;
 mod password_pool;
 mod principal;
-mod secret;
+pub(crate) mod secret;
 mod users;
 
 #[cfg(test)]
@@ -35,23 +35,21 @@ use argon2::password_hash::phc::PasswordHash;
 use http::HeaderValue;
 use sha2::Digest as _;
 
-pub use challenge::Challenge;
-pub use credential_text::CredentialText;
 pub use error::AuthError;
-pub use expiry::{Expiry, ParseExpiryError};
-pub use file::{CredentialKind, read_credential_file};
-pub use keys::{BearerKey, NewKey};
+pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
 pub use principal::{Principal, Requirement};
-pub use secret::Secret;
 
+use challenge::Challenge;
 use challenge::Schemes;
 use denial::{Denial, DenialReason};
+use file::CredentialKind;
 use header::PresentedCredentials;
 use keys::BearerKeys;
 use login_throttle::LoginThrottle;
 use password_cache::PasswordCache;
 use password_pool::PasswordPool;
+use secret::Secret;
 use users::Users;
 
 /// A SHA-256.

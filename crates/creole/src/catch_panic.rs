@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 /// A panic that was caught.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CaughtPanic {
+pub(crate) struct CaughtPanic {
     /// Its message.
     pub message: String,
     /// Its stack trace, if panics are traced.

@@ -1,11 +1,9 @@
 //! Client connections to MCP servers, of either era and over any transport.
 //!
-//! A [`Transport`] opens a [`TransportHandle`], and a [`Connection`] drives the protocol machine over it. Calls are
-//! futures: dropping one cancels it. Messages that violate the protocol are counted and never reach a caller.
+//! Calls are futures: dropping one cancels it. Messages that violate the protocol are counted and never reach a caller.
 //!
 //! ```no_run
-//! use creole::client::transport::http::HttpAddress;
-//! use creole::client::{Address, Client};
+//! use creole::client::{Address, Client, HttpAddress};
 //! use creole::proto::fault::Fault;
 //! use serde_json::json;
 //!
@@ -20,35 +18,31 @@
 //! ```
 
 mod callbacks;
-mod connection;
-mod connector;
+pub(crate) mod connection;
+pub(crate) mod connector;
 #[cfg(feature = "http")]
 pub mod credentials;
 mod dispatcher;
-mod era;
+pub(crate) mod era;
 mod mcp_client;
 mod negotiation;
-mod pending_call;
+pub(crate) mod pending_call;
 #[cfg(feature = "http")]
 mod probe;
 mod protocol_violations;
 mod reconnecting;
 mod tasks;
 #[cfg(feature = "http")]
-pub mod tls;
-pub mod transport;
+pub(crate) mod tls;
+pub(crate) mod transport;
 mod typed;
 
-pub use crate::client::transport::lines::{ChildServer, LineServer};
-pub use connection::{
-    CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, PriorMessages,
-    ServerNotification,
-};
 #[cfg(feature = "http")]
-pub use connector::may_be_wrong_era;
-pub use connector::{Address, ClientOffer, Connector};
-pub use era::{DetectedEra, EraSupport};
+pub use crate::client::transport::http::HttpAddress;
+pub use crate::client::transport::lines::{ChildServer, LineServer};
+pub use crate::process::{GracePeriods, Program};
+pub use connector::Address;
+pub use era::DetectedEra;
 pub use mcp_client::{Client, ClientBuilder};
-pub use pending_call::{CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest};
-pub use transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
+pub use transport::Transport;
 pub use typed::{CallToolResult, ListedTool};

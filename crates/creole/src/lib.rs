@@ -205,7 +205,7 @@
 //!
 //! Both features are on by default.
 //!
-//! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`], [`client::credentials`] and [`client::tls`]. A
+//! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`] and [`client::credentials`]. A
 //!   server or client over stdio does without it, and then compiles no HTTP, no TLS and no password hashing:
 //!   `creole = { version = "0.1", default-features = false }`.
 //! - `sqlite`: state in an SQLite file: [`State::sqlite`](state::State::sqlite).
@@ -217,49 +217,49 @@
 
 #[cfg(feature = "http")]
 pub mod auth;
-pub mod budget;
-pub mod call;
-pub mod catch_panic;
-pub mod chain;
+mod budget;
+mod call;
+mod catch_panic;
+mod chain;
 pub mod client;
 mod cursor;
-pub mod front_matter;
+mod front_matter;
 pub mod input;
-pub mod media;
-pub mod process;
-pub mod prompt;
+#[doc(hidden)]
+pub mod internal;
+mod media;
+mod process;
+mod prompt;
 mod random;
 mod registry;
-pub mod replacement;
-pub mod replicas;
-pub mod resource;
-pub mod schema;
-pub mod seal;
+mod replacement;
+mod replicas;
+mod resource;
+mod schema;
+mod seal;
 pub mod serve;
-pub mod server;
-pub mod skill;
+mod server;
+mod skill;
 pub mod state;
 pub mod stream;
-#[doc(hidden)]
-pub mod sync;
-pub mod task;
+mod sync;
+mod task;
 mod telemetry;
-pub mod tool;
+mod tool;
 mod uri_template;
 
 pub use crate::serve::lines::EndReason;
-pub use call::{Call, Canceller, ClientChannel, Context, Origin};
-pub use chain::{BoxFuture, Endpoint, Middleware, Next};
-pub use prompt::Prompt;
-pub use registry::{
-    Announcement, ItemSource, NameCollision, Recipients, Registry, RemoteItem, RemoteServer,
-    SessionList, SessionLists, UnlistedItem, WeakRegistry,
-};
-pub use resource::{Resource, Template};
+pub use call::{Call, Context};
+pub use chain::{BoxFuture, Middleware, Next};
+pub use prompt::{IntoPromptResult, Prompt};
+pub use registry::{Registry, WeakRegistry};
+pub use resource::{IntoContents, Resource, Template, Variables};
+pub use schema::Schema;
+pub use seal::{Sealer, Secrets};
 pub use server::{Server, Service};
 pub use skill::{Skill, SkillError};
 pub use task::{TaskLimits, TaskSupport};
-pub use tool::{Json, Tool, ToolError};
+pub use tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 
 pub use creole_proto as proto;
 pub use creole_proto::model::{

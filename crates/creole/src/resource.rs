@@ -22,7 +22,7 @@ pub(crate) type ReadResource = dyn Fn(String, Variables, Context) -> BoxFuture<'
 pub type Variables = BTreeMap<String, String>;
 
 /// Suggests values for a partial input. `Variables` holds the values that are already set.
-pub type Completer =
+pub(crate) type Completer =
     Arc<dyn Fn(String, Variables) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 /// The return types of a resource's function: a `String`, one or several [`Contents`], or a `Result` of them.

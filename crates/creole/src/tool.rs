@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::call::Context;
 use crate::chain::BoxFuture;
-pub use handler::{Handler, NoArguments, WithState};
+pub use handler::Handler;
+use handler::WithState;
 pub use output::{IntoToolResult, Json};
 
 type RunTool =
@@ -183,7 +184,7 @@ impl Tool {
         self
     }
 
-    /// Sets whether the tool runs as a task (see [`crate::task`]).
+    /// Sets whether the tool runs as a task: the client gets its result later, with `tasks/result`.
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.definition_mut().task_support = support;
@@ -228,7 +229,7 @@ impl fmt::Debug for Tool {
 }
 
 /// The schema of a type, without references to other documents.
-pub fn schema_of<T: JsonSchema>() -> Raw {
+pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;

@@ -8,12 +8,11 @@ pub(crate) use start_order::max_concurrent_starts;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, Context};
-use creole::chain::{BoxFuture, Middleware, Next};
+use creole::internal::registry::ItemSource;
 use creole::proto::fault::Fault;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Outcome, Page, Payload};
-use creole::{ItemSource, Registry, WeakRegistry};
+use creole::{BoxFuture, Call, Context, Middleware, Next, Registry, WeakRegistry};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 

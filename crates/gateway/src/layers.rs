@@ -17,8 +17,9 @@ pub mod testing;
 use std::fmt;
 use std::sync::Arc;
 
-use creole::call::ConnectionId;
-use creole::{BoxFuture, Call, Endpoint, Middleware, Next};
+use creole::internal::call::ConnectionId;
+use creole::internal::chain::Endpoint;
+use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
 use creole_proto::operation::Outcome;
@@ -57,47 +58,47 @@ impl Chain {
         kind: ListKind,
         item: Arc<Definition>,
     ) -> Option<Arc<Definition>> {
-        creole::chain::rewrite_definition(&self.0, kind, item)
+        creole::internal::chain::rewrite_definition(&self.0, kind, item)
     }
 
     /// The fault that calls of a withheld item get, if the layer states one.
     pub fn withheld_fault(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
-        creole::chain::withheld_fault(&self.0, kind, item)
+        creole::internal::chain::withheld_fault(&self.0, kind, item)
     }
 
     /// Lets the layers save the definitions that they have seen.
     pub fn save_definitions(&self) {
-        creole::chain::save_definitions(&self.0);
+        creole::internal::chain::save_definitions(&self.0);
     }
 
     /// Notifies the layers that a resource of the upstream changed.
     pub fn resource_updated(&self, uri: &str) {
-        creole::chain::resource_updated(&self.0, uri);
+        creole::internal::chain::resource_updated(&self.0, uri);
     }
 
     /// Lets the layers rewrite an input request that belongs to no call, before it reaches a client.
     pub fn rewrite_input_request(&self, question: &mut InputRequest) {
-        creole::chain::rewrite_input_request(&self.0, question);
+        creole::internal::chain::rewrite_input_request(&self.0, question);
     }
 
     /// Lets the layers assign the names of a list again. All of its items are rewritten afterwards.
     pub fn reassign_names(&self, kind: ListKind) {
-        creole::chain::reassign_names(&self.0, kind);
+        creole::internal::chain::reassign_names(&self.0, kind);
     }
 
     /// Whether a layer would rewrite or hide definitions differently than before.
     pub fn definitions_changed(&self) -> bool {
-        creole::chain::definitions_changed(&self.0)
+        creole::internal::chain::definitions_changed(&self.0)
     }
 
     /// The patterns of the layers that have matched no listed item so far, as messages.
     pub fn unmatched_patterns(&self) -> Vec<String> {
-        creole::chain::unmatched_patterns(&self.0)
+        creole::internal::chain::unmatched_patterns(&self.0)
     }
 
     /// Whether the layers admit calls of an item that was never listed.
     pub fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
-        creole::chain::admits_unlisted(&self.0, kind, name)
+        creole::internal::chain::admits_unlisted(&self.0, kind, name)
     }
 
     /// The endpoint with the layers around it.

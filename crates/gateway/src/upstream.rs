@@ -23,13 +23,15 @@ pub use creole::client::Address;
 pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
-use creole::sync::RwLock;
+use creole::internal::sync::RwLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, ClientSession, ConnectionId};
-use creole::chain::{BoxFuture, Endpoint};
+use creole::internal::call::{ClientSession, ConnectionId};
+use creole::internal::chain::Endpoint;
+use creole::internal::registry::{ItemSource, Recipients};
+use creole::internal::replicas::Replicas;
 use creole::proto::client::{ClientLimits, Profile};
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::{Fault, FaultKind};
@@ -37,8 +39,7 @@ use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
 use creole::proto::revision::Era;
 use creole::proto::wire::Raw;
-use creole::replicas::Replicas;
-use creole::{ItemSource, Recipients, Registry};
+use creole::{BoxFuture, Call, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 

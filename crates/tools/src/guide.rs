@@ -1,7 +1,8 @@
 //! The pack `guide`: a description of this server and its usage, as a resource and as prompts.
 
-use creole::resource::Variables;
-use creole::{Content, Prompt, PromptMessage, PromptResult, Resource, Role, Server, ToolError};
+use creole::{
+    Content, Prompt, PromptMessage, PromptResult, Resource, Role, Server, ToolError, Variables,
+};
 
 const GUIDE: &str = include_str!("guide.md");
 

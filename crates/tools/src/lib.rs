@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::{env, fmt};
 
 use creole::Server;
-use creole::process::Reaper;
+use creole::internal::process::Reaper;
 use etcetera::BaseStrategy;
 
 /// The packs: their names and descriptions.

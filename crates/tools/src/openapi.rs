@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use creole::Server;
-use creole::client::transport::http::fetch::{AllowedAddresses, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, Fetcher};
 
 use client_credentials::TokenCache;
 use document_set::{DocumentSet, Node};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
-use creole::tool::Handler;
-use creole::{BoxFuture, Tool, ToolError};
+use creole::{BoxFuture, Handler, Tool, ToolError};
 use serde::de::DeserializeOwned;
 
 /// The schema of a tool that takes no arguments.

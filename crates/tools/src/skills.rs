@@ -7,8 +7,8 @@ mod folder;
 
 use std::path::Path;
 
-use creole::skill::{MANIFEST, Skill};
-use creole::{Server, SkillError};
+use creole::internal::skill::MANIFEST;
+use creole::{Server, Skill, SkillError};
 
 pub use crate::files::FileError;
 use folder::{FolderContents, SkillFolder};

@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use creole::internal::registry::ItemSource;
 use creole::proto::model::ListKind;
 use creole::proto::operation::{Change, Operation};
 use creole::proto::wire::Raw;
 use creole::{
-    BoxFuture, Call, Context, ItemSource, Middleware, Next, Outcome, Server, Tool, ToolError,
-    ToolResult,
+    BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, ToolError, ToolResult,
 };
 use http::Method;
 use serde_json::{Map, Value};

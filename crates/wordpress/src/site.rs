@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use serde_json::Value;

@@ -124,7 +124,7 @@ pub(super) async fn call(
 ) -> Result<ToolResult, ToolError> {
     let spec =
         SETS.iter().flat_map(|(set, _)| specs_of_set(set)).find(|spec| spec.name == name).unwrap();
-    let schema = creole::schema::Schema::new(spec.schema().to_string());
+    let schema = creole::Schema::new(spec.schema().to_string());
     if let Err(violations) = schema.validate(&arguments) {
         return Err(ToolError::failed(format!("{violations:?}")));
     }

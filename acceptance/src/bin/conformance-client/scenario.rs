@@ -2,8 +2,7 @@
 
 use std::env;
 
-use creole::client::transport::http::HttpAddress;
-use creole::client::{Address, Client, ClientBuilder};
+use creole::client::{Address, Client, ClientBuilder, HttpAddress};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;
 use creole::proto::model::{InputRequest, ListKind};

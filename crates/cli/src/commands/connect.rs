@@ -3,8 +3,9 @@
 use std::io;
 use std::io::IsTerminal;
 
+use creole::Server;
+use creole::internal::catch_panic;
 use creole::proto::dialect::builtin;
-use creole::{Server, catch_panic};
 use creole_config::Plan;
 use creole_config::plan::LogPlan;
 use creole_config::tables::enums::{LogFormat, LogLevel};

@@ -8,7 +8,10 @@ use std::io;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use creole::auth::{AuthError, CredentialKind, CredentialText, Expiry, NewKey, Secret, password};
+use creole::auth::AuthError;
+use creole::internal::credential_files::{
+    CredentialKind, CredentialText, Expiry, NewKey, Secret, password,
+};
 
 use crate::args::PasswdArgs;
 use crate::failure::Failure;
@@ -68,7 +71,7 @@ fn put_key(
 
 fn remove(file: &Path, name: &str) -> Result<(), Failure> {
     let store = LockedFile::open(file)?;
-    let written = creole::auth::read_credential_file(file)?;
+    let written = creole::internal::credential_files::read_credential_file(file)?;
     let kind = CredentialKind::detect(&written);
     let mut text = CredentialText::parse(&written, kind, file)?;
     if !text.remove(name) {
@@ -93,7 +96,11 @@ fn report_change(text: &CredentialText, name: &str, done: &str, file: &Path) {
 fn read(file: &Path, kind: CredentialKind) -> Result<CredentialText, Failure> {
     match file.try_exists() {
         Ok(false) => Ok(CredentialText::new(kind)),
-        _ => Ok(CredentialText::parse(&creole::auth::read_credential_file(file)?, kind, file)?),
+        _ => Ok(CredentialText::parse(
+            &creole::internal::credential_files::read_credential_file(file)?,
+            kind,
+            file,
+        )?),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::BufRead;
 
+use creole::Schema;
 use creole::proto::wire::Raw;
-use creole::schema::Schema;
 use serde_json::{Map, Value};
 
 use super::field::FormField;

@@ -3,7 +3,7 @@
 //! Most servers never write one, and the span storage of the default subscriber takes eight pages of memory when it is
 //! created: a twentieth of a start.
 
-use creole::sync::RwLock;
+use creole::internal::sync::RwLock;
 use std::sync::OnceLock;
 
 use tracing::callsite::rebuild_interest_cache;

@@ -231,7 +231,7 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
     let connections = table
         .max_connections
-        .map_or_else(creole::budget::max_connections, |most| count(most.get()));
+        .map_or_else(creole::internal::budget::max_connections, |most| count(most.get()));
     HttpLimitsPlan {
         max_body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
         max_buffered: table.max_buffered.map(|bytes| count(bytes.get())),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use creole::Server;
-use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
-use creole::sync::RwLock;
+use creole::internal::http::{Admission, Authenticate, RequestHead};
+use creole::internal::sync::RwLock;
+use creole::serve::http::PeerAddress;
 use creole_wordpress::{PACKS, SitePack};
 
 pub use creole_wordpress::{Site, SiteSettings};

@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 
 use creole::Server;
-use creole::serve::http::{Admission, Authenticate, PeerAddress, RequestHead};
+use creole::internal::http::{Admission, Authenticate, RequestHead};
+use creole::serve::http::PeerAddress;
 
 /// A site.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::fmt;
 /// There is no `Display` and no `Serialize`, and `Debug` reveals nothing, not even the length:
 ///
 /// ```
-/// let secret = creole::auth::Secret::from("correct horse");
+/// let secret = creole::internal::credential_files::Secret::from("correct horse");
 /// assert_eq!(format!("{secret:?}"), "Secret(…)");
 /// ```
 ///
 /// ```compile_fail
-/// let secret = creole::auth::Secret::from("correct horse");
+/// let secret = creole::internal::credential_files::Secret::from("correct horse");
 /// format!("{secret}");
 /// ```
 #[derive(Clone)]

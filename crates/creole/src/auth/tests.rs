@@ -15,6 +15,7 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::keys::NewKey;
 use super::*;
 use crate::seal::digest;
 

@@ -2,7 +2,7 @@
 //! through an [`Inbox`].
 
 #[cfg(feature = "http")]
-pub mod http;
+pub(crate) mod http;
 pub(crate) mod lines;
 
 use std::fmt;

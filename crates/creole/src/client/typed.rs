@@ -131,7 +131,7 @@ impl Client {
     /// ```no_run
     /// # use creole::client::{Address, Client};
     /// # use creole::proto::fault::Fault;
-    /// # use creole::process::Program;
+    /// # use creole::client::Program;
     /// use serde::Deserialize;
     /// use serde_json::json;
     ///

@@ -1,30 +1,23 @@
 //! Serves Streamable HTTP of every revision on one endpoint, with the listener and router around it.
 //!
 //! A [`Listener`] accepts connections and hands every request to a [`Router`]. The router checks host, origin, path,
-//! method and caller before an [`HttpHandler`] sees the request. The [`McpEndpoint`] is the handler for MCP. A
+//! method and caller before the [`McpEndpoint`] sees the request. A
 //! stateless request is an exchange of its own and ends when its client disconnects. A client that opens a session gets
 //! one: its calls outlive the connections that requested them, and its streams can be resumed. Both kinds run a
 //! protocol machine. The protocol rules are in `creole_proto::http`; this module moves bytes.
 
-pub use crate::serve::http::conn::incoming::IncomingBody;
-pub use crate::serve::http::conn::outgoing::OutgoingBody;
 pub use crate::serve::http::mcp::endpoint::{EndpointSettings, McpEndpoint};
-pub use crate::serve::http::mcp::response::McpBody;
 pub use crate::serve::http::web::body::BodyLimits;
 pub use crate::serve::http::web::drain::{Drain, DrainStage};
-pub use crate::serve::http::web::handler::{
-    Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress,
-};
+pub use crate::serve::http::web::handler::PeerAddress;
 pub use crate::serve::http::web::limits::HttpLimits;
 pub use crate::serve::http::web::listener::Listener;
-pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
 pub use crate::serve::http::web::router::{Route, Router};
-pub use crate::serve::http::web::tls;
+pub use crate::serve::http::web::tls::{CertificateError, Certificates};
 
+pub use ::http::Method;
 pub use creole_proto::http::forwarded::{Network, TrustedProxies};
 pub use creole_proto::http::origin_guard::OriginGuard;
-// Implementations of `HttpHandler` and `Authenticate` use these types, and need not depend on the `http` crate.
-pub use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 pub(crate) mod conn;
 pub(crate) mod mcp;

@@ -1,6 +1,7 @@
 //! Tests of children that misbehave or exit, and of the faults that their callers get.
 
-use creole::client::{ChildServer, Connection};
+use creole::client::ChildServer;
+use creole::internal::client::Connection;
 use creole::proto::client::{CallRequest, ClientLimits};
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
@@ -175,7 +176,7 @@ async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
     let fault = open_child(&sh(script), Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "`files` ended with code 3");
     assert_eq!(fault.trace.as_deref(), Some("no key\nbye"));
-    let missing = creole::process::Program::new("files", "/no/such/thing");
+    let missing = creole::client::Program::new("files", "/no/such/thing");
     let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
     assert_eq!(fault.detail, "the program of `files` was not found");
 }

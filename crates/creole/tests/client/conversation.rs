@@ -1,6 +1,7 @@
 //! Tests of the behaviour that all transports share, in both eras.
 
-use creole::client::{CallEvent, CallStep, Connection, LineServer};
+use creole::client::LineServer;
+use creole::internal::client::{CallEvent, CallStep, Connection};
 use creole::proto::client::ClientLimits;
 use creole::proto::fault::FaultKind;
 use creole::proto::operation::{Event, InputResponses, Outcome};

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::client::transport::http::HttpAddress;
-use creole::client::{
-    Address, Client, ClientBuilder, ClientOffer, Connector, DetectedEra, EraSupport,
-};
+use creole::client::{Address, Client, ClientBuilder, DetectedEra, HttpAddress};
+use creole::internal::client::{ClientOffer, Connector, EraSupport};
 use creole::proto::client::{CallRequest, ClientLimits};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::FaultKind;
@@ -27,7 +25,7 @@ fn dialer(way: Address) -> Connector {
     Connector::new(way, profile(ClientLimits::default()))
 }
 
-async fn dial(dialer: &Connector) -> creole::client::Connection {
+async fn dial(dialer: &Connector) -> creole::internal::client::Connection {
     timeout(LONG, dialer.connect(&ClientOffer::default())).await.unwrap().unwrap()
 }
 
@@ -60,7 +58,7 @@ const SHAKEN: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion
 /// A script that records each of its starts in a file.
 struct CountedProgram {
     folder: tempfile::TempDir,
-    program: creole::process::Program,
+    program: creole::client::Program,
 }
 
 impl CountedProgram {
@@ -81,7 +79,7 @@ impl CountedProgram {
     }
 }
 
-async fn dial_in(dialer: &Connector, era: Era) -> creole::client::Connection {
+async fn dial_in(dialer: &Connector, era: Era) -> creole::internal::client::Connection {
     timeout(LONG, dialer.connect_in(era, &ClientOffer::default())).await.unwrap().unwrap()
 }
 
@@ -205,7 +203,8 @@ async fn what_a_child_says_before_it_answers_is_not_lost() {
     let said = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
     let script = answering(&[("initialize\"", &format!("{said}'; echo '{SHAKEN}"))], ":");
     let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
-    let on_log: creole::client::OnLog = std::sync::Arc::new(move |event| _ = heard.send(event));
+    let on_log: creole::internal::client::OnLog =
+        std::sync::Arc::new(move |event| _ = heard.send(event));
     let offer = ClientOffer { on_log: Some(on_log), ..ClientOffer::default() };
     let dialer = dialer(Address::Child(sh(&script)));
     timeout(LONG, dialer.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();

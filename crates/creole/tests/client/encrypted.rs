@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::{fs, io};
 
-use creole::client::transport::http::{HttpAddress, HttpServer};
+use creole::client::HttpAddress;
+use creole::internal::client::HttpServer;
 use creole::proto::fault::FaultKind;
 use creole::proto::revision::Era;
-use creole::serve::http::tls::Certificates;
 use creole::serve::http::{
-    Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
+    Certificates, Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard,
+    Route, Router,
 };
 use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};
 use rustls::ServerConfig;

@@ -1,7 +1,7 @@
 //! Tests of whether notifications outside of calls can be received from a server over HTTP.
 
-use creole::client::Connection;
-use creole::client::transport::http::{HttpAddress, HttpServer};
+use creole::client::HttpAddress;
+use creole::internal::client::{Connection, HttpServer};
 use creole::proto::revision::Era;
 use tokio::time::timeout;
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use creole::client::transport::http::{HttpAddress, HttpServer};
-use creole::client::{CallEvent, CallStep, Connection, ServerNotification};
+use creole::client::HttpAddress;
+use creole::internal::client::{CallEvent, CallStep, Connection, HttpServer, ServerNotification};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;

@@ -1,8 +1,8 @@
 //! Tests of the memory budget of responses: a call whose response does not fit fails at once.
 
-use creole::budget::Budget;
-use creole::client::transport::http::{HttpAddress, HttpServer};
-use creole::client::{Connection, LineServer};
+use creole::client::{HttpAddress, LineServer};
+use creole::internal::budget::Budget;
+use creole::internal::client::{Connection, HttpServer};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Era;
 use creole::serve::http::{

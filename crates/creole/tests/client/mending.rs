@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::client::transport::http::HttpAddress;
-use creole::client::{Address, Client};
+use creole::client::{Address, Client, HttpAddress};
 use creole::proto::fault::FaultKind;
 use serde_json::{Value, json};
 use tokio::time::timeout;

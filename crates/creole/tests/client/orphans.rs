@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use creole::process::{Child, Program, Reaper, run_reaper};
+use creole::client::Program;
+use creole::internal::process::{Child, Reaper, run_reaper};
 
 use crate::support::LONG;
 

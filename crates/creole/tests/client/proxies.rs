@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use ::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
-use creole::client::transport::http::{HttpAddress, HttpServer, Proxies};
+use creole::client::HttpAddress;
+use creole::internal::client::{HttpServer, Proxies};
+use creole::internal::fetch::{AllowedAddresses, FetchRequest, Fetcher};
 use creole::proto::fault::Fault;
 use creole::proto::revision::Era;
 use creole::serve::http::{HttpLimits, Listener};

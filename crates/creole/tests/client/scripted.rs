@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use creole::client::transport::http::{HttpAddress, HttpServer, LegacySseServer};
-use creole::client::{CallEvent, Connection};
+use creole::client::HttpAddress;
+use creole::internal::client::{CallEvent, Connection, HttpServer, LegacySseServer};
 use creole::proto::fault::FaultKind;
 use creole::proto::operation::Event;
 use creole::proto::revision::Era;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::client::{CallEvent, ChildServer, Connection, ConnectionSetup, Transport};
+use creole::client::{ChildServer, Program, Transport};
 use creole::input::{ElicitAction, form};
-use creole::process::Program;
+use creole::internal::client::{CallEvent, Connection, ConnectionSetup};
 use creole::proto::client::{CallRequest, ClientLimits, OpenMode, Profile};
 use creole::proto::dialect::builtin;
 use creole::proto::fault::Fault;

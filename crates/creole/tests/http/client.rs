@@ -8,7 +8,8 @@ use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::serve::http::{EndpointSettings, McpBody, McpEndpoint};
+use creole::internal::http::McpBody;
+use creole::serve::http::{EndpointSettings, McpEndpoint};
 use creole::state::State;
 use creole::{Context, Server, Service, Tool};
 use http::{Method, Request, Response};

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use creole::auth::Principal;
+use creole::internal::replicas::Replicas;
 use creole::proto::operation::{Operation, Outcome};
-use creole::replicas::Replicas;
 use creole::serve::http::{EndpointSettings, McpEndpoint, PeerAddress};
 use creole::state::State;
 use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};

@@ -6,16 +6,13 @@
     reason = "only tests use these, also those of other crates"
 )]
 
-use creole::sync::{Mutex, RwLock};
+use creole::internal::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use creole::call::Origin;
-use creole::{
-    BoxFuture, ClientChannel, Context, Middleware, Prompt, Resource, Server, Service, Tool,
-    ToolError,
-};
+use creole::internal::call::{ClientChannel, Origin};
+use creole::{BoxFuture, Context, Middleware, Prompt, Resource, Server, Service, Tool, ToolError};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, InputRequest, Level, ListKind, PromptResult, ToolResult};
 use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};

@@ -10,14 +10,14 @@ pub(crate) mod upstream_request;
 
 use std::sync::Arc;
 
-use creole::call::{Call, Context};
-use creole::client::Connection;
+use creole::internal::client::Connection;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
 use creole::proto::model::{ClientCapabilities, Task, TaskPreference, TaskSupport};
 use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::{Era, InputRequestStyle, TaskModel};
 use creole::proto::wire::Raw;
+use creole::{Call, Context};
 
 use super::park::{PreparedCall, ResumeOutcome};
 use super::{Affinity, Upstream, internal_fault, park};
@@ -348,7 +348,7 @@ pub(super) fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connect
         // Input requests of parked calls carry their own state already.
         Outcome::InputRequired { requests: asks, request_state: state } => {
             if let Some(fault) =
-                creole::input::unsupported_input_fault(&asks, call.context.caller())
+                creole::internal::input::unsupported_input_fault(&asks, call.context.caller())
             {
                 return fault.into();
             }

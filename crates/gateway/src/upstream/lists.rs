@@ -15,12 +15,12 @@ pub(crate) mod session_subscriptions;
 pub(crate) mod subscriptions;
 pub(crate) mod unsubscribe_queue;
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use creole::SessionList;
+use creole::internal::registry::SessionList;
 use creole::proto::model::{CacheHints, Definition, ListKind};
 use tokio::time::Instant;
 

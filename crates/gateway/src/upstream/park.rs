@@ -12,12 +12,13 @@ pub(crate) mod request_state;
 mod slots;
 pub(crate) mod takeover;
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
-use creole::call::{Call, CancelReason, Context};
-use creole::client::PendingCall;
+use creole::internal::call::CancelReason;
+use creole::internal::client::PendingCall;
+use creole::internal::replicas::{Registration, ReplicaError, Replicas};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -25,7 +26,7 @@ use creole::proto::model::{ClientCapabilities, KeyedInputRequest};
 use creole::proto::operation::{Event, Operation, Outcome};
 use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
-use creole::replicas::{Registration, ReplicaError, Replicas};
+use creole::{Call, Context};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
@@ -238,7 +239,7 @@ impl ParkedCalls {
         principal: &str,
         commands: mpsc::Sender<ResumeCommand>,
     ) -> Result<ParkSlotGuard, Fault> {
-        let id = creole::task::random_id()?;
+        let id = creole::internal::task::random_id()?;
         let (leaving, left) = oneshot::channel();
         let given_up = Arc::new(Notify::new());
         let place = ParkSlot::new(principal, commands, Arc::clone(&given_up), left);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use creole::call::Context;
+use creole::Context;
 use creole::proto::fault::{Fault, FaultKind};
 use tokio::time::{Instant, timeout, timeout_at};
 

@@ -1,6 +1,6 @@
 //! The state of an upstream, for operators.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::time::Duration;
 
 use creole::client::Address;

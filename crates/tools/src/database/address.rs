@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use creole::client::tls::TlsClient;
+use creole::internal::tls::TlsClient;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 

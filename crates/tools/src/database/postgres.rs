@@ -1,6 +1,6 @@
 //! PostgreSQL: a small pool of connections, opened on demand and discarded after an incomplete use.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::error::Error;
 use std::ops::Deref;
 use std::sync::Arc;

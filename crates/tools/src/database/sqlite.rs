@@ -1,6 +1,6 @@
 //! SQLite files, read through a small pool of read-only connections.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! Prompts: plain, with arguments, with a resource, with an image, and one with an input request.
 
-use creole::resource::Variables;
-use creole::{Content, Contents, Context, Prompt, PromptMessage, PromptResult, Role, ToolError};
+use creole::{
+    Content, Contents, Context, Prompt, PromptMessage, PromptResult, Role, ToolError, Variables,
+};
 
 use super::resources::complete_from;
 use super::rounds::text_form;

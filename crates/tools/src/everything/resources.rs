@@ -1,7 +1,6 @@
 //! Resources: a text, an image and a template. The module `changing` has the one for subscriptions.
 
-use creole::resource::Variables;
-use creole::{Contents, Resource, Server, Template, ToolError};
+use creole::{Contents, Resource, Server, Template, ToolError, Variables};
 use serde_json::json;
 
 use super::samples::PNG;

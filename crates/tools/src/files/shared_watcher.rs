@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::watch::WatchState;

@@ -4,7 +4,7 @@
 //! but for a second at most. The report says that something changed and which files were written. The receiver scans
 //! the folder itself, so a missed change only delays it.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::transport::http::fetch::{AllowedAddresses, FetchRequest, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, FetchRequest, Fetcher};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;

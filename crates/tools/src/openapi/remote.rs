@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
 use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 

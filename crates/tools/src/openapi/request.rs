@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::transport::http::fetch::FetchRequest;
+use creole::internal::fetch::FetchRequest;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};

@@ -8,7 +8,8 @@ mod keywords;
 
 use std::collections::{HashMap, HashSet};
 
-use creole::schema::{Schema, Violation};
+use creole::Schema;
+use creole::internal::schema::Violation;
 use serde_json::{Map, Value, json};
 
 use super::clean_text::clean_text;

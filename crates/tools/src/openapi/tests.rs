@@ -55,7 +55,7 @@ fn build(
     api: &Api,
     name: &str,
     values: &Map<String, Value>,
-) -> Result<(creole::client::transport::http::fetch::FetchRequest, Vec<Secret>), String> {
+) -> Result<(creole::internal::fetch::FetchRequest, Vec<Secret>), String> {
     let terms = &api.options;
     let common =
         ServiceContext { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };
@@ -197,7 +197,7 @@ fn schemas_stand_alone() {
     let text = create.to_string();
     assert!(text.contains("recursive: Pet") && !text.contains("$ref"), "{text}");
     for tool in api.tools.iter() {
-        let schema = creole::schema::Schema::new(tool.schema.as_str());
+        let schema = creole::Schema::new(tool.schema.as_str());
         let found = schema.validate(&json!({})).err().unwrap_or_default();
         assert!(!found.iter().any(|it| it.is_broken_schema()), "{}: {found:?}", tool.name);
         assert!(tool.schema.as_str().len() <= 16_384, "{}", tool.name);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{AllowedAddresses, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, Fetcher};
 use creole::proto::wire::Raw;
 use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use http::{Response, StatusCode};

@@ -5,7 +5,8 @@ mod run;
 
 use std::path::{Path, PathBuf};
 
-use creole::process::{GracePeriods, Program, Reaper};
+use creole::client::{GracePeriods, Program};
+use creole::internal::process::Reaper;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tokio::sync::Semaphore;

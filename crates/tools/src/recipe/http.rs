@@ -7,7 +7,7 @@ pub(crate) mod response;
 pub(crate) mod send;
 
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{AllowedAddresses, Fetcher};
+use creole::internal::fetch::{AllowedAddresses, Fetcher};
 
 use super::secret::SecretSource;
 use super::template::Template;

@@ -1,7 +1,6 @@
 //! Tools that run a database query.
 
-use creole::schema::Schema;
-use creole::{ToolError, ToolResult};
+use creole::{Schema, ToolError, ToolResult};
 use serde_json::{Value, json};
 
 use super::argument::ArgumentValues;

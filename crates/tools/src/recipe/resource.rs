@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use creole::front_matter::FrontMatterDocument;
+use creole::internal::front_matter::FrontMatterDocument;
+use creole::internal::media;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::resource::Variables;
-use creole::{Contents, Resource, Server, Template, ToolError, WeakRegistry, media};
+use creole::{Contents, Resource, Server, Template, ToolError, Variables, WeakRegistry};
 
 use super::RecipeError;
 use crate::files::FileError;

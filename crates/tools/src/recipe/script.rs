@@ -2,8 +2,7 @@
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
-use creole::schema::Schema;
-use creole::{ToolError, ToolResult};
+use creole::{Schema, ToolError, ToolResult};
 use serde_json::Value;
 
 use super::argument::ArgumentValues;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
-use creole::resource::Variables;
-use creole::{Contents, Resource, Server, Template, ToolError};
+use creole::{Contents, Resource, Server, Template, ToolError, Variables};
 use serde_json::json;
 
 use crate::database::Database;

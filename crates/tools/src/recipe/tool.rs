@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use creole::proto::model::ToolAnnotations;
 use creole::proto::wire::Raw;
-use creole::schema::Schema;
-use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
+use creole::{BoxFuture, Context, Schema, Tool, ToolError, ToolResult};
 use serde_json::Value;
 
 use super::argument::{ArgumentValues, RecipeArgument};

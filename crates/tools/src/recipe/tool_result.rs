@@ -3,8 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use creole::proto::wire::Raw;
-use creole::schema::Schema;
-use creole::{Content, ToolError, ToolResult};
+use creole::{Content, Schema, ToolError, ToolResult};
 
 use crate::ordered_value::OrderedValue;
 

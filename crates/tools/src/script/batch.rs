@@ -3,7 +3,7 @@
 //! Creating an engine takes longer than most functions. Definitions contain no data of callers, so no isolation is
 //! needed. State that a function leaves behind may or may not exist for the next item.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The worker threads of scripts. A script that waits for a forwarded call occupies no thread.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};

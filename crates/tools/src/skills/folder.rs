@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use creole::skill::{MANIFEST, MAX_BYTES};
+use creole::internal::skill::{MANIFEST, MAX_BYTES};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 
 use super::FileError;

@@ -2,8 +2,7 @@
 
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::wire::Raw;
-use creole::resource::Variables;
-use creole::{Contents, Template, ToolError};
+use creole::{Contents, Template, ToolError, Variables};
 use serde_json::json;
 
 use super::store::Store;

@@ -1,7 +1,7 @@
 //! The asynchronous task store. A file has one connection, which is opened on first use and never used on the runtime's
 //! threads. Otherwise the tasks are on a server.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use creole::auth::Principal;
-use creole::serve::http::{ErrorResponse, HeaderValue, PeerAddress, RequestHead, StatusCode};
+use creole::internal::http::{ErrorResponse, HeaderValue, RequestHead, StatusCode};
+use creole::serve::http::PeerAddress;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
 

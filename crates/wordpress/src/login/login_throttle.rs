@@ -1,7 +1,7 @@
 //! The login throttle: counts wrong passwords per client address. The site cannot do that, because all requests reach
 //! it from this server.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The callers' users at the site. A caller's credentials are checked there, and the result is cached briefly.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;

@@ -1,6 +1,6 @@
 //! Detects the platform plugin: whether it is active, and whether it sees the caller's login.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::time::Duration;
 
 use http::Method;

@@ -16,7 +16,7 @@ fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
         assert!(names.insert(spec.name), "{} is listed twice", spec.name);
         assert!(spec.about.ends_with('.'), "{}", spec.name);
         let schema = spec.schema();
-        assert!(creole::schema::Schema::new(schema.to_string()).validate(&Value::Null).is_err());
+        assert!(creole::Schema::new(schema.to_string()).validate(&Value::Null).is_err());
         for part in spec.route.split('/').filter_map(|part| part.strip_prefix('{')) {
             let name = part.trim_end_matches('}');
             let argument = spec.arguments.iter().find(|argument| argument.name == name);

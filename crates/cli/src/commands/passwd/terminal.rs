@@ -4,7 +4,7 @@ use std::io;
 use std::io::Read;
 use std::os::fd::AsFd;
 
-use creole::auth::Secret;
+use creole::internal::credential_files::Secret;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };

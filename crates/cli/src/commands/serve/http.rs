@@ -7,11 +7,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
-use creole::budget::Budget;
-use creole::serve::http::tls::Certificates;
+use creole::internal::budget::Budget;
 use creole::serve::http::{
-    BodyLimits, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
-    Route, Router,
+    BodyLimits, Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener,
+    McpEndpoint, Method, Route, Router,
 };
 use creole::state::State;
 use creole_config::plan::{ClientScope, HttpPlan};

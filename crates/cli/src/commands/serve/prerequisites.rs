@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
-use creole::serve::http::tls::Certificates;
+use creole::serve::http::Certificates;
 use creole_config::Plan;
 use creole_config::plan::HttpPlan;
 use creole_config::plan::http::TlsPlan;

@@ -10,7 +10,8 @@ mod query;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use creole::schema::{Schema, Violation};
+use creole::Schema;
+use creole::internal::schema::Violation;
 use creole_tools::database::Database;
 use creole_tools::recipe::Recipe;
 use creole_tools::recipe::http::ResponseFormat;

@@ -25,7 +25,7 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     );
     assert!(usual.is_loopback() && usual.tls.is_none());
     assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
-    let connections = creole::budget::max_connections();
+    let connections = creole::internal::budget::max_connections();
     assert_eq!((usual.limits.max_connections, usual.limits.max_sessions), (connections, 10_000));
     let half = connections.div_ceil(2);
     assert_eq!((usual.limits.max_connections_per_address, usual.limits.max_buffered), (half, None));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use creole::client::tls::TlsClient;
+use creole::internal::tls::TlsClient;
 
 use crate::plan::file;
 use crate::syntax::error::ConfigProblem;

@@ -4,7 +4,7 @@ mod address;
 pub(crate) mod conn;
 mod exchange;
 mod fault;
-pub mod fetch;
+pub(crate) mod fetch;
 mod legacy_sse;
 mod listen;
 mod probe;

@@ -10,4 +10,4 @@ pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod request;
 pub(crate) mod router;
-pub mod tls;
+pub(crate) mod tls;

@@ -1,6 +1,6 @@
 //! The names that a layer assigned, and the item that each stands for.
 
-use creole::sync::RwLock;
+use creole::internal::sync::RwLock;
 use std::collections::BTreeMap;
 
 use creole_proto::model::ListKind;

@@ -1,6 +1,6 @@
 //! The filter layer: hides items by name and by hints.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
 

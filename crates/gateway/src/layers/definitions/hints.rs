@@ -1,6 +1,6 @@
 //! The behaviour hints of tools, recorded from their definitions.
 
-use creole::sync::RwLock;
+use creole::internal::sync::RwLock;
 use std::collections::HashSet;
 
 use creole_proto::model::{Definition, ListKind};

@@ -1,6 +1,6 @@
 //! The circuit breaker layer: refuses calls to an upstream that fails.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::time::Duration;
 
 use creole::{BoxFuture, Call, Middleware, Next};

@@ -1,6 +1,6 @@
 //! The rate limit layer: bounds the number of calls per time window.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 

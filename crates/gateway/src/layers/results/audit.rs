@@ -12,7 +12,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use creole::seal::digest;
+use creole::internal::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::format_timestamp;
 use creole_proto::operation::{Operation, Outcome};

@@ -2,11 +2,11 @@
 
 mod entries;
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use creole::seal::digest;
+use creole::internal::seal::digest;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome, Payload};

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use creole::call::{Call, Context};
-use creole::client::Connection;
+use creole::internal::client::Connection;
+use creole::internal::seal;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
 use creole::proto::revision::Era;
 use creole::proto::wire::{Raw, hex, unquote};
-use creole::seal;
+use creole::{Call, Context};
 
 use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};

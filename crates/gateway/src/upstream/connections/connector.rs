@@ -1,16 +1,15 @@
 //! Opens connections to an upstream and applies backoff after failures.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use creole::client::transport::http::ResumedServer;
-use creole::client::{
-    Address, ClientOffer, Connection, ConnectionSetup, Connector as Client, DetectedEra,
-    may_be_wrong_era,
+use creole::client::{Address, DetectedEra};
+use creole::internal::client::{
+    ClientOffer, Connection, ConnectionSetup, Connector as Client, ResumedServer, may_be_wrong_era,
 };
-use creole::process::{RestartDecision, RestartPolicy};
+use creole::internal::process::{RestartDecision, RestartPolicy};
 use creole::proto::client::{OpenMode, Profile};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::revision::{Era, Rules};
@@ -279,12 +278,13 @@ impl UpstreamConnector {
 /// In-process servers for tests.
 #[cfg(test)]
 pub(crate) mod in_process {
-    use creole::sync::Mutex;
+    use creole::internal::sync::Mutex;
     use std::collections::HashMap;
     use std::sync::Arc;
 
     use creole::BoxFuture;
-    use creole::client::{ClientOffer, Connection, ConnectionSetup, LineServer};
+    use creole::client::LineServer;
+    use creole::internal::client::{ClientOffer, Connection, ConnectionSetup};
     use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
     use creole::proto::revision::{Era, Revision};

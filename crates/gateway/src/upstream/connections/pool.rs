@@ -11,12 +11,12 @@ mod slots;
 pub(crate) use key::{DeclaredInputs, SessionKey, SessionOwner};
 pub(crate) use lease::UpstreamLease;
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
-use creole::client::{Connection, ServerNotification};
+use creole::internal::client::{Connection, ServerNotification};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level, ListKind};
 use creole::proto::operation::Change;

@@ -1,13 +1,13 @@
 //! The active calls of an upstream session, and the routing of messages that identify no call.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use creole::call::ClientSession;
-use creole::client::{ClientOffer, ServerInputRequest};
+use creole::internal::call::ClientSession;
+use creole::internal::client::{ClientOffer, ServerInputRequest};
 use creole::proto::model::{ClientCapabilities, InputRequest};
 use creole::proto::operation::Event;
 
@@ -209,7 +209,7 @@ pub(crate) struct ActiveCallHandle {
 
 impl ActiveCallHandle {
     /// Sends log messages that belong to no call to the caller's session from now on.
-    pub(crate) fn route_logs(&self, context: &creole::call::Context) {
+    pub(crate) fn route_logs(&self, context: &creole::Context) {
         if !self.out_of_band.call.gets_logs()
             && let Some(log) = context.client_session()
         {

@@ -1,8 +1,8 @@
 //! Input requests that were declined because the caller lacks the capability.
 
-use creole::call::Context;
-use creole::client::ServerInputRequest;
-use creole::input::missing_capability;
+use creole::Context;
+use creole::internal::client::ServerInputRequest;
+use creole::internal::input::missing_capability;
 use creole::proto::client::InputRequestError;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::InputRequest;

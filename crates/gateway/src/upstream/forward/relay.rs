@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use creole::call::Context;
-use creole::client::{CallEvent, CallStep, PendingCall, ServerInputRequest, ServerNotification};
+use creole::Context;
+use creole::internal::client::{
+    CallEvent, CallStep, PendingCall, ServerInputRequest, ServerNotification,
+};
 use creole::proto::client::{InputRequestError, InputRequestKey};
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};

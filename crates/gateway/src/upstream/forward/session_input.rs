@@ -8,8 +8,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::call::{ClientSession, Context};
-use creole::client::{InputResponder, ServerInputRequest};
+use creole::Context;
+use creole::internal::call::ClientSession;
+use creole::internal::client::{InputResponder, ServerInputRequest};
 use creole::proto::client::InputRequestError;
 use creole::proto::model::InputRequest;
 use creole::proto::revision::InputRequestStyle;

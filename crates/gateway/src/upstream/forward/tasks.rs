@@ -5,8 +5,8 @@ mod cancel_on_drop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::call::Context;
-use creole::input::missing_capability;
+use creole::Context;
+use creole::internal::input::missing_capability;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{

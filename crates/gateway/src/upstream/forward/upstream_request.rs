@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use creole::call::Context;
+use creole::Context;
 use creole::proto::client::{CallOptions, CallRequest};
 use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION, TaskPreference};
 use creole::proto::operation::{InputResponses, Operation};

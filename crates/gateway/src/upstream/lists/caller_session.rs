@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use creole::call::Context;
-use creole::client::Connection;
+use creole::Context;
+use creole::internal::client::Connection;
+use creole::internal::registry::{SessionList, SessionLists, UnlistedItem};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Definition, ListKind};
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Era;
-use creole::{SessionList, SessionLists, UnlistedItem};
 use tokio::time::timeout;
 
 use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};

@@ -1,6 +1,6 @@
 //! The excluded items of an upstream. Each exclusion is logged when it begins, not at each fetch.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 

@@ -1,6 +1,6 @@
 //! The age of each list: decides when it is stale and whether it has changed.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, MutexGuard};

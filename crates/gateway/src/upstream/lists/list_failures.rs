@@ -1,6 +1,6 @@
 //! Records lists whose fetch failed. Each list fails on its own and is fetched again with backoff.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::time::Duration;

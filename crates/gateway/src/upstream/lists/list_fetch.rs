@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use creole::RemoteItem;
-use creole::chain::Endpoint;
+use creole::internal::chain::Endpoint;
+use creole::internal::registry::RemoteItem;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
 use creole::proto::http::MirroredHeader;

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::RemoteServer;
-use creole::chain::Endpoint;
-use creole::client::{Address, Connection};
+use creole::client::Address;
+use creole::internal::chain::Endpoint;
+use creole::internal::client::Connection;
+use creole::internal::registry::RemoteServer;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::operation::{Change, Operation};

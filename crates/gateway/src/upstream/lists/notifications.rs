@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::Recipients;
-use creole::client::{Connection, ServerNotification};
+use creole::internal::client::{Connection, ServerNotification};
+use creole::internal::registry::Recipients;
 use creole::proto::model::ListKind;
 use creole::proto::operation::Change;
 use tokio::sync::broadcast::error::RecvError;

@@ -1,13 +1,14 @@
 //! Resource subscriptions of callers. Each is made in the session that the caller's calls use, where the upstream
 //! announces changes.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 
-use creole::call::{ConnectionId, Context};
-use creole::client::Connection;
+use creole::Context;
+use creole::internal::call::ConnectionId;
+use creole::internal::client::Connection;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, ListKind};
 use creole::proto::operation::{Change, Outcome};

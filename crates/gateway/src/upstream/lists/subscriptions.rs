@@ -1,11 +1,11 @@
 //! The resource subscriptions at an upstream, and the requests that make them.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use creole::client::{CallStep, Connection};
+use creole::internal::client::{CallStep, Connection};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ServerCapabilities;

@@ -1,7 +1,7 @@
 //! Queues resources without subscribers. The gateway unsubscribes after a delay, since many callers subscribe again at
 //! once. One task per upstream serves all resources.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::{MutexGuard, Weak};
 

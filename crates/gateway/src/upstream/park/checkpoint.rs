@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use creole::call::Context;
-use creole::client::ResumePoint;
+use creole::Context;
+use creole::internal::client::ResumePoint;
 use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::call::{CancelReason, Context};
-use creole::client::{
+use creole::Context;
+use creole::internal::call::CancelReason;
+use creole::internal::client::{
     CallEvent, CallStep, InputResponder, PendingCall, ResumePoint, ServerInputRequest,
 };
 use creole::proto::client::InputRequestError;

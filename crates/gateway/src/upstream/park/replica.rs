@@ -6,13 +6,14 @@
 
 use std::sync::Weak;
 
-use creole::call::{Call, CancelReason, Context};
+use creole::internal::call::CancelReason;
+use creole::internal::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, Replicas};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{KeyedInputRequest, Level, TaskOutcome};
 use creole::proto::operation::{Event, Outcome, Payload};
 use creole::proto::wire::Raw;
-use creole::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, Replicas};
 use creole::state::StateError;
+use creole::{Call, Context};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 

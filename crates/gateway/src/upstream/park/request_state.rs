@@ -1,9 +1,9 @@
 //! The request state between two rounds of a call: where the input requests came from.
 
-use creole::call::Context;
+use creole::Context;
+use creole::internal::seal;
 use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::proto::wire::{Raw, hex};
-use creole::seal;
 use serde::{Deserialize, Serialize};
 
 /// The sealed state that accompanies input requests and returns with the input responses.

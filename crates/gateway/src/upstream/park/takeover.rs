@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use creole::call::Call;
+use creole::Call;
 use creole::client::Address;
-use creole::client::transport::http::ResumedServer;
+use creole::internal::client::ResumedServer;
 use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;

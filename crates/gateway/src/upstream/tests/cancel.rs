@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use creole::call::Origin;
-use creole::process::Program;
+use creole::client::Program;
+use creole::internal::call::Origin;
 use creole::proto::operation::{Caller, Operation};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use creole::client::transport::http::HttpAddress;
+use creole::client::HttpAddress;
 use creole::proto::operation::Payload;
 use creole::{Server, Service};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Tests of invalid input responses: a parked call keeps waiting for valid ones.
 
-use creole::call::Origin;
-use creole::process::Program;
+use creole::client::Program;
+use creole::internal::call::Origin;
 use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};

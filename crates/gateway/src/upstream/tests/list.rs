@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use creole::process::Program;
+use creole::client::Program;
 use creole::proto::model::ListKind;
 use creole::proto::operation::{Operation, Payload};
 use creole::stream::MemoryConnection;

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::call::Origin;
-use creole::process::Program;
+use creole::client::Program;
+use creole::internal::call::Origin;
 use creole::proto::model::KeyedInputRequest;
 use creole::proto::operation::{Caller, InputResponses, Operation, Payload};
 use creole::proto::revision::Revision;

@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::call::{ClientChannel, Origin};
-use creole::process::Program;
+use creole::client::Program;
+use creole::internal::call::{ClientChannel, Origin};
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};

@@ -4,14 +4,15 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use creole::call::{ClientChannel, Origin};
-use creole::process::Program;
+use creole::client::Program;
+use creole::internal::call::{ClientChannel, Origin};
+use creole::internal::registry::Announcement;
 use creole::proto::model::{InputRequest, ListKind};
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
 use creole::stream::MemoryConnection;
-use creole::{Announcement, Server, Service};
+use creole::{Server, Service};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{sleep, timeout};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use creole::process::Program;
+use creole::client::Program;
 use creole::proto::model::{CacheHints, ListKind};
 use creole::proto::operation::{Operation, Payload};
 use creole::proto::revision::{Era, Revision, Rules};
@@ -186,7 +186,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
 
 /// The tool names that a client of the handshake era sees. It receives change notifications.
 async fn listed_by_a_session(service: &Service) -> Vec<String> {
-    use creole::call::Origin;
+    use creole::internal::call::Origin;
     use creole::proto::operation::Caller;
     use creole::proto::server::{Call as Started, CallKey};
 

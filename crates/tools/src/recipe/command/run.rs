@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
-use creole::process::{Child, ChildInput, ChildOutput, Exit, Program, StderrTail};
-use creole::schema::Schema;
-use creole::{Context, ToolError, ToolResult};
+use creole::client::Program;
+use creole::internal::process::{Child, ChildInput, ChildOutput, Exit, StderrTail};
+use creole::{Context, Schema, ToolError, ToolResult};
 use tokio::time::timeout;
 
 use super::{CommandRunner, argv};

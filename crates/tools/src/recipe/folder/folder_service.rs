@@ -1,17 +1,19 @@
 //! Serves a folder as resources.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use creole::internal::media;
+use creole::internal::registry::ItemSource;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model;
 use creole::proto::model::{Annotations, ListKind, format_timestamp};
 use creole::proto::operation::Change;
 use creole::proto::wire::Raw;
-use creole::{Contents, ItemSource, Registry, Resource, Template, ToolError, media};
+use creole::{Contents, Registry, Resource, Template, ToolError};
 use serde_json::json;
 
 use super::FolderRecipe;

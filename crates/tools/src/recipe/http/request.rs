@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use creole::ToolError;
-use creole::client::transport::http::fetch::FetchRequest;
+use creole::internal::fetch::FetchRequest;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;

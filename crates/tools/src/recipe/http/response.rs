@@ -1,8 +1,7 @@
 //! Converts a response to a tool result.
 
 use bytes::Bytes;
-use creole::schema::Schema;
-use creole::{ToolError, ToolResult};
+use creole::{Schema, ToolError, ToolResult};
 use http::Response;
 use http::header::CONTENT_TYPE;
 use minijinja::value::Serde;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use creole::client::transport::http::fetch::{FetchError, FetchRequest, Fetcher};
-use creole::schema::Schema;
-use creole::{ToolError, ToolResult};
+use creole::internal::fetch::{FetchError, FetchRequest, Fetcher};
+use creole::{Schema, ToolError, ToolResult};
 use http::Response;
 use http::header::RETRY_AFTER;
 use http::uri::Authority;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use creole::front_matter::FrontMatterDocument;
+use creole::internal::front_matter::FrontMatterDocument;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::{Content, Prompt, PromptMessage, PromptResult, Role, ToolError};
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use creole::Registry;
+use creole::internal::registry::ItemSource;
 use creole::proto::model::ListKind;
 use creole::proto::operation::Change;
-use creole::{ItemSource, Registry};
 
 use super::prompt_file::PromptFile;
 use super::{PromptsRecipe, stem};

@@ -1,7 +1,7 @@
 //! Finds schemas that some clients cannot use.
 
+use creole::Schema;
 use creole::proto::http::MirroredHeader;
-use creole::schema::Schema;
 use serde_json::Value;
 
 /// The maximum depth to which a schema is checked.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use creole::schema::Schema;
+use creole::Schema;
 use creole_tools::recipe::argument::{ArgumentType, RecipeArgument};
 use creole_tools::recipe::template::is_argument_name;
 use serde_json::{Map, Value, json};

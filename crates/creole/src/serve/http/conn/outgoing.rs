@@ -12,7 +12,7 @@ use crate::serve::http::conn::timeouts::RequestGuard;
 use crate::serve::http::web::handler::BoxError;
 use crate::serve::http::web::limits::MAX_PIECE_BYTES;
 
-/// The body of a response: fixed bytes, or the body of an [`HttpHandler`](crate::serve::http::HttpHandler).
+/// The body of a response: fixed bytes, or the body of an [`HttpHandler`](crate::internal::http::HttpHandler).
 #[derive(Debug)]
 pub struct OutgoingBody<B> {
     /// The source of the body, unless it is fixed.

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use http::Method;
 
 use crate::auth::Principal;
+use crate::internal::http::{Admission, Authenticate, RequestHead};
 use crate::serve::http::tests::support::{Echo, TestHttpServer, post, start, status, with};
 use crate::serve::http::{
-    Admission, Authenticate, Drain, HttpLimits, Listener, Network, OriginGuard, PeerAddress,
-    RequestHead, Route, Router,
+    Drain, HttpLimits, Listener, Network, OriginGuard, PeerAddress, Route, Router,
 };
 
 async fn ask(server: &TestHttpServer, line: &str, headers: &str) -> String {

@@ -13,9 +13,10 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{sleep, timeout};
 
+use crate::internal::http::HttpHandler;
+use crate::serve::http::HttpLimits;
 use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::tests::support::{Echo, PATIENCE, TestHttpServer, start};
-use crate::serve::http::{HttpHandler, HttpLimits};
 
 type EchoRequestBody = OutgoingBody<<Echo as HttpHandler>::Body>;
 

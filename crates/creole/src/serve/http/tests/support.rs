@@ -19,14 +19,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::auth::Principal;
 use crate::budget::Budget;
+use crate::internal::http::{
+    Admission, Authenticate, ErrorResponse, HttpHandler, IncomingBody, RequestHead,
+};
 use crate::serve::http::conn::http1::detach::Streaming;
 use crate::serve::http::web::body;
 use crate::serve::http::web::body::BodyLimits;
 use crate::serve::http::web::tls::Certificates;
-use crate::serve::http::{
-    Admission, Authenticate, Drain, ErrorResponse, HttpHandler, HttpLimits, IncomingBody, Listener,
-    OriginGuard, PeerAddress, RequestHead, Route, Router,
-};
+use crate::serve::http::{Drain, HttpLimits, Listener, OriginGuard, PeerAddress, Route, Router};
 
 /// Long enough for any machine; only failing tests reach it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

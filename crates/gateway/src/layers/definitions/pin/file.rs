@@ -1,6 +1,6 @@
 //! The file with the pinned definitions of tools.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! The pins of one upstream's tools in memory, and the comparison with current definitions.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use creole::seal::digest;
+use creole::internal::seal::digest;
 use creole_proto::model::Definition;
 use creole_proto::wire::{Raw, canonical, hex};
 

@@ -1,9 +1,9 @@
 //! The cell of one connection. Reading and emptying it never wait; one task at a time fills it.
 
-use creole::sync::Mutex;
+use creole::internal::sync::Mutex;
 use std::sync::MutexGuard;
 
-use creole::client::Connection;
+use creole::internal::client::Connection;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard};
 
 /// The cell of one connection. Emptying it cannot fail: the isolation of callers depends on it.
@@ -43,7 +43,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use creole::process::Program;
+    use creole::client::Program;
     use creole::proto::client::Profile;
     use creole::proto::model::Implementation;
     use creole::proto::revision::{Era, Revision};

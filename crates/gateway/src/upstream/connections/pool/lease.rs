@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::client::Connection;
+use creole::internal::client::Connection;
 use creole::proto::model::Level;
 use creole::proto::revision::Era;
 use tokio::sync::OwnedSemaphorePermit;

@@ -1,7 +1,7 @@
 //! Cancels a task at its upstream when the caller cancels it.
 
-use creole::call::Context;
-use creole::client::Connection;
+use creole::Context;
+use creole::internal::client::Connection;
 use creole::proto::client::CallRequest;
 use tokio::runtime::Handle;
 

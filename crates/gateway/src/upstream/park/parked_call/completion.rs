@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use creole::client::CallStep;
+use creole::internal::client::CallStep;
 use creole::proto::client::InputRequestError;
 use creole::proto::model::InputRequest;
 use creole::proto::operation::Outcome;

@@ -1,0 +1,157 @@
+//! What the crates of this workspace need beside the documented interface: the gateway, the configuration, the tools and
+//! the command line. It has no stability promise: any release may change or remove it.
+
+/// The memory budget of bodies.
+pub mod budget {
+    pub use crate::budget::{Budget, max_connections};
+}
+
+/// Calls as transports and upstreams see them.
+pub mod call {
+    pub use crate::call::{CancelReason, ClientChannel, ClientSession, ConnectionId, Origin};
+}
+
+/// Panics that end a call only.
+pub mod catch_panic {
+    pub use crate::catch_panic::install_hook;
+}
+
+/// Endpoints, and what all layers of a chain do together.
+pub mod chain {
+    pub use crate::chain::{
+        Endpoint, admits_unlisted, definitions_changed, reassign_names, resource_updated,
+        rewrite_definition, rewrite_input_request, save_definitions, unmatched_patterns,
+        withheld_fault,
+    };
+}
+
+/// Connections to servers, below the level of [`Client`](crate::client::Client).
+pub mod client {
+    pub use crate::client::connection::{
+        CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, ServerNotification,
+    };
+    #[cfg(feature = "http")]
+    pub use crate::client::connector::may_be_wrong_era;
+    pub use crate::client::connector::{ClientOffer, Connector};
+    pub use crate::client::era::EraSupport;
+    pub use crate::client::pending_call::{
+        CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest,
+    };
+    #[cfg(feature = "http")]
+    pub use crate::client::transport::http::{HttpServer, LegacySseServer, Proxies, ResumedServer};
+    pub use crate::client::transport::{Exchange, Inbox, ResumePoint, TransportHandle};
+}
+
+/// Files of users and keys, as `creole passwd` changes them.
+#[cfg(feature = "http")]
+pub mod credential_files {
+    pub use crate::auth::ParsedCredentials;
+    pub use crate::auth::credential_text::CredentialText;
+    pub use crate::auth::expiry::{Expiry, ParseExpiryError};
+    pub use crate::auth::file::{CredentialKind, read_credential_file};
+    pub use crate::auth::keys::NewKey;
+    pub use crate::auth::secret::Secret;
+
+    /// Passwords.
+    pub mod password {
+        pub use crate::auth::password::{check_strength, hash};
+    }
+}
+
+/// HTTP requests of tools.
+#[cfg(feature = "http")]
+pub mod fetch {
+    pub use crate::client::transport::http::fetch::{
+        AllowedAddresses, FetchError, FetchRequest, Fetcher,
+    };
+}
+
+/// The front matter of text files.
+pub mod front_matter {
+    pub use crate::front_matter::{FrontMatterDocument, FrontMatterError};
+}
+
+/// Handlers of HTTP requests beside the MCP endpoint.
+#[cfg(feature = "http")]
+pub mod http {
+    pub use crate::auth::AuthDecision;
+    pub use crate::auth::challenge::Challenge;
+    pub use crate::serve::http::conn::incoming::IncomingBody;
+    pub use crate::serve::http::conn::outgoing::OutgoingBody;
+    pub use crate::serve::http::mcp::response::McpBody;
+    pub use crate::serve::http::web::handler::{
+        Admission, Authenticate, ErrorResponse, HttpHandler,
+    };
+    pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
+    pub use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+}
+
+/// Input requests that cannot be sent.
+pub mod input {
+    pub use crate::input::{missing_capability, unsupported_input_fault};
+}
+
+/// Media types.
+pub mod media {
+    pub use crate::media::{detect, from_file_name, resource_contents};
+}
+
+/// Child processes.
+pub mod process {
+    pub use crate::process::{
+        Child, ChildInput, ChildOutput, Exit, Reaper, RestartDecision, RestartPolicy, StderrTail,
+        run_reaper,
+    };
+}
+
+/// Items of other servers in a registry.
+pub mod registry {
+    pub use crate::registry::{
+        Announcement, ItemSource, NameCollision, Recipients, RemoteItem, RemoteServer, SessionList,
+        SessionLists, UnlistedItem,
+    };
+}
+
+/// The replacement of a running server.
+pub mod replacement {
+    pub use crate::replacement::{ReplacedServer, Replacement};
+}
+
+/// Processes that share a state.
+pub mod replicas {
+    pub use crate::replicas::{
+        Registration, ReplicaError, ReplicaRequest, ReplicaResponder, ReplicaResponses, Replicas,
+        Requester,
+    };
+}
+
+/// The validation of values.
+pub mod schema {
+    pub use crate::schema::{SchemaError, Violation};
+}
+
+/// Digests.
+pub mod seal {
+    pub use crate::seal::digest;
+}
+
+/// The limits of skills.
+pub mod skill {
+    pub use crate::skill::{MANIFEST, MAX_BYTES, MAX_FILES};
+}
+
+/// Locks that ignore poisoning.
+pub mod sync {
+    pub use crate::sync::{Mutex, RwLock};
+}
+
+/// Ids of tasks.
+pub mod task {
+    pub use crate::task::random_id;
+}
+
+/// TLS to servers that are no HTTP servers.
+#[cfg(feature = "http")]
+pub mod tls {
+    pub use crate::client::tls::{Encrypted, TlsClient};
+}
