@@ -12,7 +12,7 @@
 //!   document then stands for its port.
 //! - A command with `python3` is skipped where there is none. The skip is reported on stderr, and is a failure with
 //!   `CI=true`.
-//! - `cargo install --path P` needs a crate at P, and `cargo xtask C` a chore C. Other lines are not run, which is
+//! - `cargo install --path P` needs a crate at P, and `cargo xtask T` a task T. Other lines are not run, which is
 //!   reported on stderr. Comments and empty lines are ignored.
 //! - A block marked `text` or `json` directly after it is the output of these commands, stdout and then stderr. `…`
 //!   stands for any text, and in `json` white space does not count. If the block begins with `error`, the last command
@@ -279,7 +279,7 @@ fn check_chore(words: &[&str]) -> Result<(), String> {
     let usage = fs::read_to_string(repository().join("xtask/src/main.rs")).unwrap();
     let chore = plain.join(" ");
     let known = usage.lines().any(|line| line.trim_start().starts_with(&format!("{chore} ")));
-    if known { Ok(()) } else { Err(format!("`cargo xtask` has no chore `{chore}`")) }
+    if known { Ok(()) } else { Err(format!("`cargo xtask` has no task `{chore}`")) }
 }
 
 /// Runs a command in a shell. Returns its output, as `Err` if it failed.

@@ -52,7 +52,9 @@ pub(crate) fn gateway(arguments: &[String]) -> Result<(), String> {
 pub(crate) fn instructions(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, INSTRUCTIONS_USAGE)?;
     if options.quick || options.repetitions.is_some() {
-        return Err(format!("nothing is timed here, so nothing is repeated\n{INSTRUCTIONS_USAGE}"));
+        return Err(format!(
+            "--quick and --repetitions do not apply to this benchmark\n{INSTRUCTIONS_USAGE}"
+        ));
     }
     show(&instructions::count(options.creole.as_deref())?)
 }
@@ -93,7 +95,7 @@ impl Options {
                     let path = words.next().ok_or(format!("--creole needs a path\n{usage}"))?;
                     options.creole = Some(PathBuf::from(path));
                 }
-                _ => return Err(format!("`{word}` is no option of this benchmark\n{usage}")),
+                _ => return Err(format!("unknown option `{word}`\n{usage}")),
             }
         }
         Ok(options)

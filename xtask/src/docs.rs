@@ -54,12 +54,12 @@ pub(crate) fn check() -> Result<(), String> {
         })
         .collect();
     let gone = orphans(&repository, &documents)?;
-    findings.extend(gone.iter().map(|path| format!("{path}: nothing generates it")));
+    findings.extend(gone.iter().map(|path| format!("{path}: no source generates this file")));
     if findings.is_empty() {
         say(&format!("{} generated documents are current", documents.len()));
         return Ok(());
     }
-    Err(format!("{}\nwrite them again: cargo xtask docs", findings.join("\n")))
+    Err(format!("{}\nrun `cargo xtask docs` to update them", findings.join("\n")))
 }
 
 /// Every generated document.

@@ -11,16 +11,16 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-usage: cargo xtask CHORE
+usage: cargo xtask TASK
 
-  test [--only STEP]    everything that must hold before a change is merged; `test --list` names the steps
-  tidy                  the invariants of the source tree that compilers do not check
-  docs [--check]        writes docs/dialects, docs/conformance.md and docs/configuration.md from data, or says what
-                        is not current
-  bench stdio           Creole, rmcp, rust-mcp-sdk and bare echoes on stdio, side by side
-  bench http            Creole, rmcp, tower-mcp and a bare responder on HTTP, side by side
-  bench gateway         calls through Creole, other gateways and a bare relay, side by side
-  bench instructions    instructions per call, counted with callgrind";
+  test [--only STEP]    run all checks that must pass before a merge; `test --list` lists the steps
+  tidy                  check the rules of the source tree that compilers do not check
+  docs [--check]        generate docs/dialects, docs/conformance.md and docs/configuration.md, or report
+                        which of them are outdated
+  bench stdio           compare Creole, rmcp, rust-mcp-sdk and bare echoes on stdio
+  bench http            compare Creole, rmcp, tower-mcp and a bare responder on HTTP
+  bench gateway         compare calls through Creole, other gateways and a bare relay
+  bench instructions    count the instructions per call with callgrind";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -45,7 +45,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["bench", "http", ..] => bench::http(&arguments[2..]),
         ["bench", "gateway", ..] => bench::gateway(&arguments[2..]),
         ["bench", "instructions", ..] => bench::instructions(&arguments[2..]),
-        _ => Err(format!("`{}` is no chore\n{USAGE}", words.join(" "))),
+        _ => Err(format!("unknown task `{}`\n{USAGE}", words.join(" "))),
     }
 }
 

@@ -38,7 +38,7 @@ fn run_all(repository: &Repository) -> Result<(), String> {
 
 fn run_only(repository: &Repository, name: &str) -> Result<(), String> {
     let step = STEPS.iter().find(|step| step.name == name);
-    let step = step.ok_or_else(|| format!("`{name}` is no step; the steps are:\n{}", list()))?;
+    let step = step.ok_or_else(|| format!("unknown step `{name}`; the steps are:\n{}", list()))?;
     take(step, "", repository).map(drop)
 }
 
@@ -50,13 +50,13 @@ fn take(step: &Step, place: &str, repository: &Repository) -> Outcome {
     match (step.run)(repository) {
         Ok(note) => {
             if let Some(note) = &note {
-                say(&format!("== {name}: NOT EVERYTHING WAS CHECKED: {note}"));
+                say(&format!("== {name}: INCOMPLETE: {note}"));
             }
             say(&format!("== {name}: passed in {}", seconds(began.elapsed())));
             Ok(note)
         }
         Err(problem) => Err(format!(
-            "\n== {name}: FAILED after {}: {problem}\n   to run only this step again: \
+            "\n== {name}: FAILED after {}: {problem}\n   to repeat only this step: \
              cargo xtask test --only {name}",
             seconds(began.elapsed()),
         )),

@@ -38,7 +38,7 @@ impl Findings {
     fn report(mut self, files: usize) -> Result<(), String> {
         self.0.sort();
         if self.0.is_empty() {
-            say(&format!("{files} files are tidy"));
+            say(&format!("checked {files} files: no findings"));
             return Ok(());
         }
         Err(format!("{}\n{} findings in {files} files", self.0.join("\n"), self.0.len()))

@@ -80,7 +80,8 @@ impl BuildFolder {
     /// A new empty folder without a configuration file.
     pub(super) fn empty_folder(&self) -> Result<PathBuf, String> {
         let folder = self.scratch().join("empty");
-        let explain = |error| format!("cannot make an empty {}: {error}", folder.display());
+        let explain =
+            |error| format!("cannot create the empty folder {}: {error}", folder.display());
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(explain)?;
         }
@@ -98,7 +99,7 @@ impl BuildFolder {
         let from = self.root.join(format!("crates/config/presets/{preset}.toml"));
         let to = self.scratch().join(format!("{name}.toml"));
         let explain =
-            |error| format!("cannot make {} of {}: {error}", to.display(), from.display());
+            |error| format!("cannot create {} from {}: {error}", to.display(), from.display());
         let text = fs::read_to_string(&from).map_err(explain)?;
         fs::create_dir_all(self.scratch()).map_err(explain)?;
         fs::write(&to, format!("{text}\n{more}")).map_err(explain)?;
@@ -140,7 +141,7 @@ fn run_build(mut cargo: Command, what: &str) -> Result<(), String> {
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{what} did not build ({status}): mend what cargo says above"))
+        Err(format!("{what} did not build ({status}): fix the errors above"))
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
         }
     }
     let profiles = workshop.scratch().join("callgrind.*.out");
-    let _ = writeln!(text, "\nwhere they go: callgrind_annotate {}", profiles.display());
+    let _ = writeln!(text, "\ndetails: callgrind_annotate {}", profiles.display());
     Ok(text)
 }
 
@@ -88,9 +88,8 @@ fn run(
     let written = fs::read_to_string(profile).map_err(|error| {
         format!("callgrind left no profile in {profile} ({error}): did the server call exec?")
     })?;
-    total(&written).ok_or_else(|| {
-        format!("{profile} has no line `totals:`; a binary is counted, not a script")
-    })
+    total(&written)
+        .ok_or_else(|| format!("{profile} has no line `totals:`; measure a binary, not a script"))
 }
 
 fn total(profile: &str) -> Option<f64> {

@@ -15,13 +15,13 @@ pub(super) const NOISY: f64 = 1.3;
 
 /// The explanation of the two bare rows.
 const ANCHORS: &str = "\
-bare      line echo: reads a line, parses it, writes the answer: what the targets mean by bare; chunk \
-echo: borrowed text, one write per read: the floor";
+bare      line echo: reads a line, parses it, writes the response: the bare server of the targets; chunk \
+echo: borrowed text, one write per read: the lower bound";
 
 /// Why some rows are missing.
 const EXCEPTIONS: &str = "\
-missing   rust-mcp-sdk 2 speaks the modern era only; the preset everything has no `echo`, it is only \
-started";
+missing   rust-mcp-sdk 2 supports the modern era only; the preset everything has no `echo`, so only \
+its start is measured";
 
 /// The whole report of `bench stdio`.
 pub(super) fn stdio(
@@ -84,7 +84,7 @@ fn write_head(
     )?;
     writeln!(
         text,
-        "measured  {} messages in {:.0} s, every answer checked: right id, right text",
+        "measured  {} messages in {:.0} s, every response checked: correct id, correct text",
         grouped(measurements.messages()),
         took.as_secs_f64(),
     )
@@ -168,13 +168,15 @@ fn write_noise(text: &mut String, measurements: &Measurements) -> std::fmt::Resu
         })
     });
     let factor = Spread::of(factors).highest;
-    let advice =
-        if factor > NOISY { ": a busy machine, run it again before you believe it" } else { "" };
+    let advice = if factor > NOISY { ": the machine was busy; repeat the benchmark" } else { "" };
     writeln!(text, "noise     the bare line echo's own CPU varied by up to x{factor:.2}{advice}\n")
 }
 
 fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Result {
-    writeln!(text, "targets (rmcp as documented; a miss fails no command, machines are noisy)")?;
+    writeln!(
+        text,
+        "targets (rmcp as documented; a missed target is only reported, because machines are noisy)"
+    )?;
     for verdict in targets::verdicts(measurements) {
         let word = if verdict.met { "met" } else { "MISSED" };
         writeln!(

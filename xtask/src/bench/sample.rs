@@ -298,7 +298,7 @@ fn value(answer: &str, name: &str) -> Result<f64, String> {
     answer
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
-        .ok_or_else(|| format!("the driver gave no `{name}`: rebuild bench/driver"))
+        .ok_or_else(|| format!("the driver printed no `{name}`: rebuild bench/driver"))
 }
 
 #[cfg(test)]

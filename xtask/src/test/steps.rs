@@ -20,23 +20,23 @@ pub(super) struct Step {
 
 /// Every step, in order.
 pub(super) const STEPS: &[Step] = &[
-    Step { name: "tidy", about: "the invariants of the source tree", run: |_| done(tidy::run()) },
-    Step { name: "docs", about: "generated documents are current", run: |_| done(docs::check()) },
-    Step { name: "format", about: "rustfmt changes nothing", run: format },
-    Step { name: "lint", about: "clippy finds nothing", run: lint },
-    Step { name: "build", about: "the binary that the tests start", run: build },
+    Step { name: "tidy", about: "check the rules of the source tree", run: |_| done(tidy::run()) },
     Step {
-        name: "peers",
-        about: "clients and servers that others wrote are installed",
-        run: peers,
+        name: "docs",
+        about: "check that generated documents are current",
+        run: |_| done(docs::check()),
     },
-    Step { name: "fuzz", about: "a short run of every fuzz target", run: fuzz },
+    Step { name: "format", about: "check the formatting with rustfmt", run: format },
+    Step { name: "lint", about: "check the code with clippy", run: lint },
+    Step { name: "build", about: "build the binary that the tests start", run: build },
+    Step { name: "peers", about: "install third-party clients and servers", run: peers },
+    Step { name: "fuzz", about: "run every fuzz target for a short time", run: fuzz },
     Step {
         name: "doctests",
-        about: "examples in the documentation run, and its links lead somewhere",
+        about: "run the examples in the documentation, and check its links",
         run: doctests,
     },
-    Step { name: "tests", about: "unit, property, transcript and peer tests", run: tests },
+    Step { name: "tests", about: "run unit, property, transcript and peer tests", run: tests },
 ];
 
 fn done(result: Result<(), String>) -> Outcome {
@@ -44,7 +44,7 @@ fn done(result: Result<(), String>) -> Outcome {
 }
 
 fn format(repository: &Repository) -> Outcome {
-    let mended = |problem| format!("{problem}; the files above change when you run cargo fmt");
+    let mended = |problem| format!("{problem}; run `cargo fmt` on the files above");
     cargo(repository, "fmt --all -- --check -l").map_err(mended)?;
     for manifest in apart(repository)? {
         cargo(repository, &format!("fmt --manifest-path {manifest} -- --check -l"))
@@ -98,7 +98,7 @@ fn small_build(repository: &Repository) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "creole without its feature `http` depends on {}; make what needs it part of the feature",
+        "creole without its feature `http` depends on {}; move the code that needs it into the feature",
         found.join(", "),
     ))
 }
@@ -118,9 +118,10 @@ fn build(repository: &Repository) -> Outcome {
 fn peers(repository: &Repository) -> Outcome {
     let missing: Vec<&str> =
         ["python3", "node", "npm"].into_iter().filter(|program| !answers(program)).collect();
-    let note = format!("not installed: {}; peers that need it are not tested", missing.join(", "));
+    let note =
+        format!("not installed: {}; peers that need them are not tested", missing.join(", "));
     if is_strict() && !missing.is_empty() {
-        return Err(format!("{note}, which is an error where CI=true"));
+        return Err(format!("{note}; with CI=true this is an error"));
     }
     let installed =
         cargo(repository, "run --quiet --package creole-acceptance --bin install-peers");
@@ -167,7 +168,7 @@ fn tests(repository: &Repository) -> Outcome {
     )?;
     Ok(official.is_none().then(|| {
         format!(
-            "{OFFICIAL} is not set, so messages met no official schema.json and no official example"
+            "{OFFICIAL} is not set: messages were not checked against the official schemas and examples"
         )
     }))
 }
@@ -181,7 +182,7 @@ fn official_files() -> Result<Option<PathBuf>, String> {
         return Ok(None);
     };
     let folder = Path::new(&folder).canonicalize().ok().filter(|folder| folder.is_dir());
-    folder.map(Some).ok_or_else(|| format!("{OFFICIAL} names no folder"))
+    folder.map(Some).ok_or_else(|| format!("{OFFICIAL} is not the path of a folder"))
 }
 
 fn has_nextest() -> bool {

@@ -19,7 +19,7 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
             PATH,
             1,
             "the document is missing",
-            "write which test shows which case",
+            "write the table of cases and tests",
         );
     };
     let mut expected = 1;
@@ -27,27 +27,27 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
         let Some((case, shown)) = row(line) else { continue };
         if let Ok(number) = case.parse::<usize>() {
             if number != expected {
-                let wrong = format!("case {number} stands where {expected} should");
-                findings.add(PATH, index + 1, &wrong, "write each case once and in order");
+                let wrong = format!("case {number} is in place of case {expected}");
+                findings.add(PATH, index + 1, &wrong, "list each case once, in order");
             }
             expected = number + 1;
         }
         for test in shown.split('`').skip(1).step_by(2).filter(|test| !exists(test, files)) {
-            let wrong = format!("there is no test `{test}`");
+            let wrong = format!("the test `{test}` does not exist");
+            findings.add(PATH, index + 1, &wrong, "name an existing test, or write `missing`");
+        }
+        if !shown.contains('`') && !shown.contains("missing") {
             findings.add(
                 PATH,
                 index + 1,
-                &wrong,
-                "name one that there is, or call the case missing",
+                "this case has no test",
+                "name a test, or write `missing`",
             );
-        }
-        if !shown.contains('`') && !shown.contains("missing") {
-            findings.add(PATH, index + 1, "nothing shows this case", "call it missing");
         }
     }
     if expected != CASES + 1 {
         let wrong = format!("the last case is {}", expected - 1);
-        findings.add(PATH, 1, &wrong, &format!("write all {CASES}"));
+        findings.add(PATH, 1, &wrong, &format!("list all {CASES} cases"));
     }
 }
 

@@ -138,17 +138,22 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
     let reasons = rows(text_of(REASONS).unwrap_or_default());
     for Entry { line, name, .. } in &shared {
         if !reasons.iter().any(|(_, row)| row == name) {
-            let right = format!("say why in a row of {REASONS}");
-            findings.add("Cargo.toml", *line, &format!("`{name}` has no reason"), &right);
+            let right = format!("add a row with the reason to {REASONS}");
+            findings.add(
+                "Cargo.toml",
+                *line,
+                &format!("`{name}` has no documented reason"),
+                &right,
+            );
         }
         if !manifests.iter().any(|manifest| manifest.uses(name)) {
-            findings.add("Cargo.toml", *line, &format!("nobody uses `{name}`"), "take it out");
+            findings.add("Cargo.toml", *line, &format!("no crate uses `{name}`"), "remove it");
         }
     }
     for (line, row) in reasons {
         if !shared.iter().any(|entry| entry.name == row) {
-            let wrong = format!("a reason for `{row}`, which nobody depends on");
-            findings.add(REASONS, line, &wrong, "take it out");
+            let wrong = format!("a reason for `{row}`, which is not a dependency");
+            findings.add(REASONS, line, &wrong, "remove it");
         }
     }
 }
@@ -185,7 +190,7 @@ impl<'a> Manifest<'a> {
             return findings.add(
                 self.path,
                 1,
-                "a crate whose dependencies are not agreed on",
+                "this crate has no list of allowed dependencies",
                 right,
             );
         };
@@ -202,12 +207,12 @@ impl<'a> Manifest<'a> {
         }
         for Entry { line, name, versioned } in self.normal.iter().chain(&self.for_tests) {
             if *versioned {
-                let wrong = format!("`{name}` has a version of its own");
+                let wrong = format!("`{name}` has its own version");
                 findings.add(
                     self.path,
                     *line,
                     &wrong,
-                    "versions stand in the root's Cargo.toml only",
+                    "set the version in the root Cargo.toml, and use `workspace = true` here",
                 );
             }
         }
@@ -299,7 +304,7 @@ mod tests {
         let told = found(&[("crates/proto/Cargo.toml", manifest)]);
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].contains("on `rustix`") && told[1].contains("on `creole`"));
-        assert!(told[2].contains("`rustix` has a version of its own"));
+        assert!(told[2].contains("`rustix` has its own version"));
     }
 
     #[test]
@@ -313,6 +318,6 @@ mod tests {
             (REASONS, "| crate | why |\n| `clap` | - |\n"),
         ]);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("`serde` has no reason") && told[1].contains("`clap`"));
+        assert!(told[0].contains("`serde` has no documented reason") && told[1].contains("`clap`"));
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn check(findings: &mut Findings) {
             check_titles(&String::from_utf8_lossy(&output.stdout), findings);
         }
         // A source archive has no history, and a shallow clone only a part of it.
-        _ => say("commit titles are not checked: the history is not complete here"),
+        _ => say("commit titles are not checked: the git history is incomplete"),
     }
 }
 
@@ -29,7 +29,7 @@ fn check_titles(log: &str, findings: &mut Findings) {
         let length = title.chars().count();
         if length > MAX_TITLE_CHARS {
             let wrong = format!("the title has {length} characters");
-            findings.add(hash, 1, &wrong, "use at most 72, and the body for reasons");
+            findings.add(hash, 1, &wrong, "use at most 72, and write the reasons in the body");
         }
         if !has_part(title) {
             let wrong = format!("the title `{title}` names no part");

@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
                 path,
                 most,
                 &format!("{count} {what}"),
-                &format!("at most {most}: split it"),
+                &format!("split the file: at most {most} are allowed"),
             );
         }
     }
@@ -133,10 +133,15 @@ impl<'a> Source<'a> {
     fn check_opening(&self, findings: &mut Findings) {
         let text = &self.file.text;
         if !text.starts_with("//! ") {
-            findings.add(&self.file.path, 1, "no opening", "begin with `//! ` and a sentence");
+            findings.add(
+                &self.file.path,
+                1,
+                "the module has no doc comment",
+                "begin the file with `//! ` and a sentence",
+            );
         }
         if self.lines().all(|(_, line, _)| line.trim().is_empty()) {
-            findings.add(&self.file.path, 1, "an empty module", "fill it, or take it out");
+            findings.add(&self.file.path, 1, "the module is empty", "remove it");
         }
     }
 
@@ -146,7 +151,7 @@ impl<'a> Source<'a> {
             let usual = ["use super::*;", "use proptest::prelude::*;"].contains(&line.trim());
             let is_meant = is_own(self.file) || in_test && usual;
             if !is_meant {
-                findings.add(&self.file.path, number, "a glob import", "name what is imported");
+                findings.add(&self.file.path, number, "a glob import", "import each name");
             }
         }
     }
@@ -164,15 +169,15 @@ impl<'a> Source<'a> {
             let named = |name: &&str| line.contains(&format!("\"{name}\""));
             let revisions = Revision::ALL.map(|revision| revision.rules().name);
             if line.contains("Revision::V2") || revisions.iter().any(named) {
-                let right = "ask for a rule (crates/proto/src/revision.rs)";
-                findings.add(path, number, "code that names a revision", right);
+                let right = "use a rule (crates/proto/src/revision.rs)";
+                findings.add(path, number, "the code names a revision", right);
             }
             // `spec` is the default dialect, so it may be named.
             if let Some(name) =
                 BUILTIN_NAMES.iter().filter(|name| **name != "spec").find(|name| named(name))
             {
-                let right = "ask for a field of the dialect";
-                findings.add(path, number, &format!("code that names the dialect `{name}`"), right);
+                let right = "use a field of the dialect";
+                findings.add(path, number, &format!("the code names the dialect `{name}`"), right);
             }
         }
     }

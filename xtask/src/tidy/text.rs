@@ -25,7 +25,7 @@ const REQUIRED: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs
 pub(super) fn check(files: &[File], findings: &mut Findings) {
     for path in REQUIRED {
         if !files.iter().any(|file| file.path == path) {
-            findings.add(path, 1, "is missing", "write it");
+            findings.add(path, 1, "the file is missing", "add it");
         }
     }
     for file in files {
@@ -42,7 +42,12 @@ fn check_words(file: &File, findings: &mut Findings) {
     for (index, line) in file.text.lines().enumerate() {
         for word in BANNED.iter().filter(|word| line.contains(**word)) {
             if !MEANT.contains(&(&file.path, word)) {
-                findings.add(&file.path, index + 1, &format!("`{word}`"), "keep the workplace out");
+                findings.add(
+                    &file.path,
+                    index + 1,
+                    &format!("`{word}`"),
+                    "remove it: it belongs to the development environment",
+                );
             }
         }
     }
@@ -55,7 +60,12 @@ fn check_transcript(file: &File, findings: &mut Findings) {
         .iter()
         .any(|it| opening.starts_with(it));
     if opening.trim().is_empty() || is_header {
-        findings.add(&file.path, 1, "no prose", "say in a sentence what is shown");
+        findings.add(
+            &file.path,
+            1,
+            "no prose",
+            "begin with a sentence about what the transcript shows",
+        );
     }
     let mut head = file.text.lines().take_while(|line| !line.starts_with(['>', '<']));
     if !head.any(|line| line.strip_prefix("Spec: ").is_some_and(|clause| !clause.trim().is_empty()))
@@ -87,7 +97,7 @@ mod tests {
     fn a_word_of_the_workplace_is_found_unless_it_is_meant() {
         assert_eq!(
             found("a.md", "see\n../shared/spec\n"),
-            ["a.md:2: `shared/`; keep the workplace out"]
+            ["a.md:2: `shared/`; remove it: it belongs to the development environment"]
         );
         assert!(found(".ci/run", "../shared/spec\n").is_empty());
     }

@@ -47,7 +47,7 @@ fn check_module_doc(file: &File, index: usize, line: &str, findings: &mut Findin
             &file.path,
             index + 1,
             &format!("`{word}`"),
-            "name the thing, see docs/glossary.md",
+            "name the thing instead (docs/glossary.md)",
         );
     }
 }
@@ -76,10 +76,15 @@ fn declared_type(line: &str) -> Option<&str> {
 fn check_name(name: &str, places: &[(&str, usize)], findings: &mut Findings) {
     let (path, line) = places[0];
     if BANNED_NAMES.contains(&name) {
-        findings.add(path, line, &format!("a type `{name}`"), "say what kind of thing it is");
+        findings.add(
+            path,
+            line,
+            &format!("a type `{name}`"),
+            "choose a noun that names the kind of thing (docs/glossary.md)",
+        );
     }
     if let Some((path, line)) = places.get(MAX_TYPES_OF_ONE_NAME) {
-        let wrong = format!("{} types are called `{name}`", places.len());
+        let wrong = format!("{} types have the name `{name}`", places.len());
         findings.add(path, *line, &wrong, "give each concept its own name");
     }
 }
@@ -113,7 +118,7 @@ mod tests {
         let two = [named("crates/a/src/a.rs"), named("crates/a/src/b.rs")];
         assert!(findings(&two).is_empty());
         let three = [two[0], two[1], named("crates/a/src/c.rs")];
-        assert!(findings(&three)[0].contains("3 types are called `Slot`"));
+        assert!(findings(&three)[0].contains("3 types have the name `Slot`"));
         assert!(findings(&[("crates/a/src/a.rs", "enum Told {}\n")])[0].contains("a type `Told`"));
     }
 }

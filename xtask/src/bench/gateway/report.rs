@@ -16,12 +16,12 @@ use super::{GatewayBenchPlan, targets};
 
 /// The explanation of the tables.
 const NOTES: &str = "\
-server    `creole serve`, default preset, before which every gateway stands; fresh for each sample
-direct    the client speaks to that server itself, as the gateway would: its CPU is the server's
+server    the upstream of every gateway: `creole serve`, default preset; a new process for each sample
+direct    the client uses that server without a gateway; the CPU is the server's
 bare      hyper as a server and as a client with a pool: forwards headers and body, reads no JSON
-added     what half and what 99 of 100 calls take longer than direct, one at a time
+added     the additional latency over direct at the 50th and 99th percentile, one call at a time
 kept      calls per second as a share of direct, at 32 connections (64 calls in flight on stdio)
-CPU, RSS  of the gateway's own process; its server shares the core, which lowers what is kept";
+CPU, RSS  of the gateway's own process; its server shares the core, which lowers `kept`";
 
 /// The whole report of `bench gateway`.
 pub(super) fn write(
@@ -71,7 +71,7 @@ fn write_head(
     )?;
     writeln!(
         text,
-        "measured  {} requests in {:.0} s, every answer checked: right id, right text\n{NOTES}\n",
+        "measured  {} requests in {:.0} s, every response checked: correct id, correct text\n{NOTES}\n",
         grouped(measurements.messages()),
         took.as_secs_f64(),
     )
@@ -143,7 +143,10 @@ fn kept(measurements: &GatewayMeasurements, name: &str, lane: Lane) -> f64 {
 
 fn write_memory(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     let megabytes = SIZE as f64 / 1e6;
-    writeln!(text, "the most held while a result of {megabytes} MB passes, beyond what is idle")?;
+    writeln!(
+        text,
+        "peak memory while a result of {megabytes} MB is forwarded, beyond the idle memory"
+    )?;
     for held in &measurements.held {
         let (title, sizes) = (held.lane.title(), held.sizes());
         let (more, idle) = (sizes * megabytes, held.idle());
@@ -184,13 +187,12 @@ fn write_noise(text: &mut String, measurements: &GatewayMeasurements) -> std::fm
         spread.highest / spread.lowest
     });
     let factor = Spread::of(factors.into_iter().filter(|factor| !factor.is_nan())).highest;
-    let advice =
-        if factor > NOISY { ": a busy machine, run it again before you believe it" } else { "" };
+    let advice = if factor > NOISY { ": the machine was busy; repeat the benchmark" } else { "" };
     writeln!(text, "noise     the bare relay's own CPU varied by up to x{factor:.2}{advice}\n")
 }
 
 fn write_targets(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
-    writeln!(text, "targets (a miss fails no command, machines are noisy)")?;
+    writeln!(text, "targets (a missed target is only reported, because machines are noisy)")?;
     for verdict in targets::verdicts(measurements) {
         let word = if verdict.met { "met" } else { "MISSED" };
         writeln!(

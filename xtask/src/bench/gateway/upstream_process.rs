@@ -32,7 +32,7 @@ impl UpstreamProcess {
         command.args(arguments).current_dir(&driver.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
-            command.spawn().map_err(|error| format!("cannot start the server behind: {error}"))?;
+            command.spawn().map_err(|error| format!("cannot start the upstream: {error}"))?;
         let errors = child.stderr.take().map(BufReader::new);
         let mut lines = errors.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
         let address = lines.find_map(|line| listening(&line));
@@ -40,7 +40,7 @@ impl UpstreamProcess {
         let behind = Self { child, address: address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()) };
         match address {
             Some(_) => Ok(behind),
-            None => Err("the server behind ended before it listened".to_owned()),
+            None => Err("the upstream exited before it listened".to_owned()),
         }
     }
 

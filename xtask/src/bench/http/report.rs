@@ -12,9 +12,9 @@ use super::{HttpBenchPlan, targets};
 
 /// The explanation of the tables.
 const NOTES: &str = "\
-bare      hyper and serde_json: reads a body, parses it, writes the answer; no version, no session, no header is checked
-rmcp      JSON: no sessions, JSON as answers; default: sessions for legacy clients, events as answers
-lists     creole's list is that of bench/creole-many-tools, the library with so many tools; the others take --tools";
+bare      hyper and serde_json: reads a body, parses it, writes the response; checks no version, session or header
+rmcp      JSON: no sessions, JSON responses; default: sessions for legacy clients, event streams as responses
+lists     creole's list is that of bench/creole-many-tools, which uses the library; the others have the option --tools";
 
 /// The whole report of `bench http`.
 pub(super) fn write(
@@ -60,7 +60,7 @@ fn write_head(
     )?;
     writeln!(
         text,
-        "measured  {} requests in {:.0} s, every answer checked: right id, right text",
+        "measured  {} requests in {:.0} s, every response checked: correct id, correct text",
         grouped(measurements.messages()),
         took.as_secs_f64(),
     )
@@ -200,7 +200,7 @@ fn write_idle(
     writeln!(
         text,
         "{:22}{:8}{:10}{:>9}{:>10}{:>9}{:>17}",
-        "clients that wait", "era", "", "number", "KB each", "RSS MB", "CPU ms/idle s"
+        "idle clients", "era", "", "number", "KB each", "RSS MB", "CPU ms/idle s"
     )?;
     let mut is_short = false;
     for contender in contenders {
@@ -275,15 +275,14 @@ fn write_noise(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::
         })
     });
     let factor = Spread::of(factors).highest;
-    let advice =
-        if factor > NOISY { ": a busy machine, run it again before you believe it" } else { "" };
+    let advice = if factor > NOISY { ": the machine was busy; repeat the benchmark" } else { "" };
     writeln!(text, "noise     the bare responder's own CPU varied by up to x{factor:.2}{advice}\n")
 }
 
 fn write_targets(text: &mut String, measurements: &HttpMeasurements) -> std::fmt::Result {
     writeln!(
         text,
-        "targets at {CONNECTIONS} connections (a miss fails no command, machines are noisy)"
+        "targets at {CONNECTIONS} connections (a missed target is only reported, because machines are noisy)"
     )?;
     for verdict in targets::verdicts(measurements) {
         let word = if verdict.met { "met" } else { "MISSED" };

@@ -127,9 +127,9 @@ fn memory_of_ten_thousand(figures: &Figures) -> f64 {
 
 /// Conditions that must not make a call more expensive, each with its baseline.
 const GROWTHS: [(Measure, Measure, &str); 3] = [
-    (Measure::Keyed, Measure::Connections, "a call with a bearer key: at most 10 % dearer"),
-    (Measure::Crowded, Measure::Connections, "a call among many sessions: at most 10 % dearer"),
-    (Measure::ManyTools, Measure::FewTools, "a call among 10,000 tools: at most 10 % dearer"),
+    (Measure::Keyed, Measure::Connections, "a call with a bearer key: at most 10 % more CPU"),
+    (Measure::Crowded, Measure::Connections, "a call among many sessions: at most 10 % more CPU"),
+    (Measure::ManyTools, Measure::FewTools, "a call among 10,000 tools: at most 10 % more CPU"),
 ];
 
 const GROWTH_ALLOWANCE: f64 = 1.1;
