@@ -20,7 +20,7 @@ impl Era {
         match name {
             "legacy" => Ok(Self::Legacy),
             "modern" => Ok(Self::Modern),
-            _ => Err(format!("`{name}` is no era: say `legacy` or `modern`")),
+            _ => Err(format!("unknown era `{name}`: use `legacy` or `modern`")),
         }
     }
 
@@ -85,14 +85,14 @@ pub enum Line<'a> {
 pub fn read_line(line: &[u8]) -> Result<Line<'_>, String> {
     let shown = || String::from_utf8_lossy(&line[..line.len().min(400)]).into_owned();
     let message: Message<'_> = serde_json::from_slice(line).map_err(|error| {
-        format!("the server wrote a line that is no answer ({error}): {}", shown())
+        format!("the server wrote a line that is not a response ({error}): {}", shown())
     })?;
     match message {
         Message { id: Some(id), result: Some(result), .. } if !result.is_error => {
             Ok(Line::Answer(id, result.content.into_iter().next().and_then(|block| block.text)))
         }
         Message { id: None, method: Some(_), .. } => Ok(Line::Notification),
-        _ => Err(format!("the server did not answer with a result: {}", shown())),
+        _ => Err(format!("the server did not respond with a result: {}", shown())),
     }
 }
 

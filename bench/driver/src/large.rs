@@ -92,7 +92,7 @@ fn answer(message: &[u8], text: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let message: Message<'_> =
-        serde_json::from_slice(message).map_err(|error| format!("no message: {error}"))?;
+        serde_json::from_slice(message).map_err(|error| format!("not a message: {error}"))?;
     let (Some(id), Some(method)) = (message.id, message.method) else { return Ok(None) };
     let members = match method {
         "initialize" => format!(r#""protocolVersion":"2025-11-25",{ABOUT}"#),

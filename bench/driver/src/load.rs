@@ -132,7 +132,7 @@ fn check(
 ) -> Result<Instant, String> {
     let position = waiting.iter().position(|(waiting, _)| *waiting == id);
     let Some((_, sent)) = position.and_then(|position| waiting.remove(position)) else {
-        return Err(format!("the server answered id {id}, which is not waiting for an answer"));
+        return Err(format!("the server responded to id {id}, which is not pending"));
     };
 
     let is_handshake = era == Era::Legacy && id == 0;
@@ -140,7 +140,7 @@ fn check(
     if is_handshake || text == Some(expected.as_str()) {
         Ok(sent)
     } else {
-        Err(format!("the answer to id {id} says {text:?} where {expected:?} was sent"))
+        Err(format!("the response to id {id} contains {text:?} instead of {expected:?}"))
     }
 }
 

@@ -118,7 +118,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["memory", era, size, core, address] => http::memory(
             Era::parse(era)?,
             number(size)?,
-            address.parse().map_err(|_| format!("no address: `{address}`"))?,
+            address.parse().map_err(|_| format!("invalid address `{address}`"))?,
             &pinned((*core != "any").then_some(*core), command),
         ),
         ["large", "stdio", size] => large::serve_stdio(number(size)?),
@@ -222,7 +222,7 @@ fn place(text: &str) -> Result<SocketAddr, String> {
         // This is the only call of `set` in a run.
         let _ = http::PATH.set(format!("/{path}"));
     }
-    address.parse().map_err(|_| format!("no address: `{text}`"))
+    address.parse().map_err(|_| format!("invalid address `{text}`"))
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {

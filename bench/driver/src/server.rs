@@ -68,7 +68,7 @@ impl Server {
     pub fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         match self.output.read(buffer) {
             Ok(0) => Err(format!(
-                "the server ended before it answered, or was killed because {:.0} s had passed",
+                "the server exited before it responded, or was killed after {:.0} s",
                 self.allowed.as_secs_f64()
             )),
             Ok(count) => Ok(count),
@@ -85,7 +85,7 @@ impl Server {
         read.map_err(|error| format!("cannot read from the server: {error}"))?;
         match lock(&self.process).wait() {
             Ok(status) if status.success() => Ok(()),
-            Ok(_) => Err("the server did not end well when its input closed".to_owned()),
+            Ok(_) => Err("the server failed after its input was closed".to_owned()),
             Err(error) => Err(format!("cannot wait for the server: {error}")),
         }
     }

@@ -178,7 +178,7 @@ impl<'a> Clients<'a> {
             let count = epoll::wait(&self.poll, spare_capacity(&mut events), Some(&patience))
                 .map_err(|error| format!("cannot wait: {error}"))?;
             if count == 0 {
-                return Err(format!("{waiting} requests were not answered within {PATIENCE:?}"));
+                return Err(format!("{waiting} requests got no response within {PATIENCE:?}"));
             }
             for event in &events {
                 let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
@@ -227,7 +227,7 @@ impl<'a> Clients<'a> {
         let Some(response) = response::find(received, &mut self.whole)? else { return Ok(false) };
         response::check(&response, &self.load.asked, client.id)?;
         if response.length != client.filled {
-            return Err("the server wrote more than the answer".to_owned());
+            return Err("the server wrote more than the response".to_owned());
         }
         client.filled = 0;
         Ok(true)

@@ -44,7 +44,9 @@ fn sample(era: Era, size: usize, server: &Process) -> Result<(), String> {
         requests.ask(&Asked::Call(TOOL.to_owned()), id, &mut request);
         let length = caller.exchange(&request, 200, |response| response.body.len())?;
         if length < size {
-            return Err(format!("an answer of {length} bytes where {size} are more"));
+            return Err(format!(
+                "the response has {length} bytes, fewer than the {size} of the result"
+            ));
         }
     }
     println!("size {size}");

@@ -70,7 +70,7 @@ impl Process {
             address.recv_timeout(PATIENCE).map_err(|_| {
                 end(&child);
                 let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-                format!("the server did not say `listens on http://…`; its stderr: {words}")
+                format!("the server did not print `listens on http://…`; its stderr: {words}")
             })
         };
         let address = told.map_or_else(said, Ok)?;

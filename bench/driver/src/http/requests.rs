@@ -20,7 +20,9 @@ impl Asked {
     pub fn parse(word: &str) -> Result<Self, String> {
         match word.strip_prefix("list:") {
             Some(count) => {
-                let count = count.parse().map_err(|_| format!("`{word}`: no number of tools"))?;
+                let count = count
+                    .parse()
+                    .map_err(|_| format!("`{word}` is not `list:` with a number of tools"))?;
                 Ok(Self::List(count))
             }
             None => Ok(Self::Call(word.to_owned())),

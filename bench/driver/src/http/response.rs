@@ -33,7 +33,7 @@ impl<'a> Head<'a> {
     /// Parses the head at the beginning of the received bytes, if it is complete.
     pub fn find(received: &'a [u8]) -> Result<Option<Self>, String> {
         let Some(end) = memmem::find(received, b"\r\n\r\n") else { return Ok(None) };
-        let text = std::str::from_utf8(&received[..end]).map_err(|_| "a head that is no text")?;
+        let text = std::str::from_utf8(&received[..end]).map_err(|_| "the head is not UTF-8")?;
         let code = text.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         let status = code.ok_or_else(|| format!("no HTTP response: {text:.200}"))?;
         Ok(Some(Self { status, text, length: end + 4 }))
@@ -62,7 +62,8 @@ pub fn find<'a>(
     let Some(head) = Head::find(received)? else { return Ok(None) };
     let rest = &received[head.length..];
     let (body, length) = if let Some(length) = head.header("content-length") {
-        let length: usize = length.parse().map_err(|_| format!("a length of {length}"))?;
+        let length: usize =
+            length.parse().map_err(|_| format!("invalid Content-Length `{length}`"))?;
         match rest.get(..length) {
             Some(body) => (body, length),
             None => return Ok(None),
@@ -92,7 +93,7 @@ fn join_chunks(received: &[u8], whole: &mut Vec<u8>) -> Result<Option<usize>, St
         let Some(end) = memmem::find(&received[read..], b"\r\n") else { return Ok(None) };
         let digits = std::str::from_utf8(&received[read..read + end]).unwrap_or("");
         let size = usize::from_str_radix(digits.split(';').next().unwrap_or("").trim(), 16)
-            .map_err(|_| format!("a chunk of `{digits}` bytes"))?;
+            .map_err(|_| format!("invalid chunk size `{digits}`"))?;
         read += end + 2;
         let Some(chunk) = received.get(read..read + size + 2) else { return Ok(None) };
         whole.extend_from_slice(&chunk[..size]);
@@ -113,13 +114,16 @@ pub fn check(response: &Response<'_>, asked: &Asked, id: u64) -> Result<(), Stri
     match asked {
         Asked::Call(_) => {
             let Line::Answer(answered, text) = dialect::read_line(message)? else {
-                return Err(format!("a notification where id {id} is answered: {}", shown()));
+                return Err(format!(
+                    "a notification instead of the response to id {id}: {}",
+                    shown()
+                ));
             };
             let expected = dialect::message_of(id);
             if answered == id && text.as_deref() == Some(&expected) {
                 return Ok(());
             }
-            Err(format!("id {answered} and {text:?} where id {id} and {expected} were asked"))
+            Err(format!("id {answered} with {text:?} instead of id {id} with {expected}"))
         }
         Asked::List(count) => {
             let found = memmem::find_iter(message, NAME).count();
@@ -127,7 +131,7 @@ pub fn check(response: &Response<'_>, asked: &Asked, id: u64) -> Result<(), Stri
             if found == *count && answered.is_some() {
                 return Ok(());
             }
-            Err(format!("{found} tools where {count} were expected for id {id}: {}", shown()))
+            Err(format!("{found} tools instead of {count} for id {id}: {}", shown()))
         }
     }
 }
@@ -142,7 +146,9 @@ fn answer_in(events: &[u8]) -> Result<&[u8], String> {
         .filter_map(|line| line.strip_prefix(b"data:"))
         .map(<[u8]>::trim_ascii)
         .rfind(|data| !data.is_empty())
-        .ok_or_else(|| format!("no message in a stream: {}", String::from_utf8_lossy(events)))
+        .ok_or_else(|| {
+            format!("no message in the event stream: {}", String::from_utf8_lossy(events))
+        })
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Caller {
             let mut buffer = [0; 16 * 1024];
             let count = self.stream.read(&mut buffer).map_err(broken)?;
             if count == 0 {
-                return Err("the server closed instead of an answer".to_owned());
+                return Err("the server closed the connection without a response".to_owned());
             }
             self.received.extend_from_slice(&buffer[..count]);
             if let Some(response) = response::find(&self.received, &mut self.whole)? {
