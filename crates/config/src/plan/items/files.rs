@@ -17,7 +17,7 @@ const MAX_PATTERNS: usize = 100;
 /// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The items that are made of files, in the order of the file. Disabled ones are checked and omitted.
+/// The items from files, in the order of the configuration. Disabled ones are checked and omitted.
 pub(crate) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recipe>, ConfigProblem> {
     let mut recipes = Vec::new();
     for (name, table) in entries(config.folders.take()) {

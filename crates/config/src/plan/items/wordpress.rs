@@ -11,7 +11,7 @@ pub(crate) use settings::resolve;
 
 /// The packs that use the table.
 const PACKS: [&str; 2] = ["buddyboss-platform", ROUTES];
-/// The pack whose tools are made of routes.
+/// The pack with one tool per route.
 const ROUTES: &str = "wordpress";
 
 /// The problem of a pack that only a program with support for WordPress has.
