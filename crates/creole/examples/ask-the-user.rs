@@ -1,4 +1,4 @@
-//! A tool that asks before it acts: the same function for clients of every revision.
+//! A tool that elicits forms before it acts: the same function for clients of every revision.
 
 use creole::{Context, Server, Tool, ToolError};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! What the crates of this workspace need beside the documented interface: the gateway, the configuration, the tools and
-//! the command line. It has no stability promise: any release may change or remove it.
+//! The interface for the other crates of this workspace: the gateway, the configuration, the tools and the command
+//! line. It has no stability promise: any release may change or remove it.
 
 /// The memory budget of bodies.
 pub mod budget {
@@ -16,7 +16,7 @@ pub mod catch_panic {
     pub use crate::catch_panic::install_hook;
 }
 
-/// Endpoints, and what all layers of a chain do together.
+/// Endpoints, and the operations on all layers of a chain.
 pub mod chain {
     pub use crate::chain::{
         Endpoint, admits_unlisted, definitions_changed, reassign_names, resource_updated,

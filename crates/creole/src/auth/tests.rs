@@ -1,4 +1,4 @@
-//! Admission and refusal of callers, the cost of it, and what the responses do not reveal.
+//! Tests of accepted and refused callers, of the cost of a check, and of the information in responses.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

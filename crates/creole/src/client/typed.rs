@@ -15,9 +15,9 @@ use super::mcp_client::{Client, internal_fault};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListedTool {
-    /// The name that it is called by.
+    /// Its name in calls.
     pub name: String,
-    /// The name for people.
+    /// Its display name.
     pub title: Option<String>,
     /// Its description.
     pub description: Option<String>,

@@ -1,4 +1,4 @@
-//! Elicitation: forms to fill in and pages to visit.
+//! Elicitation of forms and URLs, and the user's responses.
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::InputRequest;
@@ -15,13 +15,13 @@ use crate::schema::Schema;
 use crate::seal::digest;
 use crate::tool::ToolError;
 
-/// What a person did with a form or a page.
+/// The user's response to an elicitation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// What was done.
+    /// The user's action.
     pub action: ElicitAction,
-    /// What was filled in.
+    /// The content of the form, if it was submitted.
     #[serde(default)]
     pub content: Option<Value>,
 }
@@ -34,7 +34,7 @@ pub enum ElicitAction {
     Accept,
     /// The user declined.
     Decline,
-    /// Closed it.
+    /// The user closed the form or the dialog.
     Cancel,
 }
 

@@ -12,7 +12,7 @@ const TEXT_FORMATS: [&str; 4] = ["date", "date-time", "email", "uri"];
 /// The schema of a form that is read as a `T`.
 ///
 /// # Errors
-/// Why no form can be made of `T`: which property, and what a form may have.
+/// The reason why `T` has no form: the property, and the types that a form may have.
 pub(super) fn form_schema<T: JsonSchema>() -> Result<Value, String> {
     let schema: Value = schema_of::<T>().decode().map_err(|error| error.to_string())?;
     let name = T::schema_name();

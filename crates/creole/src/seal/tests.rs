@@ -1,4 +1,4 @@
-//! Texts that open, texts that do not, and what the errors do not reveal.
+//! Tests of texts that open, of texts that do not, and of the information in errors.
 
 use super::*;
 use proptest::collection::vec;

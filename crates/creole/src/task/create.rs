@@ -22,7 +22,7 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 const HEARTBEAT_TTL: Duration = Duration::from_secs(90);
 
 impl Tasks {
-    /// Makes a task of a call: it is stored before the response goes out (SEP-2663, task creation).
+    /// Creates a task for a call: it is stored before the response is sent (SEP-2663, task creation).
     pub(crate) async fn create(&self, call: Call, run: RunCall) -> Outcome {
         match self.start(call, run).await {
             Ok(task) => Outcome::Complete(Payload::TaskCreated(Arc::new(task))),

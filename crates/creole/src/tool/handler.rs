@@ -26,7 +26,7 @@ use crate::call::Context;
     note = "its future is `Send`: it holds no `Rc` and no lock guard over an `.await`"
 )]
 pub trait Handler<A, M>: Send + Sync + 'static {
-    /// The schema of what the function returns, where its type has one.
+    /// The schema of the return value, if its type has one.
     fn output_schema() -> Option<Raw> {
         None
     }
@@ -54,7 +54,7 @@ impl JsonSchema for NoArguments {
     }
 }
 
-/// A function and the state that is its first parameter: what [`Tool::with_state`](super::Tool::with_state) makes.
+/// A function and the state that is its first parameter, from [`Tool::with_state`](super::Tool::with_state).
 #[derive(Debug)]
 pub struct WithState<S, F> {
     pub(super) state: S,

@@ -1,4 +1,4 @@
-//! What the function of a tool may return.
+//! The conversion of a function's return value to a tool result.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;

@@ -181,7 +181,7 @@ fn suggests_older(fault: &Fault) -> bool {
     status(fault).is_some_and(suggests_legacy_sse)
 }
 
-/// The HTTP status that a fault was made of.
+/// The HTTP status behind a fault.
 fn status(fault: &Fault) -> Option<u16> {
     fault.data.as_ref()?.as_object()?.get("status")?.parse().ok()
 }

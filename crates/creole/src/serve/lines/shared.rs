@@ -24,7 +24,7 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 pub(crate) struct SharedConnection<O> {
     state: Mutex<SharedState>,
     output: O,
-    /// Wakes the background party: there is something new to wait for.
+    /// Wakes the background party: its wait condition has changed.
     work_available: Notify,
     /// Wakes the reader: more may be read, or the connection has ended.
     read_room: Arc<Notify>,
@@ -35,11 +35,11 @@ struct SharedState {
     backlog: InputBacklog,
     /// The error that broke the connection.
     failed: Option<io::Error>,
-    /// What the background party waits for.
+    /// The wait condition of the background party.
     background: BackgroundWait,
 }
 
-/// What the reader may do next.
+/// The next step of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadState {
     /// Read more.
@@ -50,7 +50,7 @@ pub(crate) enum ReadState {
     Closed,
 }
 
-/// What to wait for when everything that can be done at once is done.
+/// The wait condition after all ready work is done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BackgroundWait {
     /// For the client to take more output.
@@ -128,7 +128,7 @@ impl<O: ByteSink> SharedConnection<O> {
         self.work_available.notified().await;
     }
 
-    /// Does everything that can be done at once, and returns what the background party waits for.
+    /// Performs all ready work, and returns the wait condition of the background party.
     pub(crate) fn run_ready(&self) -> io::Result<BackgroundWait> {
         let mut state = self.lock();
         let wait = state.run_ready(&self.output);

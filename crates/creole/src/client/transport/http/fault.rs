@@ -26,7 +26,7 @@ pub(crate) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connec
     unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
-/// What an unreachable peer did, and the reason code for it.
+/// Describes why a peer is unreachable, and returns the reason code.
 pub(crate) fn describe_failure(
     error: &(dyn Error + 'static),
     is_connect: bool,
