@@ -13,7 +13,7 @@ use creole_proto::wire::Raw;
 use crate::layers::definitions::json_edit::{Edit, edit_members};
 pub use redactor::Redactor;
 
-/// What is redacted.
+/// The part of a call that is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedactScope {
     /// The response direction: results, the text of faults and input requests, and progress and log messages.
