@@ -161,7 +161,7 @@ fn tests(repository: &Repository) -> Outcome {
         command.env(OFFICIAL, folder);
     }
     finish(command, words)?;
-    // What a program without its optional parts says about them.
+    // The messages of a program that is built without its optional features.
     cargo(
         repository,
         "test --quiet --package creole-config --no-default-features --lib wordpress",
