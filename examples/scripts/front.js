@@ -1,11 +1,11 @@
-// What is listed: tools that delete are left out, and the others say who is in front of them.
+// Runs on each definition: hides tools that delete, and marks the descriptions of the others.
 function metadata(definition, kind) {
   if (kind !== "tools") return definition;
   if (definition.name.startsWith("delete_")) return null;
   return { ...definition, description: `${definition.description} (by way of the front)` };
 }
 
-// What is called: names are kept short, secrets stay inside, and a server that is busy is asked once more.
+// Runs on each call: refuses arguments with passwords, and repeats a call once if the server is busy.
 async function request(call, next) {
   if (call.method !== "tools/call") return next(call);
   if (JSON.stringify(call.arguments).includes("password")) {

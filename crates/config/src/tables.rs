@@ -55,7 +55,7 @@ pub struct Config {
     /// The storage of tasks and sessions, and the key that encrypts the data that clients hold for the server, such as
     /// cursors. Default: in memory, until the process ends.
     pub state: Option<StateTable>,
-    /// The log. It is written to stderr.
+    /// The log, which is written to stderr.
     pub log: Option<LogTable>,
     /// The folder of the pack `skills`.
     pub skills: Option<Spanned<SkillsTable>>,
@@ -143,7 +143,8 @@ pub struct LimitsTable {
     pub call_timeout_max_seconds: Option<Spanned<Ranged<1, 86_400>>>,
     /// The maximum number of calls that run at the same time. Further calls fail with a `busy` error. Default: 1000.
     pub calls_in_flight: Option<Ranged<1, 100_000>>,
-    /// The maximum time that an input request to the client may stay unanswered, in seconds. Default: 600.
+    /// The maximum time that an input request to the client may stay unanswered, in seconds. The input request then
+    /// fails. Default: 600.
     pub question_timeout_seconds: Option<Ranged<1, 3600>>,
     /// The maximum time that the first list waits for upstreams that are slow to start, in seconds. A client that can
     /// be notified of later changes waits a quarter of this time. Default: 2.
@@ -162,7 +163,7 @@ pub struct LimitsTable {
     pub task_lifetime_max_seconds: Option<Spanned<Ranged<1, 31_536_000>>>,
 }
 
-/// The log.
+/// The log on stderr: its format, its level and its contents.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogTable {

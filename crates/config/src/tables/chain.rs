@@ -44,7 +44,7 @@ pub enum LayerTable {
     /// Caches results.
     Cache(CacheTable),
     /// Hides items. A hidden item is not listed, and a request for it fails as for an unknown item. A dialect may have
-    /// an error code of its own for hidden resources.
+    /// a separate error code for hidden resources.
     Filter(FilterTable),
     /// Renames items.
     Rename(RenameTable),

@@ -34,7 +34,8 @@ pub struct ToolTable {
     /// The maximum time of a call, in seconds. A call that takes longer fails. The value must not exceed the server's
     /// `call_timeout_seconds`. Default: 50.
     pub timeout_seconds: Option<Spanned<Ranged<1, 86_400>>>,
-    /// The maximum size of a result, in bytes. A call with a larger result fails. Default: 1048576.
+    /// The maximum size of a result, in bytes. A call with a larger result fails. The result of a `query` is cut to
+    /// whole rows instead. Default: 1048576.
     pub output_limit_bytes: Option<Ranged<1, 16_777_216>>,
     /// The program to run and its arguments. No shell is used. Use one of `command`, `http`, `query` and `script`.
     pub command: Option<Spanned<Vec<Spanned<CommandWord>>>>,

@@ -60,8 +60,8 @@ pub struct UpstreamTable {
     /// The maximum time that a call may run without a message of the upstream, in seconds. The call then fails with a
     /// `timeout` error. Default: 60.
     pub timeout_seconds: Option<Ranged<1, 86_400>>,
-    /// The maximum time that the upstream may take to start, in seconds. A list of several upstreams waits at most
-    /// eight seconds for it. Default: 30.
+    /// The maximum time that the upstream may take to start, in seconds. Calls that wait for it then fail. A list of
+    /// several upstreams waits at most eight seconds for it. Default: 30.
     pub startup_seconds: Option<Ranged<1, 3600>>,
     /// The maximum number of parked calls: calls that wait for input of their callers. Further calls that need input
     /// fail with a `busy` error. Default: 1024.
