@@ -6,8 +6,8 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stdout, reason = "a test tells the score")]
-#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+#![allow(clippy::print_stdout, reason = "the score is printed")]
+#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 use std::env;
 

@@ -27,7 +27,7 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "what is not tested is said aloud")]
+#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! `TRANSCRIPT=bossman/ping` plays only the files whose path contains the text. `UPDATE=1` rewrites the expected lines
 //! that do not match, for review.
 
-#![allow(clippy::print_stdout, reason = "a test tells what it played and what it left out")]
+#![allow(clippy::print_stdout, reason = "played and skipped files are printed")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use creole_acceptance::peers;
 
-#[expect(clippy::print_stderr, reason = "nobody else can be told why it failed")]
+#[expect(clippy::print_stderr, reason = "stderr is the only place for the error")]
 fn main() -> ExitCode {
     match peers::install_all() {
         Ok(()) => ExitCode::SUCCESS,

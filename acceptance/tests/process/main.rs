@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stdout, reason = "what is measured is said aloud")]
+#![allow(clippy::print_stdout, reason = "measurements are printed")]
 
 mod beginning;
 mod endings;

@@ -6,7 +6,7 @@
 #![allow(
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "what is not tested or only measured is said aloud"
+    reason = "skipped tests and measurements are reported"
 )]
 
 mod command;

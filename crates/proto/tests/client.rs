@@ -1,6 +1,6 @@
 //! Tests of a client machine connected to a server machine: every operation in every revision.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 #[path = "client/asking.rs"]
 mod asking;

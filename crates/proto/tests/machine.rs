@@ -1,6 +1,6 @@
 //! Properties of the server machine that hold for any order of frames, outcomes, input requests and notifications.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 #[path = "machine/said.rs"]
 mod said;

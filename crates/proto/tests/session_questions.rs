@@ -1,6 +1,6 @@
 //! Tests of input requests of a session outside of any call.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use core::time::Duration;
 use std::sync::Arc;

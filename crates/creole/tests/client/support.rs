@@ -60,7 +60,7 @@ pub(crate) fn server(watch: &ToolWatch) -> Server {
     });
     let exit = Tool::new("exit", "Ends the process", |_: Value| async move {
         std::process::abort();
-        #[expect(unreachable_code, reason = "the type of the answer")]
+        #[expect(unreachable_code, reason = "the type of the response")]
         String::new()
     });
     let ask = Tool::new("ask", "Asks for a name", asking).requests_input_first();

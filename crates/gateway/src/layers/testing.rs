@@ -3,7 +3,7 @@
 #![allow(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
-    reason = "only tests use these, also those of other crates"
+    reason = "only tests use these, including those of other crates"
 )]
 
 use creole::internal::sync::{Mutex, RwLock};

@@ -39,7 +39,10 @@ impl Default for ScanLimits {
 
 /// The content of one line or one body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "the usual variant is the large one: no box for it")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the common variant is the large one, so it is not boxed"
+)]
 pub enum Frame<'a> {
     /// One message, or a value that is not a message.
     One(Fields<'a>),

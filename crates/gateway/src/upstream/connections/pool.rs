@@ -68,7 +68,7 @@ pub(crate) struct SessionChange {
 
 /// Keeps a session open while no call runs in it.
 pub(crate) struct SessionHold(
-    #[expect(dead_code, reason = "a slot in use does not rest")] Arc<UpstreamSlot>,
+    #[expect(dead_code, reason = "a slot in use is not idle")] Arc<UpstreamSlot>,
 );
 
 /// The slot of one connection.
