@@ -135,11 +135,11 @@ pub fn client_scenarios(suite: Suite) -> Result<Vec<String>, String> {
 fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
     let mut scenarios = BTreeMap::new();
     let entries =
-        fs::read_dir(results).map_err(|error| format!("the suite ran nothing: {error}"))?;
+        fs::read_dir(results).map_err(|error| format!("the suite ran no scenario: {error}"))?;
     for entry in entries {
         let folder = entry.map_err(|error| error.to_string())?;
         let name = folder.file_name().to_string_lossy().into_owned();
-        let scenario = scenario_of(&name).ok_or_else(|| format!("what is {name}?"))?;
+        let scenario = scenario_of(&name).ok_or_else(|| format!("unknown result folder {name}"))?;
         let checks = fs::read(folder.path().join("checks.json"))
             .map_err(|error| format!("{name}: {error}"))?;
         let checks = serde_json::from_slice(&checks).map_err(|error| format!("{name}: {error}"))?;

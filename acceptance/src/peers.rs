@@ -267,7 +267,7 @@ pub fn run<S: AsRef<OsStr>>(
 
 fn perform(peer: Peer, mode: Mode, steps: &Steps, server: Server<'_>) -> Result<Value, String> {
     if !peer.modes().contains(&mode) {
-        return Err(format!("{peer} cannot be put in the mode {}", mode.name()));
+        return Err(format!("{peer} does not support the mode {}", mode.name()));
     }
     let installed = installed(peer).map_err(|missing| missing.to_string())?;
     let deadline = Instant::now() + CONVERSATION;

@@ -296,7 +296,7 @@ impl Referee {
     ) -> Result<(), String> {
         let message = exceptions::without_excused_id(message, &self.dialect, revision);
         if message.get("id").is_some_and(Value::is_null) {
-            return Err("an `id` that cannot be read is left out, not null".to_owned());
+            return Err("an unreadable `id` must be omitted, not null".to_owned());
         }
         if extension::is_of(revision, kind) {
             return extension::judge(revision, kind, &message);
@@ -305,9 +305,9 @@ impl Referee {
             return skills::judge(revision, kind);
         }
         types::judge(revision, kind, &message)
-            .map_err(|reason| format!("the published types say: {reason}"))?;
+            .map_err(|reason| format!("the published types reject it: {reason}"))?;
         schema::judge(revision, kind, &message)
-            .map_err(|reason| format!("the official schema says: {reason}"))
+            .map_err(|reason| format!("the official schema rejects it: {reason}"))
     }
 }
 

@@ -139,7 +139,7 @@ fn begin(mut command: Command) -> Result<StartedServer, String> {
         Err(RecvTimeoutError::Disconnected) => "it ended before it listened",
     };
     let said = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Err(format!("{command:?}: {why}; it said:\n{said}"))
+    Err(format!("{command:?}: {why}; its stderr:\n{said}"))
 }
 
 /// The address in the line in which the server reports it.

@@ -40,7 +40,7 @@ impl Pool {
         let _place = self.free.acquire().await.map_err(|error| error.to_string())?;
         match timeout(PATIENCE, self.exchange_now(request)).await {
             Ok(result) => result,
-            Err(_) => Err(format!("no answer within {PATIENCE:?}")),
+            Err(_) => Err(format!("no response within {PATIENCE:?}")),
         }
     }
 

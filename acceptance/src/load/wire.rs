@@ -190,7 +190,7 @@ impl Connection {
     /// Whether the server has closed the connection. An unexpected byte is an error.
     pub fn has_ended(&self) -> Result<bool, String> {
         if !self.received.is_empty() {
-            return Err(format!("{} bytes that nobody asked for", self.received.len()));
+            return Err(format!("{} bytes without a request", self.received.len()));
         }
         match self.stream.try_read(&mut [0]) {
             Ok(0) => Ok(true),

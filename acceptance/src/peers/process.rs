@@ -32,7 +32,7 @@ pub(crate) fn output(command: &mut Command, deadline: Instant) -> Result<Output,
     let Ok(status) = end.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
         kill(group);
         let said = stderr.text(Instant::now() + LEFT_OPEN);
-        return Err(format!("{name} did not end in time and was killed; it said:\n{said}"));
+        return Err(format!("{name} did not exit in time and was killed; its output:\n{said}"));
     };
     let status = status.map_err(|error| format!("{name} cannot be waited for: {error}"))?;
     let closing = Instant::now() + LEFT_OPEN;

@@ -9,7 +9,7 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 pub(super) fn check(message: &Value) -> Result<(), String> {
     let members = message.as_object().ok_or("a message must be an object")?;
     if let Some(stranger) = members.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
-        return Err(format!("JSON-RPC knows no `{stranger}`"));
+        return Err(format!("JSON-RPC has no member `{stranger}`"));
     }
     if message["jsonrpc"] != "2.0" {
         return Err("`jsonrpc` must be \"2.0\"".to_owned());

@@ -78,7 +78,7 @@ pub(super) fn judge(
         | ServerMessageKind::Request { .. } => return Ok(()),
     };
     schema::validate_extension(definition, judged)
-        .map_err(|reason| format!("the extension's schema says: {reason}"))
+        .map_err(|reason| format!("the extension's schema rejects it: {reason}"))
 }
 
 /// A result that creates a task has the task's common members, and none of its later states.
@@ -94,7 +94,7 @@ fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(
     check_head(task)?;
     let status = task["status"].as_str().unwrap_or_default();
     let state = STATES.iter().find(|(name, _)| *name == status);
-    let (_, detail) = state.ok_or_else(|| format!("a task cannot be {status:?}"))?;
+    let (_, detail) = state.ok_or_else(|| format!("{status:?} is not a status of a task"))?;
     let allowed: Vec<&str> =
         HEAD.into_iter().chain(*detail).chain(around.iter().copied()).collect();
     check_members(task, &allowed)?;
@@ -112,7 +112,7 @@ fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(
         }
         _ => {
             if value.as_object().is_none_or(Map::is_empty) {
-                return Err(format!("an {status} task asks nothing"));
+                return Err(format!("an {status} task has no input requests"));
             }
             let asking = json!({"resultType": "input_required", "inputRequests": value});
             let answer = json!({"jsonrpc": "2.0", "id": 1, "result": asking});
@@ -132,7 +132,7 @@ fn check_by_revision(
 
 fn check_head(task: &Value) -> Result<(), String> {
     if task["taskId"].as_str().is_none_or(|id| id.len() < 16) {
-        return Err("`taskId` must be a string that nobody can guess".to_owned());
+        return Err("`taskId` must be an unguessable string".to_owned());
     }
     for key in ["createdAt", "lastUpdatedAt"] {
         if !task[key].as_str().is_some_and(is_moment) {

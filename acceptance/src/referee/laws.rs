@@ -42,9 +42,9 @@ impl Referee {
         match found.or_else(unreadable) {
             Some(at) => Ok(self.open.remove(at)),
             None => match id {
-                Some(id) => Err(format!("it answers {id}, which nobody asks or which is answered")),
+                Some(id) => Err(format!("a response to {id}, which is not a pending request")),
                 None => {
-                    Err("it refuses a message, but all were answered or want no answer".to_owned())
+                    Err("an error without an id, but no message waits for a response".to_owned())
                 }
             },
         }
@@ -64,7 +64,7 @@ impl Referee {
         message: &Value,
     ) -> Result<(), String> {
         if self.session.version == Version::Open {
-            return Err("a request to a client that made no handshake".to_owned());
+            return Err("a request to a client without a handshake".to_owned());
         }
         if self.asked.iter().any(|asked| asked == id) {
             return Err(format!("two requests of the server have the id {id}"));
@@ -94,7 +94,7 @@ impl Referee {
         if open.stateless && result["resultType"] == "input_required" {
             return match MAY_ASK.contains(&open.method.as_str()) {
                 true => Ok(()),
-                false => Err(format!("{} must not ask for input", open.method)),
+                false => Err(format!("the result of {} must not request input", open.method)),
             };
         }
         if is_task(open, result) {
@@ -107,10 +107,10 @@ impl Referee {
                 Ok(())
             }
             "subscriptions/listen" if open.acknowledged.is_none() => {
-                Err("a subscription ends well that was never acknowledged".to_owned())
+                Err("a subscription ended with success but was never acknowledged".to_owned())
             }
             "subscriptions/listen" if !open.has_id(&result["_meta"][meta::SUBSCRIPTION_ID]) => {
-                Err("the end of a subscription does not carry its id".to_owned())
+                Err("the response to a subscription does not have its id".to_owned())
             }
             _ => Ok(()),
         }
@@ -131,7 +131,7 @@ impl Referee {
                 self.check_subscribed(method, params, subscription).map(|()| true)
             }
             "notifications/subscriptions/acknowledged" => {
-                Err("an acknowledgement does not carry the id of its subscription".to_owned())
+                Err("an acknowledgement does not have the id of its subscription".to_owned())
             }
             _ => self.check_announced(method, params).map(|()| false),
         }
@@ -142,7 +142,11 @@ impl Referee {
         let id = params["requestId"].to_string();
         match self.asked.iter().position(|asked| *asked == id) {
             Some(at) => drop(self.asked.remove(at)),
-            None => return Err(format!("it cancels {id}, which the server does not ask")),
+            None => {
+                return Err(format!(
+                    "it cancels {id}, which is not a pending request of the server"
+                ));
+            }
         }
         Ok(())
     }
@@ -150,7 +154,7 @@ impl Referee {
     fn check_progress(&mut self, params: &Value) -> Result<bool, String> {
         let token = &params["progressToken"];
         let at = self.find_open(|open| open.meta(meta::PROGRESS_TOKEN) == token);
-        let at = at.ok_or_else(|| format!("nobody who waits wants progress under {token}"))?;
+        let at = at.ok_or_else(|| format!("no pending request has the progress token {token}"))?;
         let open = &mut self.open[at];
         let progress = params["progress"].as_f64().ok_or("`progress` must be a number")?;
         if open.last_progress.is_some_and(|last| progress <= last) {
@@ -162,24 +166,24 @@ impl Referee {
 
     fn check_log(&self, params: &Value) -> Result<bool, String> {
         let name = params["level"].as_str().unwrap_or_default();
-        let level = Level::from_name(name).ok_or_else(|| format!("{name:?} is no log level"))?;
+        let level = Level::from_name(name).ok_or_else(|| format!("{name:?} is not a log level"))?;
         let wants =
             |open: &&OpenMessage| open.stateless && open.level.is_some_and(|least| level >= least);
         if self.open.iter().any(|open| wants(&open)) {
             return Ok(true);
         }
         if !self.session.used {
-            return Err(format!("no request that waits asked for log messages of level {name}"));
+            return Err(format!("no pending request wants log messages of level {name}"));
         }
         let least = |least: Option<Level>| least.is_none_or(|least| level >= least);
         let waiting = self.open.iter().filter(|open| !open.stateless);
         if !least(self.session.level) && !waiting.map(|open| open.level).any(least) {
-            return Err(format!("the client asked for no log messages of level {name}"));
+            return Err(format!("the client requested no log messages of level {name}"));
         }
         match self.session.version == Version::Open || self.session.server.get("logging").is_some()
         {
             true => Ok(false),
-            false => Err("log messages of a server that declared no logging".to_owned()),
+            false => Err("a log message of a server that declared no logging".to_owned()),
         }
     }
 
@@ -193,7 +197,7 @@ impl Referee {
             open.stateless && open.method == "subscriptions/listen" && open.has_id(subscription)
         };
         let at = self.find_open(is_it);
-        let at = at.ok_or_else(|| format!("nobody listens under {subscription}"))?;
+        let at = at.ok_or_else(|| format!("no subscription has the id {subscription}"))?;
         let open = &mut self.open[at];
         if method == "notifications/subscriptions/acknowledged" {
             if open.acknowledged.is_some() {
@@ -209,7 +213,7 @@ impl Referee {
         };
         match is_wanted(method, params, honoured) {
             true => Ok(()),
-            false => Err(format!("the subscription {subscription} is not about {method}")),
+            false => Err(format!("the subscription {subscription} does not include {method}")),
         }
     }
 
@@ -223,13 +227,13 @@ impl Referee {
             ["notifications", list, "list_changed"]
                 if self.session.server[*list]["listChanged"] != true =>
             {
-                Err(format!("the server did not declare that its {list} change"))
+                Err(format!("the server did not declare `listChanged` of {list}"))
             }
             ["notifications", "resources", "updated"] => {
                 let uri = params["uri"].as_str().unwrap_or_default();
                 match self.session.watched.iter().any(|watched| subscription_covers(watched, uri)) {
                     true => Ok(()),
-                    false => Err(format!("nobody watches {uri}")),
+                    false => Err(format!("{uri} has no subscription")),
                 }
             }
             _ => Ok(()),
@@ -249,7 +253,7 @@ fn check_task(open: &OpenMessage) -> Result<(), String> {
 fn check_related(open: &OpenMessage, result: &Value) -> Result<(), String> {
     match result["_meta"][meta::RELATED_TASK]["taskId"] == open.params["taskId"] {
         true => Ok(()),
-        false => Err("what a task came to does not name the task".to_owned()),
+        false => Err("the result of a task does not name the task".to_owned()),
     }
 }
 
@@ -263,7 +267,7 @@ fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
             (given, asked) => given == asked || *given == Value::Bool(false),
         };
         if !fair {
-            return Err(format!("`{key}` is acknowledged, but nobody asked for it"));
+            return Err(format!("`{key}` is acknowledged, but was not requested"));
         }
     }
     Ok(())

@@ -88,7 +88,7 @@ fn complaints(validator: &Validator, definition: &str, value: &Value) -> Result<
         .collect();
     match complaints.is_empty() {
         true => Ok(()),
-        false => Err(format!("no `{definition}`: {}", complaints.join("; "))),
+        false => Err(format!("not a valid `{definition}`: {}", complaints.join("; "))),
     }
 }
 

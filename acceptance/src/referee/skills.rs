@@ -74,7 +74,7 @@ fn check_skill(skill: &Value) -> Result<(), String> {
         }
     }
     if folder.rsplit('/').next() != front["name"].as_str() {
-        return Err(format!("{uri}: the folder is not called as the skill is"));
+        return Err(format!("{uri}: the folder and the skill have different names"));
     }
     let files = list(skill, "resources")?;
     let (mut seen, mut total) = (Vec::new(), 0);
@@ -82,18 +82,18 @@ fn check_skill(skill: &Value) -> Result<(), String> {
         check_members(file, &["uri", "digest", "size"])?;
         let place = file["uri"].as_str().ok_or("a file has no `uri`")?;
         if !place.starts_with(&format!("{folder}/")) || seen.contains(&place) {
-            return Err(format!("{uri}: {place} is outside of the skill or comes twice"));
+            return Err(format!("{uri}: {place} is outside of the skill or listed twice"));
         }
         let digest = file["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
         let is_hex = |text: &str| text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
         if !digest.is_some_and(|hex| hex.len() == 64 && is_hex(hex)) {
-            return Err(format!("{place}: `digest` is not sha256 and 64 hexadecimal letters"));
+            return Err(format!("{place}: `digest` is not `sha256:` and 64 hexadecimal digits"));
         }
         seen.push(place);
         total += file["size"].as_u64().ok_or("a file has no `size`")?;
     }
     if !seen.contains(&uri) || files.len() > MOST_FILES || total > MOST_BYTES {
-        return Err(format!("{uri}: SKILL.md is not among the files, or there is too much"));
+        return Err(format!("{uri}: SKILL.md is not among the files, or the skill is too large"));
     }
     Ok(())
 }

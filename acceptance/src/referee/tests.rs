@@ -71,12 +71,12 @@ fn a_result_of_the_wrong_shape_is_seen() {
         r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         r#"< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t"}]}}"#,
     ];
-    objects(&after_handshake(&V2025_11_25, &lines), "no `ListToolsResult`");
+    objects(&after_handshake(&V2025_11_25, &lines), "not a valid `ListToolsResult`");
     let stateless = [
         r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{CLAIM}}}"#,
         r#"< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     ];
-    objects(&stateless, "2026-07-28: the published types say");
+    objects(&stateless, "2026-07-28: the published types reject it");
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn a_second_answer_is_seen() {
         r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#,
         r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#,
     ];
-    objects(&lines, "it answers 1, which nobody asks");
-    objects(&[lines[0], r#"< {"jsonrpc":"2.0","id":"1","result":{}}"#], "it answers \"1\"");
+    objects(&lines, "a response to 1, which is not a pending request");
+    objects(&[lines[0], r#"< {"jsonrpc":"2.0","id":"1","result":{}}"#], "a response to \"1\"");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_answer_to_a_notification_is_seen() {
         r#"> {"jsonrpc":"2.0","method":"notifications/any"}"#,
         r#"< {"jsonrpc":"2.0","error":{"code":-32601,"message":"no"}}"#,
     ];
-    objects(&lines, "all were answered");
+    objects(&lines, "no message waits for a response");
     let broken = [r#"> {"jsonrpc":"2.0","method":"notifications/any""#, lines[1]];
     assert_eq!(verdict(&broken), Ok(()));
 }
@@ -104,7 +104,7 @@ fn an_answer_to_a_notification_is_seen() {
 #[test]
 fn a_question_needs_a_handshake_and_a_capability() {
     let question = r#"< {"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
-    objects(&[question], "made no handshake");
+    objects(&[question], "without a handshake");
     assert_eq!(verdict(&after_handshake(&V2025_11_25, &[question])), Ok(()));
     objects(&after_handshake(&V2025_03_26, &[question]), "did not declare roots");
     objects(&after_handshake(&V2025_11_25, &[question, question]), "two requests");
@@ -117,11 +117,11 @@ fn a_log_message_below_the_level_is_seen() {
     let set = r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#;
     let info = r#"< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#;
     assert_eq!(verdict(&after_handshake(&V2025_11_25, &[info])), Ok(()));
-    objects(&after_handshake(&V2025_11_25, &[level, set, info]), "asked for no log messages");
+    objects(&after_handshake(&V2025_11_25, &[level, set, info]), "requested no log messages");
     objects(&after_handshake(&V2025_03_26, &[info]), "declared no logging");
     let silent =
         r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{CLAIM},"name":"t"}}"#;
-    objects(&[silent, info], "no request that waits asked");
+    objects(&[silent, info], "no pending request wants");
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_listener_is_acknowledged_first_and_told_what_it_asked_for() {
     let bare = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     objects(&[LISTEN, ACKNOWLEDGED, bare], "without a subscription");
     let other = CHANGED.replace("tools", "prompts");
-    objects(&[LISTEN, ACKNOWLEDGED, &other], "is not about");
+    objects(&[LISTEN, ACKNOWLEDGED, &other], "does not include");
     objects(&[LISTEN, ACKNOWLEDGED, ACKNOWLEDGED], "acknowledged twice");
     let foreign = CHANGED.replace("\"l\"", "\"m\"");
-    objects(&[LISTEN, ACKNOWLEDGED, &foreign], "nobody listens");
+    objects(&[LISTEN, ACKNOWLEDGED, &foreign], "no subscription has the id");
     let more = ACKNOWLEDGED.replace("toolsListChanged", "promptsListChanged");
-    objects(&[LISTEN, &more], "nobody asked for it");
+    objects(&[LISTEN, &more], "was not requested");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn progress_increases_and_ends_with_the_answer() {
     let answer = r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}"#;
     assert_eq!(verdict(&[call, progress]), Ok(()));
     objects(&[call, progress, progress], "does not increase");
-    objects(&[call, answer, progress], "nobody who waits");
+    objects(&[call, answer, progress], "no pending request has");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_null_id_is_excused_only_where_an_id_cannot_be_left_out() {
         verdict_of("fpf-governance", &after_handshake(&V2025_11_25, &["> {", refused])),
         Ok(())
     );
-    objects(&after_handshake(&V2025_11_25, &["> {", refused]), "is left out, not null");
+    objects(&after_handshake(&V2025_11_25, &["> {", refused]), "must be omitted, not null");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_is_no_message_is_seen() {
     objects(&[r#"< {"jsonrpc":"2.0","jsonrpc":"2.0"}"#], "repeat");
     objects(&[r#"< {"jsonrpc":"2.0","id":1}"#], "exactly one of");
     objects(&[r#"< {"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#], "exactly one of");
-    objects(&[r#"< {"jsonrpc":"2.0","id":1,"result":{},"extra":1}"#], "knows no `extra`");
+    objects(&[r#"< {"jsonrpc":"2.0","id":1,"result":{},"extra":1}"#], "has no member `extra`");
     objects(&[r#"< {"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#], "integer `code`");
 }
 
@@ -237,7 +237,7 @@ fn a_task_has_what_belongs_to_its_state_and_nothing_else() {
         ("tasks/get", r#""resultType":"task",HEAD,"status":"working","ttlMs":1"#.to_owned(), "resultType"),
         ("tasks/get", r#""resultType":"complete",HEAD,"status":"completed","ttlMs":1"#.to_owned(), "no `result`"),
         ("tasks/get", format!(r#""resultType":"complete",HEAD,"status":"failed","ttlMs":1,{result}"#), "`result`"),
-        ("tasks/get", r#""resultType":"complete",HEAD,"status":"input_required","ttlMs":1,"inputRequests":{}"#.to_owned(), "asks nothing"),
+        ("tasks/get", r#""resultType":"complete",HEAD,"status":"input_required","ttlMs":1,"inputRequests":{}"#.to_owned(), "has no input requests"),
         ("tasks/get", r#""resultType":"complete",HEAD,"status":"input_required","ttlMs":1,"inputRequests":{"q":{"method":"ping"}}"#.to_owned(), ""),
         ("tasks/get", r#""resultType":"complete",HEAD,"status":"done","ttlMs":1"#.to_owned(), "done"),
         ("tasks/cancel", r#""resultType":"complete",HEAD,"status":"cancelled","ttlMs":1"#.to_owned(), "does not belong"),

@@ -48,7 +48,7 @@ pub(super) fn judge(
         }
         ServerMessageKind::Asking { result } => {
             (types.answer)(message)?;
-            types.asking.ok_or("its results cannot ask for input")?(result)
+            types.asking.ok_or("its results cannot request input")?(result)
         }
         ServerMessageKind::Task { result } => {
             (types.answer)(message)?;
@@ -67,13 +67,13 @@ pub(super) fn judge(
 
 fn find(rows: &[Row], method: &str) -> Result<Reader, String> {
     let row = rows.iter().find(|(name, _)| *name == method);
-    row.map(|(_, reader)| *reader).ok_or_else(|| format!("it knows no `{method}` of a server"))
+    row.map(|(_, reader)| *reader).ok_or_else(|| format!("it has no server message `{method}`"))
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
     let whole = std::any::type_name::<T>();
     let name = whole.rsplit("::").next().unwrap_or(whole);
-    T::deserialize(value).map(drop).map_err(|error| format!("no `{name}`: {error}"))
+    T::deserialize(value).map(drop).map_err(|error| format!("not a valid `{name}`: {error}"))
 }
 
 fn of(revision: Revision) -> &'static Types {

@@ -101,7 +101,7 @@ impl TranscriptReader {
         }
         let (header, value) = Header::of(line).ok_or_else(|| format!("unknown header: {line}"))?;
         if value.is_empty() {
-            return Err(format!("a header that says nothing: {line}"));
+            return Err(format!("an empty header: {line}"));
         }
         let transcript = &mut self.transcript;
         match header {

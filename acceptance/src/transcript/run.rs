@@ -117,7 +117,7 @@ impl<'a> Play<'a> {
         }
         match self.receive(SETTLE) {
             None => Ok(()),
-            Some(message) => Err(self.failure("a message that nobody expects", "", &message)),
+            Some(message) => Err(self.failure("an unexpected message", "", &message)),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Play<'a> {
             Payload::Line(text) => match text::substitute(text, &self.captures) {
                 Ok(line) => (line + "\n").into_bytes(),
                 Err(name) => {
-                    let what = format!("nothing named {name} has been captured");
+                    let what = format!("{name} has not been captured");
                     return Err(self.failure(&what, text, ""));
                 }
             },

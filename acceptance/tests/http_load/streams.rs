@@ -139,7 +139,7 @@ fn checked(era: Era, number: u64, message: &Value) -> Result<u64, String> {
     if message["method"] == CHANGED && is_own {
         return Ok(number);
     }
-    Err(format!("stream {number} was told {message}"))
+    Err(format!("stream {number} got {message}"))
 }
 
 /// Changes the list of tools and waits until every stream got the notification exactly once.

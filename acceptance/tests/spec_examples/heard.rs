@@ -45,7 +45,7 @@ fn every_official_example_of_what_a_server_says_is_understood() {
     });
     fail_on(complaints.collect());
     assert!(heard >= 50, "only {heard} examples are messages of a server");
-    aloud(&format!("{heard} official examples of what a server says are understood"));
+    aloud(&format!("{heard} official examples of server messages are decoded"));
 }
 
 /// Whether a server's example is decoded. `None` for an example that is neither a server message nor an item.
@@ -279,5 +279,5 @@ fn notice_is_read(example: &Example) -> Result<(), String> {
 fn item_is_kept(kind: ListKind, example: &Example) -> Result<(), String> {
     let item = Definition::from_upstream(kind, example.text.trim(), None).ok_or("it is no item")?;
     let text = item.text(newest().rules());
-    (text == example.text.trim()).then_some(()).ok_or_else(|| format!("it is told as {text}"))
+    (text == example.text.trim()).then_some(()).ok_or_else(|| format!("it is encoded as {text}"))
 }

@@ -32,7 +32,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
             client.list(ListKind::Skills).await.map_err(told)?;
         }
         _ if name.starts_with("sep-2640-client-verify-") => skills::load_all(&client).await?,
-        _ => return Err(format!("nobody here knows the scenario `{name}`")),
+        _ => return Err(format!("unknown scenario `{name}`")),
     }
     client.close().await;
     Ok(())

@@ -47,7 +47,7 @@ async fn verified(client: &Client, file: &Value) -> Result<String, String> {
         let _ = write!(digest, "{byte:02x}");
     }
     if file["size"] != text.len() || file["digest"] != digest {
-        return Err(format!("{uri} is not the file that the skill's entry tells of"));
+        return Err(format!("{uri} does not match the skill's entry"));
     }
     Ok(text.to_owned())
 }
@@ -58,7 +58,7 @@ fn is_told_of(told: &Value, manifest: &str) -> Result<(), String> {
     let skill = Skill::new(name, [("SKILL.md", manifest.as_bytes())]);
     let skill = skill.map_err(|error| error.to_string())?;
     if told["name"] != skill.name() || told["description"] != skill.description() {
-        return Err(format!("the manifest of `{name}` is not what its entry says"));
+        return Err(format!("the manifest of `{name}` does not match its entry"));
     }
     Ok(())
 }

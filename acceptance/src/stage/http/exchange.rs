@@ -163,7 +163,7 @@ fn document(client: &Client, kind: ClientLineKind, head: &Head, body: String) {
         (202, _) if body.is_empty() => {}
         (400..500, ClientLineKind::Answer) => {
             // On a pipe a response without a request is silently ignored. Here it is rejected.
-            client.note(&format!("an answer was refused with {status}: {body}"));
+            client.note(&format!("an input response was rejected with {status}: {body}"));
         }
         _ if body.starts_with(['{', '[']) => hear(client, kind, body),
         _ => client.hear(format!("(status {status}: {body})")),
