@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, thread};
 
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -170,14 +171,8 @@ impl ChildGuard {
     /// Waits for it to exit without a signal. Returns its exit code, or `None` if a signal ended it.
     #[track_caller]
     pub fn wait(&mut self) -> Option<i32> {
-        let started = Instant::now();
-        while started.elapsed() < PATIENCE {
-            if let Some(status) = self.0.try_wait().expect("it can be waited for") {
-                return status.code();
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        panic!("still running after {PATIENCE:?}");
+        let status = eventually("it ends", || self.0.try_wait().expect("it can be waited for"));
+        status.code()
     }
 }
 
@@ -297,15 +292,8 @@ impl Server {
     #[track_caller]
     pub fn until_said(&self, what: &str) {
         let log = self.log.as_ref().expect("its stderr");
-        let started = Instant::now();
-        while !log.so_far().contains(what) {
-            assert!(
-                started.elapsed() < PATIENCE,
-                "stderr never contained {what:?}: {}",
-                log.so_far()
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
+        let missing = || format!("stderr never contained {what:?}: {}", log.so_far());
+        eventually(missing, || log.so_far().contains(what));
     }
 
     /// Sends it a signal, by its name.

@@ -32,11 +32,11 @@
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use creole_acceptance::process_under_test::{ChildGuard, PATIENCE, shell};
 use creole_acceptance::stage::stdio::repository;
+use creole_test_wait::blocking::within;
 use serde_json::Value;
 
 #[test]
@@ -146,14 +146,8 @@ impl Stage<'_> {
         let mut shell = shell(self.folder, &command);
         shell.stdout(Stdio::null()).stderr(Stdio::null());
         self.background.push(ChildGuard::start(&mut shell));
-        let started = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if started.elapsed() > PATIENCE {
-                return Err(format!("{command} does not listen"));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
+        within(PATIENCE, || TcpStream::connect(("127.0.0.1", port)).is_ok())
+            .ok_or_else(|| format!("{command} does not listen"))
     }
 
     fn with_port(&self, command: &str) -> String {

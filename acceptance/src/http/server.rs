@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use creole_test_wait::blocking::eventually;
 use tempfile::TempDir;
 
 use crate::process_under_test::resource_usage::ResourceUsage;
@@ -84,11 +85,8 @@ impl ListeningServer {
     /// When it does not appear in time.
     #[track_caller]
     pub fn until_said(&self, what: &str) {
-        let end = Instant::now() + BEGINNING;
-        while !self.log().contains(what) {
-            assert!(Instant::now() < end, "stderr never contained `{what}`:\n{}", self.log());
-            thread::sleep(Duration::from_millis(20));
-        }
+        let missing = || format!("stderr never contained `{what}`:\n{}", self.log());
+        eventually(missing, || self.log().contains(what));
     }
 
     /// Sends it a signal, such as `STOP`.

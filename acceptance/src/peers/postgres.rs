@@ -7,8 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
+use creole_test_wait::blocking::within;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
@@ -128,20 +129,17 @@ impl Postgres {
     }
 
     fn is_ready(&mut self) -> bool {
-        let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
+        let settled = within(PATIENCE, || {
             let mut asked = self.command("pg_isready");
             asked.arg("--host=127.0.0.1").arg(format!("--port={}", self.port));
             if asked.status().is_ok_and(|status| status.success()) {
-                return true;
+                return Some(true);
             }
             let process = self.process.as_mut().map(ChildGuard::child);
-            if process.is_none_or(|it| !matches!(it.try_wait(), Ok(None))) {
-                return false;
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        false
+            let has_ended = process.is_none_or(|it| !matches!(it.try_wait(), Ok(None)));
+            has_ended.then_some(false)
+        });
+        settled.unwrap_or(false)
     }
 
     fn data(&self) -> PathBuf {

@@ -1,12 +1,13 @@
 //! A real WordPress of Debian's packages, with its own database and the test platform of `acceptance/peers/wordpress`.
 
+use std::fs;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::time::Duration;
 
+use creole_test_wait::blocking::within;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -70,7 +71,7 @@ impl WordPress {
         shell.arg(source("wordpress/database.sh")).arg(&database);
         let mut processes = vec![watched(&shell, &run.path().join("database.log"))?];
         let socket = database.join("socket");
-        await_until(|| std::os::unix::net::UnixStream::connect(&socket).is_ok())
+        within(BEGINNING, || std::os::unix::net::UnixStream::connect(&socket).is_ok())
             .ok_or_else(|| said(&run, "database.log"))?;
         let log = run.path().join("php.log");
         let mut listening = None;
@@ -165,7 +166,7 @@ fn end(mut process: Child) {
 fn listens(log: &Path) -> bool {
     let text = || fs::read_to_string(log).unwrap_or_default();
     let decided = || text().contains(" started") || text().contains("Failed to listen");
-    await_until(decided).is_some() && text().contains(" started")
+    within(BEGINNING, decided).is_some() && text().contains(" started")
 }
 
 /// Starts a command in its own group that ends with this process.
@@ -190,17 +191,6 @@ fn open_to_all(folder: &Path) -> Result<(), String> {
 
 fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr()
-}
-
-fn await_until(mut is_there: impl FnMut() -> bool) -> Option<()> {
-    let end = Instant::now() + BEGINNING;
-    while Instant::now() < end {
-        if is_there() {
-            return Some(());
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    None
 }
 
 fn said(run: &TempDir, log: &str) -> String {

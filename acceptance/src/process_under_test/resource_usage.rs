@@ -1,11 +1,11 @@
 //! The resource usage of a process, from `/proc` of Linux.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::time::Duration;
 
-use super::PATIENCE;
+use creole_test_wait::blocking::eventually;
 
 /// The clock ticks in which Linux counts processor time, the same on every machine that we know.
 const TICKS_PER_SECOND: u64 = 100;
@@ -59,14 +59,11 @@ pub fn sockets(process: u32) -> BTreeSet<PathBuf> {
 /// Waits for a child that was not waited for yet to exit without a signal, and returns its total processor time.
 #[track_caller]
 pub(super) fn processor_time_until_end(process: u32) -> Duration {
-    let started = Instant::now();
-    while started.elapsed() < PATIENCE {
-        if let ('Z', time) = processor(process) {
-            return time;
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    panic!("still running after {PATIENCE:?}, having taken {:?}", processor(process).1);
+    let running = || format!("still running, having taken {:?}", processor(process).1);
+    eventually(running, || match processor(process) {
+        ('Z', time) => Some(time),
+        _ => None,
+    })
 }
 
 /// The processor time of the first thread of a process. It is still available for an ended child that was not waited

@@ -7,9 +7,9 @@ mod exchange;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use creole_test_wait::blocking::delay;
 use serde_json::Value;
 
 use self::exchange::{ClientLineKind, Exchange};
@@ -173,7 +173,7 @@ impl Stage for HttpStage {
     fn advance(&mut self, by: Duration) -> bool {
         let short = by < LONGEST_WAIT;
         if short {
-            thread::sleep(by);
+            delay(by);
         }
         short
     }

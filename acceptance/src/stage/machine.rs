@@ -7,8 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use creole::internal::call::{ClientChannel, Origin};
 use creole::internal::registry::Announcement;
@@ -17,6 +16,7 @@ use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
 use creole::proto::server::{Action, CallKey, InputRequestKey, InputResponse, Machine, Outbox};
 use creole::{BoxFuture, Service};
+use creole_test_wait::blocking::within;
 use tokio::runtime::Runtime;
 use tokio::sync::{broadcast, oneshot};
 
@@ -153,17 +153,10 @@ impl Stage for MachineStage {
     }
 
     fn receive(&mut self, wait: Duration) -> Option<String> {
-        let start = Instant::now();
-        loop {
+        within(wait, || {
             self.settle();
-            if let Some(message) = self.sent.pop_front() {
-                return Some(message);
-            }
-            if start.elapsed() >= wait {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
+            self.sent.pop_front()
+        })
     }
 
     fn advance(&mut self, by: Duration) -> bool {
@@ -179,11 +172,10 @@ impl Stage for MachineStage {
         }
         self.settle();
         self.machine.handle_end_of_stream(self.now, &mut self.outbox);
-        let start = Instant::now();
-        while self.machine.in_flight() > 0 && start.elapsed() < Duration::from_secs(5) {
+        let _ = within(Duration::from_secs(5), || {
             self.settle();
-            thread::sleep(Duration::from_millis(1));
-        }
+            self.machine.in_flight() == 0
+        });
         self.machine.close(self.now, &mut self.outbox);
         self.settle();
         Ok(())

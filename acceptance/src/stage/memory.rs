@@ -1,9 +1,10 @@
 //! The stage `memory`: the real driver inside this process, with a simulated clock.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use creole::Service;
 use creole::stream::{MemoryConnection, memory_pair};
+use creole_test_wait::blocking::within;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -43,8 +44,10 @@ impl MemoryStage {
 
     /// Runs the server without ever being idle, so that a paused clock does not advance by itself.
     fn work(&mut self, wait: Duration, mut is_done: impl FnMut(&mut Self) -> bool) {
-        let start = Instant::now();
-        while !is_done(self) && start.elapsed() < wait {
+        let _ = within(wait, || {
+            if is_done(self) {
+                return true;
+            }
             let client = &mut self.client;
             let received = &mut self.received;
             self.runtime.block_on(async {
@@ -57,8 +60,8 @@ impl MemoryStage {
                     received.extend_from_slice(&bytes);
                 }
             });
-            std::thread::sleep(Duration::from_micros(200));
-        }
+            is_done(self)
+        });
     }
 }
 

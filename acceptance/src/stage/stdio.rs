@@ -6,9 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, thread};
 
+use creole_test_wait::blocking::{delay, within};
 use tempfile::TempDir;
 
 use super::Stage;
@@ -73,16 +74,13 @@ impl StdioChild {
     }
 
     fn wait_for_exit(&mut self) -> Result<(), String> {
-        let start = Instant::now();
-        while start.elapsed() < FAREWELL {
-            match self.child.try_wait() {
-                Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(Some(status)) => return Err(status.to_string()),
-                Ok(None) => thread::sleep(Duration::from_millis(2)),
-                Err(error) => return Err(error.to_string()),
-            }
+        let ended = within(FAREWELL, || self.child.try_wait().transpose());
+        match ended {
+            Some(Ok(status)) if status.success() => Ok(()),
+            Some(Ok(status)) => Err(status.to_string()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!("still running {FAREWELL:?} after its input ended")),
         }
-        Err(format!("still running {FAREWELL:?} after its input ended"))
     }
 }
 
@@ -101,7 +99,7 @@ impl Stage for StdioChild {
     fn advance(&mut self, by: Duration) -> bool {
         let short = by < LONGEST_WAIT;
         if short {
-            thread::sleep(by);
+            delay(by);
         }
         short
     }
@@ -113,11 +111,7 @@ impl Stage for StdioChild {
 
     fn notes(&mut self) -> String {
         // The last output of a server that has just ended may still be in transit.
-        let start = Instant::now();
-        let reading = |logger: &JoinHandle<()>| !logger.is_finished();
-        while self.logger.as_ref().is_some_and(reading) && start.elapsed() < LAST_WORDS {
-            thread::sleep(Duration::from_millis(2));
-        }
+        let _ = within(LAST_WORDS, || self.logger.as_ref().is_none_or(JoinHandle::is_finished));
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -200,6 +194,8 @@ fn read_log(stderr: impl Read, log: &Mutex<String>) {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     const SOON: Duration = Duration::from_secs(5);

@@ -1,16 +1,14 @@
 //! The steps of a client in a run, and the record of what it receives.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use creole_test_wait::blocking::within;
 use serde_json::{Value, json};
 
 use super::client::{LOG, ZooClient, ZooEra, ZooResponse};
 
 /// How long a client waits for a server's own notifications.
 const WHILE: Duration = Duration::from_secs(20);
-
-/// The pause between two fetches of an incomplete list.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The maximum number of pages of a list.
 const PAGES: usize = 50;
@@ -94,16 +92,16 @@ impl ZooStep {
                 }
             }
             Self::ListsUntil(tool) => {
-                let end = Instant::now() + WHILE;
                 let has = |listed: &Value| {
                     let tools = listed["items"].as_array();
                     tools.is_some_and(|tools| tools.iter().any(|one| one["name"] == *tool))
                 };
-                let mut listed = list(client, "tools/list", "tools");
-                while !has(&listed) && Instant::now() < end {
-                    std::thread::sleep(PAUSE);
+                let mut listed = Value::Null;
+                // What was listed last is recorded, also when the tool is missing.
+                let _ = within(WHILE, || {
                     listed = list(client, "tools/list", "tools");
-                }
+                    has(&listed)
+                });
                 note(client, record, format!("tools/list with {tool}"), &listed);
             }
             Self::Call(tool, arguments) => {
@@ -111,18 +109,13 @@ impl ZooStep {
                 ask(client, record, format!("call {tool} {arguments}"), "tools/call", params);
             }
             Self::CallUntil(tool, text) => {
-                let end = Instant::now() + WHILE;
                 let text = client.folder().fill(text);
                 let has = |client: &mut ZooClient| {
                     let called = client.request("tools/call", json!({"name": tool}));
                     let content = called.map(|it| it.answer["result"]["content"][0].clone());
                     content.is_ok_and(|it| it["text"].as_str().is_some_and(|it| it.contains(&text)))
                 };
-                let mut found = has(client);
-                while !found && Instant::now() < end {
-                    std::thread::sleep(PAUSE);
-                    found = has(client);
-                }
+                let found = within(WHILE, || has(client)).is_some();
                 note(client, record, format!("call {tool} until {text}"), &json!(found));
             }
             Self::Read(uri) => {

@@ -1,12 +1,13 @@
 //! Tests of the lists of upstreams that announce change notifications but have no stream to deliver them.
 
+use std::fs;
 use std::time::Duration;
-use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, ScriptedHttpServer, ScriptedReplies,
 };
 use creole_acceptance::http::ListeningServer;
+use creole_test_wait::blocking::delay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -41,7 +42,7 @@ fn lists_of_a_server_without_a_stream_are_fetched_again() {
     let (gateway, _folder) = before(&site);
     site.hears("tools/list").result(tools("first"));
     let client = client(&gateway);
-    thread::sleep(AGE);
+    delay(AGE);
     let mut listing = client.begin(&json!(1), "tools/list", &json!({}));
     site.hears("tools/list").result(tools("second"));
     let listed = listing.answer();

@@ -1,11 +1,11 @@
 //! Tests of the isolation of callers: no caller can see, answer or disturb another caller's calls.
 
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::fs;
 
 use creole_acceptance::gateway::{
     HandshakeClient, ReceivedMessage, ScriptedReplies, StatelessClient,
 };
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, ALICE, BOB, Bridge, KEYS, asking, form, named, only_key, text};
@@ -200,11 +200,10 @@ fn another_key_of_the_same_caller_goes_on_with_a_call_and_that_of_another_does_n
     let renewed = KEYS.replace(ALICES_DIGEST, NEW_DIGEST);
     bridge.rewrite(&format!("{renewed}{upstream}command = {command}\n"));
     let renewed = client.with_key(NEW_KEY);
-    let began = Instant::now();
-    while renewed.request("tools/list", json!({})).get("result").is_none() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{}", bridge.gateway.log());
-        thread::sleep(A_MOMENT / 10);
-    }
+    eventually(
+        || bridge.gateway.log(),
+        || renewed.request("tools/list", json!({})).get("result").is_some(),
+    );
     let answers = || json!({only_key(&asked): named("Ann")});
     let state = &asked["requestState"];
     assert_eq!(bob.again("ask", json!({}), state, answers())["error"]["code"], -32602);
@@ -299,11 +298,7 @@ fn state_outlives_one_change_of_the_key_and_not_two() {
     let changed = |digits: &str| {
         let before = told();
         change(digits);
-        let began = Instant::now();
-        while told() == before {
-            assert!(began.elapsed() < Duration::from_secs(30), "{}", bridge.gateway.log());
-            thread::sleep(A_MOMENT / 10);
-        }
+        eventually(|| bridge.gateway.log(), || told() != before);
     };
     let (alice, called, asked) = asked_alice(&bridge);
     changed("02");

@@ -4,6 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use creole_test_wait::blocking::delay;
 use serde_json::json;
 
 use crate::{Bridge, asking, form, named, only_key, text};
@@ -72,7 +73,7 @@ fn a_server_that_shows_progress_is_not_silent() {
     let called = bridge.puppets.hears("tools/call");
     let token = &called.message["params"]["_meta"]["progressToken"];
     for step in 1..=4 {
-        thread::sleep(Duration::from_millis(400));
+        delay(Duration::from_millis(400));
         let told = json!({"progressToken": token, "progress": step});
         called.by.tells("notifications/progress", &told);
     }

@@ -1,12 +1,12 @@
 //! Tests of the requests to upstreams over HTTP, header by header.
 
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::fs;
 
 use creole_acceptance::gateway::{
     HandshakeClient, ScriptedHttpServer, ScriptedReplies, StatelessClient,
 };
 use creole_acceptance::http::ListeningServer;
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -107,11 +107,8 @@ fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
     assert_eq!(names(&listed), ["ask"]);
     let refused = client.call("wrong", json!({"tags": []}));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    let (log, began) = (|| gateway.log(), Instant::now());
-    while !(log().contains("x-mcp-header") && log().contains("wrong")) {
-        assert!(began.elapsed() < Duration::from_secs(30), "{}", log());
-        thread::sleep(A_MOMENT / 10);
-    }
+    let log = || gateway.log();
+    eventually(log, || log().contains("x-mcp-header") && log().contains("wrong"));
     assert!(site.within(A_MOMENT).is_none(), "the upstream gets no call");
 }
 

@@ -1,9 +1,7 @@
 //! Tests of input requests inside tasks of upstreams of the handshake era, for clients that return with the responses.
 
-use std::thread;
-use std::time::Duration;
-
 use creole_acceptance::gateway::{ReceivedMessage, ScriptedReplies, StatelessClient};
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
 use crate::{Bridge, form, named, only_key, text};
@@ -178,12 +176,11 @@ fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
 /// Polls a task until it has this status.
 #[track_caller]
 pub(crate) fn stands(client: &StatelessClient, id: &Value, status: &str) -> Value {
-    for _ in 0..600 {
-        let looked = client.request("tasks/get", json!({"taskId": id}))["result"].clone();
-        if looked["status"] == status {
-            return looked;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("the task never had the status {status}")
+    eventually(
+        || format!("the task never had the status {status}"),
+        || {
+            let looked = client.request("tasks/get", json!({"taskId": id}))["result"].clone();
+            (looked["status"] == status).then_some(looked)
+        },
+    )
 }

@@ -2,6 +2,7 @@
 
 use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::http::{Request, required_headers};
+use creole_test_wait::blocking::delay;
 use serde_json::{Value, json};
 
 use crate::{A_MOMENT, Bridge, asking, text};
@@ -216,7 +217,7 @@ fn a_list_that_nobody_tells_of_is_fetched_again_when_it_is_old_and_a_change_is_t
         let tools = answer["result"]["tools"].as_array().unwrap().clone();
         tools.iter().map(|tool| tool["name"].clone()).collect()
     };
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    delay(std::time::Duration::from_millis(1100));
     for (said, is_new) in [(&["ask"][..], false), (&["ask", "more"], true)] {
         let mut list = bridge.modern().begin(&json!(1), "tools/list", json!({}));
         bridge.puppets.hears("tools/list").result(tools(said));
@@ -225,7 +226,7 @@ fn a_list_that_nobody_tells_of_is_fetched_again_when_it_is_old_and_a_change_is_t
         assert_eq!(told, is_new.then(|| json!("notifications/tools/list_changed")));
         // The list is fresh again.
         assert_eq!(names(bridge.modern().request("tools/list", json!({}))), said);
-        std::thread::sleep(std::time::Duration::from_millis(1100));
+        delay(std::time::Duration::from_millis(1100));
     }
 }
 

@@ -1,16 +1,17 @@
 //! Tests of connections that die silently. All are detected within the same timeout, so the test cuts all at once.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,
 };
 use creole_acceptance::http::{Connection, ListeningServer, Request};
+use creole_test_wait::blocking::within;
 use serde_json::json;
 
-use crate::{GLANCE, show};
+use crate::show;
 
 /// The timeout of each step. The documented limit is 45 s, and its parts have their own tests. The rest is for busy
 /// machines.
@@ -53,27 +54,22 @@ impl Scene {
     /// Waits until the gateway has a connection between such ports, and returns its socket.
     #[track_caller]
     fn has_open(&self, is_it: impl Fn(u16, u16) -> bool) -> PathBuf {
-        let began = Instant::now();
-        loop {
-            let open = connections().into_iter().find(|(local, other, name)| {
+        let open = || {
+            connections().into_iter().find(|(local, other, name)| {
                 is_it(*local, *other) && self.gateway.sockets().contains(name)
-            });
-            if let Some((_, _, name)) = open {
-                return name;
-            }
-            assert!(began.elapsed() < LONG, "{}", self.gateway.log());
-            thread::sleep(GLANCE);
+            })
+        };
+        match within(LONG, open) {
+            Some((_, _, name)) => name,
+            None => panic!("{}", self.gateway.log()),
         }
     }
 
     /// Waits until this socket is closed.
     #[track_caller]
     fn frees(&self, socket: &PathBuf) {
-        let began = Instant::now();
-        while self.gateway.sockets().contains(socket) {
-            assert!(began.elapsed() < LONG, "{}", self.gateway.log());
-            thread::sleep(GLANCE);
-        }
+        let freed = within(LONG, || !self.gateway.sockets().contains(socket));
+        assert!(freed.is_some(), "{}", self.gateway.log());
     }
 }
 

@@ -10,15 +10,16 @@ mod deaths;
 mod sites;
 mod tokens;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     ReceivedMessage, ScriptedChildren, ScriptedReplies, StatelessClient,
 };
 use creole_acceptance::http::ListeningServer;
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
 /// The timeout of each step: only a gateway that hangs takes longer.
@@ -101,23 +102,15 @@ fn kill(pid: u32) {
 /// Waits until a process is gone from the process table.
 #[track_caller]
 fn is_gone(pid: u32) {
-    let began = Instant::now();
-    while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(began.elapsed() < PATIENCE, "process {pid} still exists");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let process = format!("/proc/{pid}");
+    eventually(|| format!("process {pid} still exists"), || !Path::new(&process).exists());
 }
 
 /// The number that a script wrote into a file.
 #[track_caller]
 fn number_in(file: &Path) -> u32 {
-    let began = Instant::now();
-    loop {
-        let number = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
-        if let Some(number) = number {
-            return number;
-        }
-        assert!(began.elapsed() < PATIENCE, "{} was not written", file.display());
-        thread::sleep(Duration::from_millis(10));
-    }
+    eventually(
+        || format!("{} was not written", file.display()),
+        || fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()),
+    )
 }

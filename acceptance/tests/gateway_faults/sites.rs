@@ -1,12 +1,13 @@
 //! Tests of upstreams over HTTP that fail.
 
+use std::fs;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use creole_acceptance::gateway::{
     HandshakeClient, PendingRequest, PendingResponse, ScriptedHttpServer, StatelessClient,
 };
 use creole_acceptance::http::ListeningServer;
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -150,15 +151,8 @@ fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
     let (gateway, _folder) = before(&site);
     let (mut call, mut visit) = called(&gateway, &site);
     visit.stream();
-    let began = Instant::now();
-    while !are_probed(gateway.address().port(), site.port()) {
-        assert!(
-            began.elapsed() < crate::PATIENCE,
-            "{}",
-            fs::read_to_string("/proc/net/tcp").unwrap()
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
+    let table = || fs::read_to_string("/proc/net/tcp").unwrap();
+    eventually(table, || are_probed(gateway.address().port(), site.port()));
     let result = json!({"content": [{"type": "text", "text": "there"}]});
     visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
     assert_eq!(text(&call.answer()), "there");

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use creole_acceptance::load::{Call, Client, Era, History, Pool, SeededRandom};
+use creole_test_wait::delay;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::sleep;
 
 /// The number of clients and calls, and their behaviour.
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ impl Crowd {
         let mut calls = Vec::with_capacity(self.calls);
         for number in 1..=self.calls {
             if dice.below(2) == 0 {
-                sleep(dice.milliseconds(LONGEST_PAUSE)).await;
+                delay(dice.milliseconds(LONGEST_PAUSE)).await;
             }
             let call = if self.sleeps && dice.below(8) == 0 {
                 let time = dice.below(LONGEST_SLEEP + 1);

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use creole_acceptance::load::{
     Client, Era, History, HttpLimitSettings, HttpServer, Pool, Requests, SeededRandom,
 };
+use creole_test_wait::{delay, eventually_async};
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
-use crate::{MEBIBYTE, PATIENCE, turn};
+use crate::{MEBIBYTE, turn};
 
 /// The number of sessions that are opened concurrently.
 const AT_ONCE: usize = 16;
@@ -124,7 +124,7 @@ async fn sessions_that_nobody_uses_expire_and_make_room() {
         assert_forgotten(&pool, gone).await;
         weights.push(server.weight());
         // Longer than the session timeout, so that all sessions expire.
-        sleep(Duration::from_secs(4)).await;
+        delay(Duration::from_secs(4)).await;
     }
     let growth = weights[ROUNDS - 1].memory.saturating_sub(weights[0].memory);
     assert!(growth < 16 * MEBIBYTE, "memory grows with expired sessions: {weights:?}");
@@ -133,21 +133,21 @@ async fn sessions_that_nobody_uses_expire_and_make_room() {
 /// Tries until a session can be opened, and returns how long that took.
 async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    eventually_async("a session expires", async || {
         let (opened, refused) = open(pool, 1).await;
-        if !opened.is_empty() {
-            return began.elapsed();
+        if opened.is_empty() {
+            assert_full(&refused);
         }
-        assert_full(&refused);
-        sleep(Duration::from_millis(100)).await;
-    }
-    panic!("no session expired");
+        !opened.is_empty()
+    })
+    .await;
+    began.elapsed()
 }
 
 /// Waits until a session has expired, and asserts that its client gets 404.
 async fn assert_forgotten(pool: &Arc<Pool>, session: String) {
     // A request would extend the session, so none is sent for longer than its timeout.
-    sleep(Duration::from_secs(5)).await;
+    delay(Duration::from_secs(5)).await;
     let requests = Requests::new(pool.server(), Era::Legacy).in_session(session);
     let call = requests.call(&json!(1), "echo", &json!({"message": "anyone?"}));
     let answer = pool.exchange(&call).await.unwrap();

@@ -9,9 +9,10 @@ use creole_acceptance::load::{
     Call, Client, Connection, Era, History, HttpLimitSettings, HttpServer, Pool, Requests,
     SeededRandom,
 };
+use creole_test_wait::{delay, eventually};
 use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{MEBIBYTE, PATIENCE, affordable, turn};
 
@@ -38,7 +39,7 @@ impl Canary {
                 let began = Instant::now();
                 calls.push(client.echo(0, calls.len() + 1, dice.nonce()).await);
                 longest = longest.max(began.elapsed());
-                sleep(Duration::from_millis(10)).await;
+                delay(Duration::from_millis(10)).await;
             }
             (calls, longest)
         });
@@ -164,7 +165,7 @@ async fn ask_and_do_not_read(server: SocketAddr, asked: Arc<AtomicU64>) -> bool 
                     asked.fetch_add(count as u64, Ordering::Relaxed);
                     position = (position + count) % call.len();
                 }
-                Ok(None) => sleep(Duration::from_millis(50)).await,
+                Ok(None) => delay(Duration::from_millis(50)).await,
                 Err(_) => return,
             }
         }
@@ -174,13 +175,7 @@ async fn ask_and_do_not_read(server: SocketAddr, asked: Arc<AtomicU64>) -> bool 
 
 /// Waits until the server has no more descriptors than before, except the canary's and stragglers.
 async fn assert_let_go(server: &HttpServer, before: usize) {
-    let began = Instant::now();
-    loop {
-        let now = server.weight().descriptors;
-        if now <= before + STRAGGLERS {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{now} descriptors, {before} before: {}", server.log());
-        sleep(Duration::from_millis(50)).await;
-    }
+    let now = || server.weight().descriptors;
+    let left = || format!("{} descriptors, {before} before: {}", now(), server.log());
+    eventually(left, || now() <= before + STRAGGLERS).await;
 }

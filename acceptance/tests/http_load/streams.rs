@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use creole_acceptance::load::{Client, Era, HttpLimitSettings, HttpServer, Pool, Stream};
+use creole_test_wait::delay;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{MEBIBYTE, PATIENCE, affordable, turn};
 
@@ -48,7 +49,7 @@ async fn assert_all_are_told(era: Era) {
     let streams = open(&pool, era, count).await;
     let opened = began.elapsed();
     let idle = server.weight();
-    sleep(Duration::from_secs(1)).await;
+    delay(Duration::from_secs(1)).await;
     let processor = server.weight().processor.saturating_sub(idle.processor);
     println!(
         "{count} streams ({era:?}) opened in {:.1} s: {} MiB, {} bytes each; {processor:?} of \

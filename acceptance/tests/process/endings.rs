@@ -6,10 +6,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use creole_acceptance::process_under_test::{
-    ChildGuard, PATIENCE, Server, call, handshake, request, serve,
-};
+use creole_acceptance::process_under_test::{ChildGuard, Server, call, handshake, request, serve};
 use creole_acceptance::stage::stdio::binary;
+use creole_test_wait::blocking::{delay, eventually};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -82,7 +81,7 @@ fn a_server_that_waits_for_its_reader_ends_when_it_is_gone() {
     let mut input = held.input.try_clone().unwrap();
     let listing = request(1, "tools/list", &json!({})).repeat(1000);
     let writer = std::thread::spawn(move || input.write_all(listing.as_bytes()));
-    std::thread::sleep(Duration::from_millis(300));
+    delay(Duration::from_millis(300));
     held.lose_the_reader();
     // The server closed the reading end of this pipe at its exit, so the writer cannot hang.
     let _ = writer.join().unwrap();
@@ -124,11 +123,7 @@ fn a_server_behind_that_does_not_end_is_killed_when_its_gateway_was() {
     let number = fs::read_to_string(data.path().join("number")).unwrap();
     assert!(!is_over(number.trim()));
     let _ = server.kill();
-    let killed = Instant::now();
-    while !is_over(number.trim()) {
-        assert!(killed.elapsed() < PATIENCE, "process {number} is left");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually(|| format!("process {number} is left"), || is_over(number.trim()));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Tests of line framing on a real pipe (security A37 to A39).
 
-use std::thread;
 use std::time::Duration;
 
 use creole_acceptance::process_under_test::{Server, shell};
+use creole_test_wait::blocking::delay;
 use serde_json::json;
 
 use crate::{MEBIBYTE, error_code, json_of};
@@ -108,7 +108,7 @@ fn noise(seed: usize) -> Vec<u8> {
 #[track_caller]
 fn assert_idle(server: &Server) {
     let before = server.weight().processor;
-    thread::sleep(Duration::from_millis(500));
+    delay(Duration::from_millis(500));
     let spent = server.weight().processor - before;
     assert!(spent <= Duration::from_millis(50), "an idle server used {spent:?} of processor time");
 }
@@ -192,7 +192,7 @@ fn input_may_come_byte_by_byte() {
     for byte in format!("{PING}\r\n\n{PING}\n").bytes() {
         server.write([byte]);
         // Time for the server to read each byte separately. If it is too short, the test only becomes easier.
-        thread::sleep(Duration::from_micros(300));
+        delay(Duration::from_micros(300));
     }
     assert_eq!(server.line(), PONG);
     assert_eq!(server.line(), PONG);
@@ -205,7 +205,7 @@ fn a_letter_of_several_bytes_may_be_cut_anywhere() {
     let mut server = Server::start(&["--preset", "fpf-governance"]);
     for byte in format!("{call}\n").bytes() {
         server.write([byte]);
-        thread::sleep(Duration::from_micros(300));
+        delay(Duration::from_micros(300));
     }
     assert_eq!(server.answer()["result"]["content"][0]["text"], "é世😀");
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use creole_acceptance::process_under_test::resource_usage::ResourceUsage;
 use creole_acceptance::process_under_test::{
     ChildGuard, PATIENCE, Server, call, handshake, request, serve,
 };
+use creole_test_wait::blocking::{delay, eventually, within};
 use serde_json::{Value, json};
 
 use crate::{MEBIBYTE, error_code, json_of};
@@ -86,17 +87,12 @@ fn send_until_stuck(
         }
         input
     });
-    let started = Instant::now();
-    let mut last = u64::MAX;
-    while started.elapsed() < PATIENCE {
-        let now = sent.load(Ordering::Relaxed);
-        if now == count || now == last {
-            return writer;
-        }
-        last = now;
-        thread::sleep(Duration::from_millis(400));
-    }
-    panic!("the server never stopped reading");
+    eventually("the server stops reading", || {
+        let before = sent.load(Ordering::Relaxed);
+        let reads_on = || before < count && sent.load(Ordering::Relaxed) > before;
+        within(Duration::from_millis(400), reads_on).is_none()
+    });
+    writer
 }
 
 /// Reads this many responses, slower than they could arrive. Returns their ids, and the output, which must stay open
@@ -116,7 +112,7 @@ fn read_slowly(
             // If the test no longer waits, it has reported the reason.
             let _ = heard.send(json_of(&line)["id"].as_u64());
             if number % 100 == 0 {
-                thread::sleep(Duration::from_millis(1));
+                delay(Duration::from_millis(1));
             }
         }
         output

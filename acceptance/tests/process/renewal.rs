@@ -6,6 +6,7 @@ use std::process::Command;
 
 use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::{Server, call, request, serve};
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
 /// Replaces a configuration in one step, as careful editors do.
@@ -162,15 +163,10 @@ fn greeted(server: &ListeningServer) -> (String, String) {
 /// Lists tools until the list satisfies the condition.
 #[track_caller]
 fn until(server: &mut Server, is_right: impl Fn(&[String]) -> bool) -> Vec<String> {
-    let began = std::time::Instant::now();
-    loop {
+    eventually("the expected tools are listed", || {
         let found = tools(server);
-        if is_right(&found) {
-            return found;
-        }
-        assert!(began.elapsed() < creole_acceptance::process_under_test::PATIENCE, "{found:?}");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+        is_right(&found).then_some(found)
+    })
 }
 
 /// The child processes of a server.

@@ -12,6 +12,7 @@ use std::{fs, thread};
 use creole_acceptance::process_under_test::{
     ChildGuard, PATIENCE, call, handshake, request, serve, shell,
 };
+use creole_test_wait::blocking::delay;
 use serde_json::json;
 
 use crate::json_of;
@@ -83,9 +84,9 @@ fn an_input_that_somebody_made_non_blocking_is_waited_for() {
     let mut command = serve(data.path(), &[]);
     let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
     drop((command, theirs));
-    thread::sleep(Duration::from_millis(300));
+    delay(Duration::from_millis(300));
     let before = process.weight().processor;
-    thread::sleep(Duration::from_millis(300));
+    delay(Duration::from_millis(300));
     let spent = process.weight().processor - before;
     assert!(spent < Duration::from_millis(100), "{spent:?} of processor time while it waits");
     converse(&ours, &ours);

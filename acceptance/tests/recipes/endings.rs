@@ -1,10 +1,10 @@
 //! Tests that a program and all its children end with their call, however the call ends.
 
+use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use std::{fs, thread};
 
-use creole_acceptance::process_under_test::{PATIENCE, call, request, told};
+use creole_acceptance::process_under_test::{call, request, told};
+use creole_test_wait::blocking::eventually;
 use serde_json::json;
 
 use crate::{Configured, children, guardians};
@@ -19,21 +19,12 @@ fn tree(keys: &str) -> Configured {
     ))
 }
 
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// The process ids of the three, once all are written.
 #[track_caller]
 fn grown(folder: &Path) -> [String; 3] {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     let names = ["first", "second", "third"];
-    until("it grows", || names.iter().all(|name| read(name).ends_with('\n')));
+    eventually("it grows", || names.iter().all(|name| read(name).ends_with('\n')));
     names.map(|name| read(name).trim().to_owned())
 }
 
@@ -45,7 +36,7 @@ fn is_alive(pid: &str) -> bool {
 
 #[track_caller]
 fn assert_ends(tree: &[String; 3]) {
-    until("nobody is left", || tree.iter().all(|pid| !is_alive(pid)));
+    eventually("nobody is left", || tree.iter().all(|pid| !is_alive(pid)));
 }
 
 #[test]
@@ -122,5 +113,5 @@ fn of_five_hundred_calls_at_once_sixteen_run_and_nobody_is_left() {
         (0..500).map(|_| told(&server.server.answer()).unwrap().trim().parse().unwrap()).collect();
     assert_eq!(counts.iter().max(), Some(&16));
     let server = &server.server;
-    until("only the guardian is left", || children(server.id()) == guardians(server.id()));
+    eventually("only the guardian is left", || children(server.id()) == guardians(server.id()));
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::{Server, serve};
+use creole_test_wait::blocking::delay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -97,7 +98,7 @@ fn a_site_that_is_silent_is_given_up_and_a_write_is_not_repeated() {
         let hangs = asked.line.contains("/buddyboss/v1/members?")
             || asked.line.starts_with("POST /wp-json/wp/v2/users");
         hangs.then(|| {
-            thread::sleep(Duration::from_secs(10));
+            delay(Duration::from_secs(10));
             String::new()
         })
     });
@@ -274,7 +275,7 @@ fn on_standard_streams_the_account_of_the_configuration_calls() {
 fn a_call_that_takes_its_time_is_answered_in_json_or_ended() {
     let site = Mock::with(|asked| {
         asked.line.contains("/members/7").then(|| {
-            thread::sleep(Duration::from_secs(3));
+            delay(Duration::from_secs(3));
             ok(&json!({"id": 7}))
         })
     });

@@ -3,19 +3,17 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use creole_acceptance::process_under_test::{Server, serve};
 use creole_acceptance::zoo::{Folder, Package, Published};
+use creole_test_wait::blocking::within;
 use serde_json::{Value, json};
 
 use Package::{Npm, Python};
 
 /// The timeout for all servers to start or to exit.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The pause between two polls.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The environment variable that identifies the processes of this test.
 const MARK: &str = "ZOO_CROWD";
@@ -82,13 +80,12 @@ fn started() -> Option<(Server, Folder)> {
     fs::write(folder.path().join("creole.toml"), written).unwrap();
     let command = serve(folder.path(), &["creole.toml", "--stdio"]);
     let mut gateway = Server::start_command(command).greeted();
-    let begun = Instant::now();
-    let mut missing = not_listed(&mut gateway);
-    while !missing.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "not listed: {missing:?}");
-        std::thread::sleep(PAUSE);
+    let mut missing = Vec::new();
+    let listed = within(PATIENCE, || {
         missing = not_listed(&mut gateway);
-    }
+        missing.is_empty()
+    });
+    assert!(listed.is_some(), "not listed: {missing:?}");
     let running = marked(folder.path());
     assert!(running.len() >= CROWD.len(), "{running:?}");
     Some((gateway, folder))
@@ -124,15 +121,8 @@ fn not_listed(gateway: &mut Server) -> Vec<&'static str> {
 /// Waits until no process with the mark is left.
 #[track_caller]
 fn all_gone(folder: &Path) {
-    let begun = Instant::now();
-    loop {
-        let left = marked(folder);
-        if left.is_empty() {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "processes left: {left:?}");
-        std::thread::sleep(PAUSE);
-    }
+    let gone = within(PATIENCE, || marked(folder).is_empty());
+    assert!(gone.is_some(), "processes left: {:?}", marked(folder));
 }
 
 /// The command lines of the processes with the mark of this folder. An ended process has no environment any more.

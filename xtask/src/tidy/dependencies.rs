@@ -6,9 +6,13 @@ use crate::repository::File;
 /// A crate, the crates of this workspace that it may use, and its external crates.
 type Allowed = (&'static str, &'static [&'static str], &'static [&'static str]);
 
+/// How tests wait. The tests of every crate may use it.
+const TEST_WAIT: &str = "creole-test-wait";
+
 /// The directions of ARCHITECTURE.md. Dependencies of tests need a reason but no entry here.
 const ALLOWED: &[Allowed] = &[
     ("creole-proto", &[], &["memchr", "once_cell", "serde", "serde_json", "simdutf8"]),
+    (TEST_WAIT, &[], &["tokio"]),
     (
         "creole",
         &["creole-proto"],
@@ -108,7 +112,14 @@ const ALLOWED: &[Allowed] = &[
     ),
     (
         "creole-acceptance",
-        &["creole", "creole-config", "creole-gateway", "creole-proto", "creole-tools"],
+        &[
+            "creole",
+            "creole-config",
+            "creole-gateway",
+            "creole-proto",
+            "creole-test-wait",
+            "creole-tools",
+        ],
         &[
             "jsonschema",
             "rusqlite",
@@ -196,7 +207,8 @@ impl<'a> Manifest<'a> {
         };
         let may_use =
             |name: &str| if is_ours(name) { ours.contains(&name) } else { theirs.contains(&name) };
-        let for_tests = self.for_tests.iter().filter(|entry| is_ours(&entry.name));
+        let is_directed = |entry: &&Entry| is_ours(&entry.name) && entry.name != TEST_WAIT;
+        let for_tests = self.for_tests.iter().filter(is_directed);
         for Entry { line, name, .. } in self.normal.iter().chain(for_tests) {
             if !may_use(name) {
                 let wrong = format!("`{}` must not depend on `{name}`", self.name);
@@ -300,7 +312,7 @@ mod tests {
     #[test]
     fn tests_may_use_crates_of_others_but_not_turn_a_direction_round() {
         let manifest = "name = \"creole-proto\"\n[dev-dependencies]\nproptest.workspace = true\n\
-                        creole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
+                        creole-test-wait.workspace = true\ncreole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
         let told = found(&[("crates/proto/Cargo.toml", manifest)]);
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].contains("on `rustix`") && told[1].contains("on `creole`"));

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use creole_test_wait::blocking::within;
 use serde_json::Value;
 
 use super::{Client, locked};
@@ -117,10 +118,7 @@ impl Exchange {
 
     /// Waits until the server has ended it.
     pub(super) fn wait_for_end(&self) {
-        let start = Instant::now();
-        while !self.reading.is_finished() && start.elapsed() < FAREWELL {
-            thread::sleep(Duration::from_millis(2));
-        }
+        let _ = within(FAREWELL, || self.reading.is_finished());
     }
 
     /// Closes the connection.
