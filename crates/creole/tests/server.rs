@@ -20,6 +20,7 @@ use creole::{
     BoxFuture, Call, Context, Level, Middleware, Next, Outcome, Resource, Server, Service, Tool,
     ToolError,
 };
+use creole_test_wait::{delay, never_within};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -100,7 +101,7 @@ fn modern(id: u64, tool: &str, more: &Value) -> Value {
 }
 
 async fn slow(wait: Wait) -> &'static str {
-    tokio::time::sleep(Duration::from_millis(wait.milliseconds)).await;
+    delay(Duration::from_millis(wait.milliseconds)).await;
     "done"
 }
 
@@ -129,7 +130,7 @@ async fn a_cancelled_call_gets_no_answer_and_its_work_stops() {
     let count = move |wait: Wait| {
         let counter = Arc::clone(&counter);
         async move {
-            tokio::time::sleep(Duration::from_millis(wait.milliseconds)).await;
+            delay(Duration::from_millis(wait.milliseconds)).await;
             counter.fetch_add(1, Ordering::Relaxed);
             "done"
         }
@@ -141,7 +142,8 @@ async fn a_cancelled_call_gets_no_answer_and_its_work_stops() {
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     client.send(cancel).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let counted = || finished.load(Ordering::Relaxed) > 0;
+    never_within(Duration::from_millis(100), "the cancelled work goes on", counted).await;
     let next = client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
     assert_eq!(next["id"], 2);
     assert_eq!(finished.load(Ordering::Relaxed), 0);

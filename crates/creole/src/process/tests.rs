@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use creole_test_wait::{blocking, eventually};
 use tokio::time::timeout;
 
 use super::*;
@@ -37,15 +38,6 @@ fn is_alive(pid: &str) -> bool {
 /// Whether a process is gone, zombies included.
 fn is_gone(pid: &str) -> bool {
     !Path::new("/proc").join(pid).exists()
-}
-
-async fn until(what: impl Fn() -> bool) {
-    let wait = async {
-        while !what() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(LONG, wait).await.unwrap();
 }
 
 #[tokio::test]
@@ -101,7 +93,7 @@ async fn stopping_ends_the_whole_tree_even_if_it_ignores_being_asked() {
         drop(stdin);
         timeout(LONG, child.stop()).await.unwrap();
         assert!(is_gone(leader), "{script}");
-        until(|| !is_alive(grandchild)).await;
+        eventually("the grandchild ends", || !is_alive(grandchild)).await;
     }
 }
 
@@ -110,13 +102,13 @@ async fn a_dropped_child_is_ended_and_so_is_what_a_dead_leader_left() {
     let (child, stdin, mut stdout) = Child::start(&sh("echo $$; sleep 1000")).await.unwrap();
     let leader = read_line(&mut stdout).await;
     drop((child, stdin));
-    until(|| is_gone(&leader)).await;
+    eventually("the leader is reaped", || is_gone(&leader)).await;
 
     let script = "sleep 1000 & echo $!; exit 7";
     let (child, _stdin, mut stdout) = Child::start(&sh(script)).await.unwrap();
     let left = read_line(&mut stdout).await;
     assert_eq!(timeout(LONG, child.wait_for_exit()).await.unwrap(), Exit::Code(7));
-    until(|| !is_alive(&left)).await;
+    eventually("the child ends", || !is_alive(&left)).await;
     let fault = Exit::Code(7).fault("files");
     assert_eq!(fault.detail, "`files` ended with code 7");
 }
@@ -133,11 +125,7 @@ fn the_end_of_the_runtime_ends_its_children() {
     drop(runtime);
     let (leader, grandchild) = line.split_once(' ').unwrap();
     assert!(is_gone(leader));
-    let end = std::time::Instant::now() + LONG;
-    while is_alive(grandchild) {
-        assert!(std::time::Instant::now() < end);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    blocking::eventually("the grandchild ends", || !is_alive(grandchild));
 }
 
 #[tokio::test]
@@ -146,7 +134,8 @@ async fn a_flood_on_stderr_neither_blocks_the_child_nor_grows() {
         "head -c 20000000 /dev/zero >&2; printf 'last \\033[1mwords\\n' >&2; echo done; cat";
     let (child, _stdin, mut stdout) = Child::start(&sh(script)).await.unwrap();
     assert_eq!(read_line(&mut stdout).await, "done");
-    until(|| child.tail().last_line().is_some_and(|line| line.ends_with("words"))).await;
+    let is_last = |line: String| line.ends_with("words");
+    eventually("the last line arrives", || child.tail().last_line().is_some_and(is_last)).await;
     assert!(child.tail().last_line().unwrap().ends_with("last \\u{1b}[1mwords"));
     assert!(child.tail().text().len() < 100_000);
 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use creole_test_wait::delay;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, advance};
 
@@ -137,7 +138,7 @@ async fn nothing_stays_behind() {
     let id = replies.id.clone();
     drop((replies, kept));
     advance(HEARTBEAT * 2).await;
-    tokio::time::sleep(HEARTBEAT).await;
+    delay(HEARTBEAT).await;
     let state = &here.shared.state;
     for key in [presence_path(there.name()), request_path(&id), waiter_path(&id)] {
         assert_eq!(state.get(&key).await.unwrap(), None, "{key}");

@@ -62,6 +62,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use creole_test_wait::blocking::delay;
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
     use super::*;
@@ -83,7 +84,7 @@ mod tests {
         fcntl_setfl(&reader, OFlags::NONBLOCK).unwrap();
         let (mut stdin, mut buffer) = (Stdin(reader.into()), Vec::new());
         let later = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(50));
+            delay(Duration::from_millis(50));
             writer.write_all(b"late").unwrap();
         });
         assert_eq!(stdin.read(&mut buffer, 100).await.unwrap(), 4);

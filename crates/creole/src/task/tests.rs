@@ -14,6 +14,7 @@ use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
+use creole_test_wait::delay;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
@@ -84,7 +85,7 @@ async fn tasks_are_bounded_for_each_caller_and_in_all_until_they_expire() {
     make(&tasks, modern("eve"), at_once("x")).await.unwrap();
     let refused = make(&tasks, modern("bob"), at_once("x")).await.unwrap_err();
     assert!(refused.kind == FaultKind::Busy && refused.detail.contains('3'), "{refused:?}");
-    tokio::time::sleep(limits.ttl + Duration::from_secs(1)).await;
+    delay(limits.ttl + Duration::from_secs(1)).await;
     make(&tasks, modern("bob"), at_once("x")).await.unwrap();
 }
 

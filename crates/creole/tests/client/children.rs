@@ -7,6 +7,7 @@ use creole::proto::fault::FaultKind;
 use creole::proto::model::ListKind;
 use creole::proto::operation::Operation;
 use creole::proto::revision::Era;
+use creole_test_wait::eventually;
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -187,13 +188,8 @@ async fn closing_waits_until_nobody_is_left() {
     let file = folder.path().join("pids");
     let script = shaking("sleep 1000 & echo $$ $! > \"$PIDS\"; cat");
     let connection = open_child(&sh(&script).env("PIDS", &file), Era::Handshake).await.unwrap();
-    let pids = loop {
-        let pids = std::fs::read_to_string(&file).unwrap_or_default();
-        if pids.ends_with('\n') {
-            break pids;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
+    let written = || std::fs::read_to_string(&file).ok().filter(|pids| pids.ends_with('\n'));
+    let pids = eventually("the child writes its process ids", written).await;
     timeout(LONG, connection.close()).await.unwrap();
     for pid in pids.split_whitespace() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

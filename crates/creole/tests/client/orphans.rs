@@ -5,12 +5,11 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use creole::client::Program;
 use creole::internal::process::{Child, Reaper, run_reaper};
-
-use crate::support::LONG;
+use creole_test_wait::{blocking, eventually};
 
 const PART: &str = "CREOLE_TEST_PART";
 
@@ -54,14 +53,10 @@ fn dies_without_a_word() {
     let program = Program { reaper: Some(guardian), ..program };
     runtime.block_on(async {
         let (child, _stdin, _stdout) = Child::start(&program).await.unwrap();
-        loop {
-            let line = child.tail().last_line();
-            if let Some(pids) = line.filter(|line| line.starts_with("pids ")) {
-                std::io::stdout().write_all(format!("\n{pids}\n").as_bytes()).unwrap();
-                std::process::abort();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let line = || child.tail().last_line().filter(|line| line.starts_with("pids "));
+        let pids = eventually("the child writes its process ids", line).await;
+        std::io::stdout().write_all(format!("\n{pids}\n").as_bytes()).unwrap();
+        std::process::abort();
     });
 }
 
@@ -78,12 +73,8 @@ fn adopts() {
         let program =
             Program::new("files", "sh").args(["-c", "sleep 1000 & echo $! >&2; exec cat"]);
         let (child, stdin, _stdout) = Child::start(&program).await.unwrap();
-        let orphan = loop {
-            match child.tail().last_line() {
-                Some(pid) => break pid,
-                None => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        };
+        let line = || child.tail().last_line();
+        let orphan = eventually("the child writes the process id", line).await;
         drop(stdin);
         child.stop().await;
         assert!(!Path::new("/proc").join(&orphan).exists(), "{orphan} was not reaped");
@@ -110,11 +101,8 @@ fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them
     parent.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!parent.wait().unwrap().success());
     let pids = said.lines().find_map(|line| line.strip_prefix("pids ")).expect(&said);
-    let end = Instant::now() + LONG;
-    while pids.split(' ').any(is_alive) {
-        assert!(Instant::now() < end, "some of {pids} are left");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let left = || format!("some of {pids} are left");
+    blocking::eventually(left, || !pids.split(' ').any(is_alive));
 }
 
 #[test]

@@ -10,10 +10,10 @@ use creole::proto::operation::{Operation, Outcome};
 use creole::serve::http::{EndpointSettings, McpEndpoint, PeerAddress};
 use creole::state::State;
 use creole::{BoxFuture, Call, Middleware, Next, Resource, Server};
+use creole_test_wait::delay;
 use http::{Method, Request};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
 
 use crate::client::{
     ToolWatch, Whole, call, document, endpoint, endpoint_on, in_session, open, part, post, request,
@@ -74,11 +74,11 @@ async fn a_stream_of_an_idle_session_is_forgotten_in_time() {
     let primed = opening.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     watch.go_on.notify_one();
     drop(text(response).await);
-    sleep(Duration::from_secs(50)).await;
+    delay(Duration::from_secs(50)).await;
     let again = text(endpoint.handle(resume(&session, &primed)).await).await;
     assert!(again.contains("told"), "{again}");
     // The session is idle meanwhile.
-    sleep(Duration::from_secs(25)).await;
+    delay(Duration::from_secs(25)).await;
     let mut gone = endpoint.handle(resume(&session, &primed)).await;
     let first = part(gone.body_mut()).await.unwrap();
     assert!(!first.contains("told") && !first.contains("progress"), "{first}");
@@ -189,7 +189,7 @@ async fn sessions_are_bounded_and_the_unused_ones_make_room() {
     let full = endpoint.handle(post(&[], &hello)).await;
     assert_eq!(full.status(), 503);
     assert!(full.headers().contains_key("retry-after"));
-    sleep(Duration::from_secs(31 * 60)).await;
+    delay(Duration::from_secs(31 * 60)).await;
     assert_eq!(endpoint.handle(post(&[], &hello)).await.status(), 200);
     assert_eq!(endpoint.handle(call(&first, 1, "echo")).await.status(), 404);
 }
@@ -266,7 +266,7 @@ async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many
     }
     for place in [2, 0, 3, 1] {
         assert_eq!(pinged(&endpoint, &anns[place], ANN).await, 200);
-        sleep(Duration::from_secs(1)).await;
+        delay(Duration::from_secs(1)).await;
     }
     for lost in [2, 0] {
         let bobs = opened(&endpoint, BOB, HERE).await.unwrap();
@@ -299,7 +299,7 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     let second = opened(&endpoint, BOB, HERE).await.unwrap();
     assert_eq!(opened(&endpoint, Some("eve"), HERE).await, Err(503));
-    sleep(Duration::from_secs(121)).await;
+    delay(Duration::from_secs(121)).await;
     assert_eq!(pinged(&endpoint, &second, BOB).await, 200);
     opened(&endpoint, Some("eve"), HERE).await.unwrap();
     assert_eq!(pinged(&endpoint, &first, ANN).await, 404);
@@ -324,7 +324,7 @@ async fn a_session_is_not_kept_alive_by_those_whose_it_is_not() {
     let endpoint = endpoint_for(10);
     let anns = opened(&endpoint, ANN, HERE).await.unwrap();
     for _ in 0..4 {
-        sleep(Duration::from_secs(8 * 60)).await;
+        delay(Duration::from_secs(8 * 60)).await;
         assert_eq!(pinged(&endpoint, &anns, BOB).await, 404);
     }
     assert_eq!(pinged(&endpoint, &anns, ANN).await, 404, "it was unused for 32 minutes");
@@ -467,9 +467,9 @@ async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
     watch.go_on.notify_one();
     text(response).await;
     // The response may have been lost, so it is kept for a minute.
-    sleep(Duration::from_secs(30)).await;
+    delay(Duration::from_secs(30)).await;
     assert!(state.get(&place).await.unwrap().is_some());
-    sleep(Duration::from_secs(60)).await;
+    delay(Duration::from_secs(60)).await;
     assert_eq!(state.get(&place).await, Ok(None));
     drop(listening);
 }

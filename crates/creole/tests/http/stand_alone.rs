@@ -1,7 +1,6 @@
 //! Tests of requests of the stateless era.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use http::Method;
 use serde_json::json;
@@ -144,7 +143,6 @@ async fn requests_that_are_no_messages_are_refused_by_status() {
     let response = endpoint.handle(request(Method::POST, &[json], &long)).await;
     assert_eq!(response.status(), 413);
     assert_eq!(response.headers()["connection"], "close");
-    tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use creole_test_wait::blocking::delay;
 
 fn script(text: &str) -> Script {
     limited(text, ScriptLimits::default())
@@ -180,7 +181,7 @@ fn what_an_item_leaves_behind_harms_no_other() {
     for round in 0..10 {
         if round == 5 {
             // Longer than the idle timeout of an engine.
-            thread::sleep(Duration::from_millis(100));
+            delay(Duration::from_millis(100));
         }
         for script in [&stumbles, &computes] {
             assert_eq!(script.call_blocking(Function::Metadata, &[]), Ok(Some("1".to_owned())));

@@ -10,6 +10,7 @@ use std::{env, thread};
 use super::database::{TaskDatabase, TaskUpdate};
 use super::store::FILE_NAME;
 use super::task::TaskStatus;
+use creole_test_wait::blocking::delay;
 
 const VARIABLE: &str = "CREOLE_CRASH_TEST_DIR";
 const CHILD: &str = "tasks::crash_tests::child_that_writes_until_it_is_killed";
@@ -49,7 +50,7 @@ fn killed_after(directory: &Path, time: Duration) -> Vec<String> {
     };
     let mut acknowledged = vec![lines.by_ref().find_map(id_in).expect("the child writes")];
     let reader = thread::spawn(move || lines.filter_map(id_in).collect::<Vec<_>>());
-    thread::sleep(time);
+    delay(time);
     child.kill().unwrap();
     child.wait().unwrap();
     acknowledged.extend(reader.join().unwrap());

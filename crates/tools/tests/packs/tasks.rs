@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use creole_test_wait::delay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -134,7 +135,7 @@ async fn a_wait_sees_what_another_server_does() {
     let id = create_task(&mut client, "shared").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done", "timeout_seconds": 15}});
     let waiting = client.send("tools/call", params).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    delay(Duration::from_millis(300)).await;
     other.text("update_task", json!({"id": id, "status": "done"})).await;
     let started = Instant::now();
     let answer = client.response(waiting).await;

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use creole_test_wait::eventually;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -125,9 +126,7 @@ async fn a_connection_that_is_dropped_ends_its_calls_and_its_reader() {
     assert!(served.await.unwrap_err().is_cancelled());
     ends(cancelled).await;
     // The reader notices at its next read, and drops the input.
-    while pieces.send(PING).is_ok() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually("the reader drops the input", || pieces.send(PING).is_err()).await;
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_test_wait::{delay, eventually, eventually_async};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tempfile::TempDir;
@@ -272,22 +273,14 @@ async fn nothing_wakes_the_thread_but_work_and_listeners() {
     let thread = Path::new("/proc").join(sqlite.read(itself).await.unwrap());
     let listener = state.subscribe("t").await.unwrap();
     let start = sleeps(&thread);
-    while sleeps(&thread) < start + 3 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("the thread polls for the listener", || sleeps(&thread) >= start + 3).await;
     drop(listener);
     // Running work ends, and then the count does not change any more.
-    let mut last = sleeps(&thread);
-    let mut still = 0;
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = sleeps(&thread);
-        still = if now == last { still + 1 } else { 0 };
-        last = now;
-        if still == 5 {
-            break;
-        }
-    }
-    assert_eq!(still, 5, "the thread still wakes up");
+    let rests = async || {
+        let before = sleeps(&thread);
+        delay(Duration::from_millis(500)).await;
+        sleeps(&thread) == before
+    };
+    eventually_async("the thread rests", rests).await;
     state.get("a").await.unwrap();
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{env, thread};
 
 use bytes::Bytes;
+use creole_test_wait::blocking::delay;
 use rusqlite::Connection;
 
 use super::super::conformance::count_to;
@@ -84,7 +85,7 @@ fn killed_after(file: &Path, time: Duration) -> Vec<u64> {
     let version_in = |line: String| line.split("version ").nth(1)?.trim().parse().ok();
     let mut acknowledged = vec![lines.by_ref().find_map(version_in).expect("the child writes")];
     let reader = thread::spawn(move || lines.filter_map(version_in).collect::<Vec<u64>>());
-    thread::sleep(time);
+    delay(time);
     child.kill().unwrap();
     child.wait().unwrap();
     acknowledged.extend(reader.join().unwrap());

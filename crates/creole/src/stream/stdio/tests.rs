@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use creole_test_wait::delay;
 use tokio::time::timeout;
 
 use super::*;
@@ -123,7 +124,7 @@ async fn a_writer_waiting_for_room_notices_that_the_reader_goes() {
         while output.try_write(&[1; 4096]).unwrap().is_some() {}
         let waiting = timeout(LONG, output.write(b"x"));
         let leaving = async {
-            tokio::time::sleep(SHORT).await;
+            delay(SHORT).await;
             drop(reader);
         };
         let (written, ()) = tokio::join!(waiting, leaving);
@@ -199,6 +200,6 @@ async fn an_endless_reader_lets_other_tasks_run() {
         }
     });
     tokio::task::yield_now().await;
-    tokio::time::sleep(SHORT).await;
+    delay(SHORT).await;
     reading.abort();
 }

@@ -1,6 +1,7 @@
 //! Tasks, callers and handlers for the tests.
 
 use super::*;
+use creole_test_wait::eventually_async;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -80,16 +81,11 @@ pub(super) async fn get(tasks: &Tasks, id: &str, context: &Context) -> Result<Ta
 
 /// Polls until the state is a wanted one.
 pub(super) async fn until(tasks: &Tasks, id: &str, wanted: fn(&TaskState) -> bool) -> TaskState {
-    let looked = async {
-        loop {
-            let state = get(tasks, id, &modern("ada")).await.expect("a task");
-            if wanted(&state) {
-                return state;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(PATIENCE, looked).await.expect("the state in time")
+    eventually_async("the task has the wanted state", async || {
+        let state = get(tasks, id, &modern("ada")).await.expect("a task");
+        wanted(&state).then_some(state)
+    })
+    .await
 }
 
 pub(super) fn never() -> RunCall {

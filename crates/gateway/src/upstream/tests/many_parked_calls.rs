@@ -11,8 +11,9 @@ use creole::proto::revision::Revision;
 use creole::proto::server::{Call as Started, CallKey};
 use creole::stream::MemoryConnection;
 use creole::{Server, Service};
+use creole_test_wait::delay;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::*;
 use crate::layers::testing::{SilentChannel, plain_caller};
@@ -200,13 +201,13 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
 
     // No caller returns: all calls end, and the server receives the cancellations.
     let cancelled = HEARD.cancels.load(Ordering::Relaxed);
-    sleep(PATIENCE + Duration::from_secs(5)).await;
+    delay(PATIENCE + Duration::from_secs(5)).await;
     assert_eq!(upstream.parked_calls.usage(), (0, 0));
     assert!(upstream.parked_calls.is_empty());
     assert_eq!(HEARD.cancels.load(Ordering::Relaxed) - cancelled, 2 * CALLS);
     assert_plain_is_answered(&service, 0).await;
     // Their connections close after an idle time, except the gateway's own.
-    sleep(Duration::from_secs(400)).await;
+    delay(Duration::from_secs(400)).await;
     assert_eq!(HEARD.open.load(Ordering::Relaxed), 1);
     // A caller that returns now gets the fault.
     let (_, state) = states.swap_remove(0);

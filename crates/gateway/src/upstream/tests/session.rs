@@ -13,9 +13,10 @@ use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
 use creole::stream::MemoryConnection;
 use creole::{Server, Service};
+use creole_test_wait::delay;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::*;
 use crate::federation::Federation;
@@ -81,7 +82,7 @@ impl Session {
         let result = json!({"content": [{"type": "text", "text": text}]});
         self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
         if name == "log" {
-            sleep(Duration::from_secs(1)).await;
+            delay(Duration::from_secs(1)).await;
             let data = format!("session {}", self.number);
             self.tell("notifications/message", json!({"level": "warning", "data": data})).await;
         }
@@ -221,7 +222,7 @@ impl<'a> RecordingClient<'a> {
     /// The changes that the client is notified of until no more arrive.
     async fn told(&self) -> Vec<Change> {
         // The simulated clock advances only when all tasks are idle.
-        sleep(Duration::from_millis(10)).await;
+        delay(Duration::from_millis(10)).await;
         let mut changes = self.changes.lock().unwrap();
         let mut told = Vec::new();
         while let Ok(announcement) = changes.try_recv() {
@@ -394,7 +395,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
             assert_eq!((ann.told().await, bob.told().await), (vec![updated.clone()], vec![]));
         }
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
-        sleep(2 * UNSUBSCRIBE_DELAY).await;
+        delay(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "no subscription is left");
     }
@@ -416,7 +417,7 @@ async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more()
         .for_each(|uri| service.registry().subscription_ended(uri, ann.outlet.connection_id()));
     assert!(tasks() <= before + 1, "{} additional tasks", tasks() - before);
     assert_eq!(ann.call("watched").await.unwrap(), "100", "subscriptions end after a delay");
-    sleep(2 * UNSUBSCRIBE_DELAY).await;
+    delay(2 * UNSUBSCRIBE_DELAY).await;
     assert_eq!(ann.call("watched").await.unwrap(), "0", "no subscription is left");
 }
 
@@ -438,12 +439,12 @@ async fn a_subscription_moves_to_the_session_that_a_call_opens() {
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "{affinity:?}");
 
         ann.call("end").await.unwrap();
-        sleep(Duration::from_secs(60)).await;
+        delay(Duration::from_secs(60)).await;
         assert!(ann.told().await.contains(&updated), "the resource may have changed: {affinity:?}");
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, std::slice::from_ref(&updated), "in the next session");
         service.registry().subscription_ended("a://b", ann.outlet.connection_id());
-        sleep(2 * UNSUBSCRIBE_DELAY).await;
+        delay(2 * UNSUBSCRIBE_DELAY).await;
         ann.call("update").await.unwrap();
         assert_eq!(ann.told().await, [], "no subscription is left");
     }

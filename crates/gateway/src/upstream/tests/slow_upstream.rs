@@ -8,8 +8,9 @@ use creole::proto::operation::{Operation, Payload};
 use creole::proto::revision::{Era, Revision, Rules};
 use creole::stream::MemoryConnection;
 use creole::{Server, Service, Tool};
+use creole_test_wait::delay;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::*;
 use crate::federation::{Federation, LIST_WAIT};
@@ -65,7 +66,7 @@ async fn dead(client: MemoryConnection) {
 
 /// Like a server that compiles before it starts.
 async fn brisk(client: MemoryConnection) {
-    sleep(Duration::from_secs(1)).await;
+    delay(Duration::from_secs(1)).await;
     serve(client, usual).await;
 }
 
@@ -76,13 +77,13 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 async fn counted(client: MemoryConnection) {
     let now = STARTING.fetch_add(1, Ordering::Relaxed) + 1;
     MOST.fetch_max(now, Ordering::Relaxed);
-    sleep(Duration::from_secs(1)).await;
+    delay(Duration::from_secs(1)).await;
     STARTING.fetch_sub(1, Ordering::Relaxed);
     serve(client, usual).await;
 }
 
 async fn slow(client: MemoryConnection) {
-    sleep(Duration::from_secs(20)).await;
+    delay(Duration::from_secs(20)).await;
     serve(client, usual).await;
 }
 
@@ -234,13 +235,13 @@ async fn many_upstreams_start_a_few_at_a_time_in_their_order() {
         let status = federation.status();
         status.iter().filter(|it| it.state == wanted).map(|it| it.name.clone()).collect::<Vec<_>>()
     };
-    sleep(Duration::from_millis(500)).await;
+    delay(Duration::from_millis(500)).await;
     assert_eq!(states(UpstreamState::Starting), names[..at_once]);
     assert_eq!(states(UpstreamState::Waiting), names[at_once..]);
-    sleep(Duration::from_secs(1)).await;
+    delay(Duration::from_secs(1)).await;
     assert_eq!(states(UpstreamState::Ready), names[..at_once]);
     assert_eq!(states(UpstreamState::Starting), names[at_once..2 * at_once]);
-    sleep(Duration::from_secs(40)).await;
+    delay(Duration::from_secs(40)).await;
     assert_eq!(states(UpstreamState::Ready), names);
     assert_eq!(MOST.load(Ordering::Relaxed), at_once);
 }
@@ -253,7 +254,7 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     let service = front(&federation, &["hung_hanging", "hung_living"]);
     let tools = ["own", "hung_hanging__work", "hung_living__work"];
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
-    sleep(Duration::from_secs(5)).await;
+    delay(Duration::from_secs(5)).await;
     let took = async || {
         let began = Instant::now();
         assert_eq!(
@@ -266,9 +267,9 @@ async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT);
     for _ in 0..5 {
         assert_eq!(took().await, Duration::ZERO);
-        sleep(Duration::from_secs(1)).await;
+        delay(Duration::from_secs(1)).await;
     }
-    sleep(Duration::from_secs(10)).await;
+    delay(Duration::from_secs(10)).await;
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT, "the fetch is retried after a pause");
 }
 
@@ -303,7 +304,7 @@ async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller
         let service = Server::new("front").with(federation.layer()).start();
         federation.start_upstreams(servers, &service.registry(), false);
         for (wait, left) in [0, 10, 60].into_iter().zip(expected) {
-            sleep(Duration::from_secs(wait)).await;
+            delay(Duration::from_secs(wait)).await;
             let list = Operation::List(ListKind::Tools, None);
             let Outcome::Complete(Payload::Page(page)) = ask(&service, "a", list).await else {
                 panic!("no list")

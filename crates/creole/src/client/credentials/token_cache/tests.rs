@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use creole_test_wait::delay;
 use tokio::task::JoinSet;
-use tokio::time::{advance, sleep};
+use tokio::time::advance;
 
 use super::*;
 use crate::chain::BoxFuture;
@@ -30,7 +31,7 @@ impl Credentials for CountingCredentials {
         self.fetched.fetch_add(1, Ordering::Relaxed);
         let given = self.given.lock().clone();
         Box::pin(async move {
-            sleep(Duration::from_secs(1)).await;
+            delay(Duration::from_secs(1)).await;
             match &*given {
                 "" => Err(token::missing_token("site", "nobody knows one")),
                 "never" => std::future::pending().await,

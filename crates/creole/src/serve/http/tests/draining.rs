@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use creole_test_wait::{eventually, eventually_async};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::serve::http::tests::support::{PATIENCE, one, post, start, status, to_end, with};
 use crate::serve::http::{DrainStage, HttpLimits};
@@ -18,20 +19,14 @@ async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
     let ready = b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
     probe.write_all(ready).await.unwrap();
     assert_eq!(status(&one(&mut probe).await), 200);
-    while server.echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call arrives", || !server.echo.seen().is_empty()).await;
     server.drain.begin();
     probe.write_all(ready).await.unwrap();
     let answer = to_end(&mut probe).await;
     assert_eq!(status(&answer), 503, "{answer}");
     assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
-    let refused = async {
-        while TcpStream::connect(server.address).await.is_ok() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, refused).await.expect("the listener closes");
+    let refuses = async || TcpStream::connect(server.address).await.is_err();
+    eventually_async("the listener closes", refuses).await;
     assert!(!server.ended.is_finished());
     server.echo.release.notify_one();
     let answer = to_end(&mut running).await;
@@ -59,9 +54,7 @@ async fn calls_that_take_too_long_are_cut() {
     let server = start(limits).await;
     let mut running = server.connect().await;
     running.write_all(with("X-Do: wait\r\n", "call").as_bytes()).await.unwrap();
-    while server.echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call arrives", || !server.echo.seen().is_empty()).await;
     server.drain.begin();
     timeout(PATIENCE, server.ended).await.unwrap().unwrap();
     assert_eq!(to_end(&mut running).await, "");
@@ -72,9 +65,7 @@ async fn a_second_request_to_end_ends_at_once() {
     let server = start(HttpLimits::default()).await;
     let mut running = server.connect().await;
     running.write_all(with("X-Do: stream\r\n", "call").as_bytes()).await.unwrap();
-    while server.echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call arrives", || !server.echo.seen().is_empty()).await;
     server.stop().await;
 }
 
@@ -82,9 +73,7 @@ async fn a_second_request_to_end_ends_at_once() {
 async fn no_call_is_lost_under_load() {
     let server = start(HttpLimits::default()).await;
     let clients: Vec<_> = (0..20).map(|_| tokio::spawn(hammer(server.address))).collect();
-    while server.echo.seen().len() < 200 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("calls run", || server.echo.seen().len() >= 200).await;
     server.drain.begin();
     let mut answered = 0;
     for client in clients {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use creole_test_wait::eventually_async;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -152,12 +153,8 @@ async fn a_changed_file_is_noticed_without_being_told() {
     let certificates = load(folder.path()).unwrap();
     let server = start(&certificates, HttpLimits::default()).await;
     let second = write_certificate(folder.path());
-    let noticed = async {
-        while connect(&server, &second, &[&TLS13], &[]).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(PATIENCE, noticed).await.expect("the new certificate is used");
+    let connects = async || connect(&server, &second, &[&TLS13], &[]).await.is_ok();
+    eventually_async("the new certificate is used", connects).await;
     server.stop().await;
 }
 

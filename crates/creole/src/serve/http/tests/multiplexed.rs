@@ -5,13 +5,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_test_wait::{delay, eventually, never_within};
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::internal::http::HttpHandler;
 use crate::serve::http::HttpLimits;
@@ -91,7 +92,7 @@ async fn a_stream_that_is_not_read_is_reset_alone() {
     for _ in 0..20 {
         stalled.push(ask(&mut client, request("http://localhost/mcp", "large", "x")).await);
     }
-    sleep(limits.write_timeout * 4).await;
+    delay(limits.write_timeout * 4).await;
     let other = ask(&mut client, request("http://localhost/mcp", "", "other")).await;
     assert_eq!(drained(other.into_body()).await, (5, false), "the connection stays open");
     for response in stalled {
@@ -107,11 +108,10 @@ async fn calls_finish_when_the_server_ends() {
     let mut client = client(&server).await;
     let call = client.send_request(request("http://localhost/mcp", "wait", "call"));
     let call = tokio::spawn(call);
-    while server.echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call arrives", || !server.echo.seen().is_empty()).await;
     server.drain.begin();
-    sleep(Duration::from_millis(50)).await;
+    let time = Duration::from_millis(50);
+    never_within(time, "the server ends before its call", || server.ended.is_finished()).await;
     server.echo.release.notify_one();
     let response = timeout(PATIENCE, call).await.unwrap().unwrap().unwrap();
     assert_eq!(drained(response.into_body()).await, (4, false));
@@ -125,11 +125,6 @@ async fn a_connection_without_requests_is_closed() {
     let mut client = client(&server).await;
     let response = ask(&mut client, request("http://localhost/mcp", "", "x")).await;
     assert_eq!(drained(response.into_body()).await, (1, false));
-    let closed = async {
-        while !client.is_closed() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, closed).await.expect("it is closed");
+    eventually("it is closed", || client.is_closed()).await;
     server.stop().await;
 }

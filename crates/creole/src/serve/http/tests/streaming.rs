@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_test_wait::{delay, never_within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::Sender;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::serve::http::HttpLimits;
 use crate::serve::http::tests::support::{
@@ -127,7 +128,7 @@ async fn a_client_that_reads_nothing_is_cut_off_and_one_to_whom_nothing_is_said_
     let (mut silent, sender) = listen(&server).await;
     let mut stalled = server.connect().await;
     stalled.write_all(with("X-Do: last and stream\r\n", "x").as_bytes()).await.unwrap();
-    sleep(SHORT * 4).await;
+    delay(SHORT * 4).await;
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stalled.read_to_end(&mut rest)).await.expect("it was cut");
     assert!(read.is_err() || !rest.ends_with(b"0\r\n\r\n"), "{}", rest.len());
@@ -141,8 +142,7 @@ async fn the_end_of_the_server_waits_for_the_end_of_the_answer() {
     let server = start(HttpLimits::default()).await;
     let (mut stream, sender) = listen(&server).await;
     server.drain.begin();
-    sleep(SHORT).await;
-    assert!(!server.ended.is_finished());
+    never_within(SHORT, "the server ends before the answer", || server.ended.is_finished()).await;
     say(&sender, "goodbye").await;
     drop(sender);
     let answer = to_end(&mut stream).await;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_test_wait::eventually;
 use http::header::AUTHORIZATION;
 use http::{Method, Response, StatusCode};
 use http_body::{Body, Frame};
@@ -15,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::auth::Principal;
 use crate::budget::Budget;
@@ -106,15 +107,7 @@ impl Echo {
 
     /// Waits for a streaming response; returns the sender of its pieces.
     pub(crate) async fn begun(&self) -> mpsc::Sender<Bytes> {
-        let begun = async {
-            loop {
-                if let Some(sender) = self.lasting.lock().unwrap().pop() {
-                    return sender;
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(PATIENCE, begun).await.expect("a request")
+        eventually("a streaming response begins", || self.lasting.lock().unwrap().pop()).await
     }
 }
 

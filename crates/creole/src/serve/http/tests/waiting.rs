@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use creole_test_wait::delay;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::serve::http::HttpLimits;
 use crate::serve::http::tests::support::{PATIENCE, one, post, start, status, to_end, with};
@@ -42,7 +43,7 @@ async fn heads_that_trickle_are_closed_while_others_are_served() {
                     if stream.write_all(&[*byte]).await.is_err() {
                         return;
                     }
-                    sleep(SHORT / 10).await;
+                    delay(SHORT / 10).await;
                 }
             };
             timeout(PATIENCE, trickle).await.expect("the server closes");
@@ -75,7 +76,7 @@ async fn a_connection_may_rest_between_requests_but_not_for_ever() {
     let mut stream = server.connect().await;
     stream.write_all(post("first").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
-    sleep(SHORT * 2).await;
+    delay(SHORT * 2).await;
     stream.write_all(post("second").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
     assert_eq!(to_end(&mut stream).await, "");
@@ -89,7 +90,7 @@ async fn a_call_that_takes_long_is_neither_slow_nor_idle() {
     let server = start(limits).await;
     let mut stream = server.connect().await;
     stream.write_all(with("X-Do: wait\r\n", "long").as_bytes()).await.unwrap();
-    sleep(SHORT * 4).await;
+    delay(SHORT * 4).await;
     server.echo.release.notify_one();
     assert_eq!(status(&one(&mut stream).await), 200);
     server.stop().await;
@@ -103,7 +104,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
         let request = with(&format!("X-Do: {todo}\r\n"), "x");
         stalled.write_all(request.as_bytes()).await.unwrap();
         // Earlier output still arrives; then the connection turns out to be cut.
-        sleep(SHORT * 10).await;
+        delay(SHORT * 10).await;
         let mut rest = Vec::new();
         let read = timeout(PATIENCE, stalled.read_to_end(&mut rest)).await.expect("it was cut");
         assert!(read.is_err() || rest.len() < 8 << 20, "{}", rest.len());
@@ -114,7 +115,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
     // Slow enough to take longer in total than the write timeout.
     let mut piece = vec![0; 256 << 10];
     while total < 8 << 20 {
-        sleep(SHORT / 6).await;
+        delay(SHORT / 6).await;
         let came = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
         assert_ne!(came, 0, "the connection was cut after {total} bytes");
         total += came;

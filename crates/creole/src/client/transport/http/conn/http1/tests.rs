@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use creole_test_wait::delay;
 use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
-use tokio::time::sleep;
 
 use super::*;
 use crate::client::transport::http::conn::request::{HeaderList, RequestTemplate};
@@ -133,7 +133,7 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
         server.read_buf(&mut heard).await.unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
         server.write_all(head.as_bytes()).await.unwrap();
-        sleep(Duration::from_secs(1)).await;
+        delay(Duration::from_secs(1)).await;
         let (mut input, mut output) = tokio::io::split(server);
         let answer = vec![b'z'; SIZE];
         let (read, written) =

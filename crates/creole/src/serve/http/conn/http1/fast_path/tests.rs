@@ -4,10 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use creole_test_wait::{delay, eventually, never_within};
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::*;
 use crate::serve::http::tests::support::{Echo, PATIENCE, PieceBody, post, until, with};
@@ -96,9 +97,7 @@ async fn end(spoken: Spoken) -> FastPathEnd<DuplexStream, PieceBody> {
 
 /// Waits until a request has arrived.
 async fn arrived(echo: &Echo) {
-    while echo.seen().is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the request arrives", || !echo.seen().is_empty()).await;
 }
 
 #[tokio::test]
@@ -121,7 +120,7 @@ async fn a_request_may_come_in_parts() {
     let head = text.find("\r\n\r\n").unwrap() + 4;
     for part in [&text[..20], &text[20..head - 2], &text[head - 2..head], &text[head..head + 1]] {
         client.write_all(part.as_bytes()).await.unwrap();
-        sleep(Duration::from_millis(5)).await;
+        delay(Duration::from_millis(5)).await;
     }
     let rest = async {
         client.write_all(&text.as_bytes()[head + 1..]).await.unwrap();
@@ -153,7 +152,7 @@ async fn what_is_not_plain_is_given_on_with_all_that_follows() {
             true => {
                 for byte in all.as_bytes().chunks(4) {
                     client.write_all(byte).await.unwrap();
-                    sleep(Duration::from_millis(2)).await;
+                    delay(Duration::from_millis(2)).await;
                 }
             }
         }
@@ -183,8 +182,9 @@ async fn what_is_sent_during_a_request_is_answered_behind_it() {
     let (mut client, echo, _spoken, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
     client.write_all(post("two").as_bytes()).await.unwrap();
-    sleep(Duration::from_millis(20)).await;
-    assert_eq!(echo.seen(), ["one"]);
+    arrived(&echo).await;
+    let time = Duration::from_millis(20);
+    never_within(time, "the second request overtakes", || echo.seen() != ["one"]).await;
     echo.release.notify_one();
     let both = until(&mut client, "two\r\n0\r\n\r\n").await;
     assert_eq!(both.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{both}");
