@@ -15,6 +15,9 @@ const MOST_LINES: usize = 700;
 /// Files that may be longer, each with its reason.
 const LONGER: &[(&str, &str)] = &[];
 
+/// The only file whose code sleeps for tests.
+const SLEEPING: &str = "crates/test-wait/src/lib.rs";
+
 /// Texts that are forbidden in source files.
 const BANNED: &[(&str, &str)] = &[
     ("#[ignore", "make the test pass, or remove it"),
@@ -37,6 +40,7 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
                 source.check_opening(findings);
                 source.check_globs(findings);
                 source.check_names(findings);
+                source.check_sleeps(findings);
             }
         }
     }
@@ -72,6 +76,17 @@ fn test_modules(files: &[File]) -> HashSet<String> {
 /// Whether the next item is compiled only for tests.
 fn is_marker(line: &str) -> bool {
     line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test, ")
+}
+
+/// Whether a line calls or imports a function `sleep` or `sleep_until`.
+fn sleeps(line: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    line.match_indices("sleep").any(|(at, word)| {
+        let (before, after) = (&line[..at], &line[at + word.len()..]);
+        let after = after.strip_prefix("_until").unwrap_or(after);
+        let imported = line.trim_start().starts_with("use ") && !after.starts_with(is_part);
+        !before.ends_with(is_part) && (after.starts_with('(') || imported)
+    })
 }
 
 /// A source file, and where its tests begin.
@@ -156,6 +171,23 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// A test that sleeps and then looks is slow on a fast machine and fails on a slow one.
+    fn check_sleeps(&self, findings: &mut Findings) {
+        let path = &self.file.path;
+        // The whole of acceptance is test code.
+        let is_test = path.starts_with("acceptance/");
+        if path == SLEEPING || is_own(self.file) {
+            return;
+        }
+        for (number, _, in_test) in self.lines().filter(|(_, line, _)| sleeps(line)) {
+            if is_test || in_test {
+                let right = "wait for a condition with `eventually`, for its absence with `never_within`, and let a \
+                             test double be slow with `delay` (crates/test-wait)";
+                findings.add(path, number, "a test that sleeps", right);
+            }
+        }
+    }
+
     /// Code must not compare revisions or dialects: it uses rules.
     fn check_names(&self, findings: &mut Findings) {
         let path = &self.file.path;
@@ -203,6 +235,21 @@ mod tests {
         assert!(found("crates/a/tests/a.rs", text).is_empty());
         assert!(found("crates/proto/src/dialect/a.rs", text).is_empty());
         assert!(found("crates/a/src/a.rs", tested).is_empty());
+    }
+
+    #[test]
+    fn a_test_waits_with_the_functions_for_it() {
+        let text = "//! A.\nuse tokio::time::{sleep, timeout};\nthread::sleep(second);\n";
+        assert_eq!(found("crates/a/tests/a.rs", text).len(), 2);
+        assert_eq!(found("acceptance/src/a.rs", text).len(), 2);
+        assert!(found("acceptance/src/a.rs", text)[1].contains("`eventually`"));
+        assert!(found("crates/a/src/a.rs", text).is_empty(), "the product may sleep");
+        assert!(found("crates/test-wait/src/lib.rs", text).is_empty());
+        let tested = format!("//! A.\nlet a = 1;\n#[cfg(test)]\nmod tests {{\n{text}}}\n");
+        assert_eq!(found("crates/a/src/a.rs", &tested).len(), 2);
+        let other =
+            "//! A.\nlet sql = \"pg_sleep(9)\"; sleeps(thread); let script = \"sleep 9\";\n";
+        assert!(found("crates/a/tests/a.rs", other).is_empty());
     }
 
     #[test]
