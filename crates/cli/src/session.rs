@@ -13,7 +13,7 @@ use creole::client::{Address, Client, ClientBuilder};
 use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::fault::Fault;
-use creole::proto::revision::Era;
+use creole::proto::revision::{Era, Rules};
 use creole_config::plan::LogPlan;
 use creole_config::tables::enums::{LogFormat, LogLevel};
 use creole_gateway::upstream::detect_dialect;
@@ -38,11 +38,29 @@ const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 /// How long a server within this process may take to end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connects, does the work and closes. If a server supports both eras, the preferred one is used.
+/// What a connection is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SessionPurpose {
+    /// Calls. Many tools request input only during a call, so a revision with inline input requests is preferred.
+    Call,
+    /// A report on the server, in its newest revision.
+    Inspect,
+}
+
+impl SessionPurpose {
+    fn preferred_era(self) -> Era {
+        match self {
+            Self::Call => Rules::NEWEST_HANDSHAKE.era,
+            Self::Inspect => Rules::CANONICAL.era,
+        }
+    }
+}
+
+/// Connects, does the work and closes. If a server supports both eras, the one that suits the purpose is used.
 pub(crate) fn with_client<T>(
     place: ServerTarget<'_>,
     peer: &SessionArgs,
-    prefers: Era,
+    purpose: SessionPurpose,
     work: impl AsyncFnOnce(&ServerSession) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let name = place.name().to_owned();
@@ -52,7 +70,7 @@ pub(crate) fn with_client<T>(
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (session, serving) = tokio::select! {
-            connected = progress::with_progress(connect(place, &name, peer, prefers)) => connected?,
+            connected = progress::with_progress(connect(place, &name, peer, purpose)) => connected?,
             _ = &mut interrupted => return Err(interrupted_failure()),
         };
         let done = tokio::select! {
@@ -116,16 +134,16 @@ async fn connect(
     place: ReadyTarget,
     name: &str,
     peer: &SessionArgs,
-    prefers: Era,
+    purpose: SessionPurpose,
 ) -> Result<(ServerSession, Option<JoinHandle<()>>), Failure> {
     let given = place.given_url(peer);
     let (connected, serving, upstreams) = match place {
         ReadyTarget::InProcess(inside) => {
             let InProcessServer { dialect, transport, serving, upstreams } = inside.start().await?;
-            let connected = builder(peer, Some(dialect), prefers)?.connect_over(transport).await;
+            let connected = builder(peer, Some(dialect), purpose)?.connect_over(transport).await;
             (connected, Some(serving), Some(upstreams))
         }
-        ReadyTarget::Remote(way) => (connect_to(*way, peer, prefers).await?, None, None),
+        ReadyTarget::Remote(way) => (connect_to(*way, peer, purpose).await?, None, None),
     };
     match (connected, upstreams) {
         (Ok(client), upstreams) => Ok((ServerSession { client, upstreams }, serving)),
@@ -186,7 +204,7 @@ impl ServerSession {
 async fn connect_to(
     mut way: Address,
     peer: &SessionArgs,
-    prefers: Era,
+    purpose: SessionPurpose,
 ) -> Result<Result<Client, Fault>, Failure> {
     if let Address::Child(program) = &mut way {
         // The end of a program is the failure of this command, which prints the program's last output.
@@ -194,7 +212,7 @@ async fn connect_to(
     }
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_told = told.is_some();
-    let connected = builder(peer, told, prefers)?.connect(way.clone()).await;
+    let connected = builder(peer, told, purpose)?.connect(way.clone()).await;
     let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_told);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::write_message(&format!(
@@ -202,14 +220,14 @@ async fn connect_to(
         way.name(),
         dialect.name
     ));
-    Ok(builder(peer, Some(dialect), prefers)?.connect(way).await)
+    Ok(builder(peer, Some(dialect), purpose)?.connect(way).await)
 }
 
 /// The client with its information and its handler of input requests.
 fn builder(
     peer: &SessionArgs,
     dialect: Option<Dialect>,
-    prefers: Era,
+    purpose: SessionPurpose,
 ) -> Result<ClientBuilder, Failure> {
     let silence = Duration::from_secs(peer.timeout);
     let limits = ClientLimits {
@@ -222,7 +240,7 @@ fn builder(
     let (form, url) = (person.clone(), person);
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))
         .limits(limits)
-        .prefer_era(prefers)
+        .prefer_era(purpose.preferred_era())
         .on_form(move |question| form.clone().respond(question))
         .on_url(move |question| url.clone().respond(question))
         .on_event(peer.level, events::show_event);

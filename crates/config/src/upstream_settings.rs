@@ -7,7 +7,7 @@ use std::sync::Arc;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::{Address, HttpAddress, Program};
 use creole::proto::client::ClientLimits;
-use creole::proto::revision::{Era, Revision};
+use creole::proto::revision::Rules;
 
 use crate::plan::layer::{LayerError, LayerPlan, build};
 use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress, UpstreamPlan};
@@ -22,14 +22,13 @@ use creole_gateway::upstream::{
 /// # Errors
 /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
 pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
-    let newest = |era| RevisionChoice::Revision(Revision::newest(era).rules());
     let usual = UpstreamSettings::new(planned_address(plan)?);
     Ok(UpstreamSettings {
         revisions: match (plan.revision, plan.era) {
             (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
             (None, UpstreamEra::Auto) => RevisionChoice::Detect,
-            (None, UpstreamEra::Handshake) => newest(Era::Handshake),
-            (None, UpstreamEra::Stateless) => newest(Era::Stateless),
+            (None, UpstreamEra::Handshake) => RevisionChoice::Revision(Rules::NEWEST_HANDSHAKE),
+            (None, UpstreamEra::Stateless) => RevisionChoice::Revision(Rules::CANONICAL),
         },
         dialect: plan.dialect.clone(),
         naming: Naming { prefix: plan.prefix.clone() },

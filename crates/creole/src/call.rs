@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use creole_proto::model::{InputRequest, Level, TaskPreference};
 use creole_proto::operation::{Caller, Event, Operation};
-use creole_proto::revision::{Era, Rules};
+use creole_proto::revision::Rules;
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
@@ -233,8 +233,8 @@ impl Context {
     ) -> Self {
         let Origin { principal, session_name: conversation } = origin;
         let stands_alone = conversation.is_none();
-        // In the stateless era a caller is not tied to other requests of its connection.
-        let conversation = conversation.filter(|_| caller.rules.era == Era::Handshake);
+        // Without sessions a caller is not tied to other requests of its connection.
+        let conversation = conversation.filter(|_| caller.rules.has_sessions);
         Self::from_shared(CallShared {
             key,
             caller,

@@ -12,7 +12,7 @@ use core::fmt;
 
 use crate::fault::{COMMON_ERRORS, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
-use crate::revision::{Era, Revision, Rules, TaskModel, UnreadableId};
+use crate::revision::{Era, PerEra, Revision, Rules, TaskModel, UnreadableId};
 use crate::wire::{Id, IdError};
 
 pub use builtin::{BUILTIN_NAMES, Clause, builtin};
@@ -233,10 +233,9 @@ impl Dialect {
         let aliased = || self.initialized_aliases.iter().any(|alias| alias == name);
         let method =
             Method::from_name(name).or_else(|| aliased().then_some(Method::Initialized))?;
-        let methods = match rules.era {
-            Era::Handshake => self.methods.unwrap_or(rules.methods),
-            Era::Stateless => rules.methods,
-        };
+        // A dialect describes a server with a handshake.
+        let own = self.methods.filter(|_| rules.has_handshake());
+        let methods = own.unwrap_or(rules.methods);
         methods.contains(method).then_some(method)
     }
 
@@ -247,10 +246,13 @@ impl Dialect {
 
     /// Whether connections of this era are served.
     pub fn serves_era(&self, era: Era) -> bool {
-        match era {
-            Era::Handshake => self.handshake,
-            Era::Stateless => self.stateless,
-        }
+        PerEra { handshake: self.handshake, stateless: self.stateless }.get(era)
+    }
+
+    /// The era that is served, if it is only one.
+    pub fn only_era(&self) -> Option<Era> {
+        let served = PerEra::from_fn(|era| self.serves_era(era).then_some(era));
+        served.handshake.xor(served.stateless)
     }
 
     /// The encoding of a kind of fault under these rules.
@@ -321,8 +323,7 @@ impl Dialect {
         if self.version == VersionPolicy::Fixed("".into()) {
             problems.push("`version` is empty");
         }
-        let handshake = self.base.rules().era == Era::Handshake;
-        if !handshake {
+        if !self.base.rules().has_handshake() {
             problems.push("`base` must be a revision with a handshake");
         }
         let has = |method| self.methods.is_none_or(|methods| methods.contains(method));

@@ -2,6 +2,10 @@
 //!
 //! Other code reads a rule (`rules.batches`) and never compares versions. A new revision is one more row of this table.
 
+mod era;
+
+pub use self::era::{Era, PerEra};
+
 use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
 
@@ -35,26 +39,41 @@ impl Revision {
         Self::ALL.into_iter().find(|revision| revision.rules().name == name)
     }
 
-    /// The newest revision of this era.
-    pub fn newest(era: Era) -> Self {
-        let mut of_era = Self::ALL.into_iter().filter(|revision| revision.rules().era == era);
-        of_era.next_back().unwrap_or(Self::V2025_11_25)
-    }
-
     /// The rules of this revision.
     pub fn rules(self) -> &'static Rules {
         &RULES[self as usize]
     }
 }
 
-/// The kind of lifecycle.
+/// The request that opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
-    /// `initialize` comes first; the connection or session stores the negotiated rules
-    /// (2025-11-25 basic/lifecycle, initialization).
-    Handshake,
-    /// No handshake: each request carries version and capabilities in `_meta` (2026-07-28 basic, `_meta`).
-    Stateless,
+pub enum Opening {
+    /// `initialize`, which negotiates the revision (2025-11-25 basic/lifecycle, initialization).
+    Initialize,
+    /// `server/discover`, which a client may leave out: it only reports what the server supports
+    /// (2026-07-28 schema, `DiscoverRequest`).
+    Discover,
+}
+
+/// The way a client subscribes to changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionModel {
+    /// With a request for each resource; list changes are announced without one
+    /// (2025-11-25 server/resources, subscriptions).
+    Requests,
+    /// With one request that lists what is wanted; its response is the stream of notifications
+    /// (2026-07-28 basic/patterns/subscriptions, receiving notifications).
+    Stream,
+}
+
+/// What it means that the stream of a call breaks before its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenStream {
+    /// The call goes on, and the client resumes the stream after the last event
+    /// (2025-11-25 basic/transports, resumability and redelivery).
+    Resumable,
+    /// The call is cancelled (2026-07-28 basic/transports/streamable-http, cancellation).
+    Cancels,
 }
 
 /// How a server requests input during a call.
@@ -128,8 +147,16 @@ pub struct Rules {
     pub revision: Revision,
     /// Its name on the wire.
     pub name: &'static str,
-    /// The kind of lifecycle.
+    /// The kind of lifecycle. It is a key: code that depends on a difference reads the rule that names it.
     pub era: Era,
+    /// The request that opens a connection.
+    pub opening: Opening,
+    /// Whether a connection or session keeps state between requests: the negotiated revision, the client's capabilities,
+    /// and its subscriptions (2025-11-25 basic/lifecycle, operation; 2026-07-28 basic, statelessness).
+    pub has_sessions: bool,
+    /// Whether each request carries the version, the client's capabilities and its name in `_meta`
+    /// (2026-07-28 schema, `RequestMetaObject`).
+    pub request_meta: bool,
     /// The methods that a client may send (schema of each revision, `ClientRequest` and `ClientNotification`).
     pub methods: MethodSet,
     /// Whether one frame may hold several messages (2025-03-26 basic, batching).
@@ -144,6 +171,8 @@ pub struct Rules {
     pub cache_hints: bool,
     /// Whether results name the server in `_meta` (2026-07-28 schema, `ResultMetaObject`).
     pub identity_in_results: bool,
+    /// The way a client subscribes to changes.
+    pub subscriptions: SubscriptionModel,
     /// Whether the server announces list changes without a subscription.
     pub unsolicited_changes: bool,
     /// Whether the session has a log level (2025-11-25 schema, `SetLevelRequest`); otherwise each request sets its own
@@ -174,6 +203,11 @@ pub struct Rules {
     /// Whether a client sends the version in a header of each HTTP request after the handshake
     /// (2025-06-18 basic/transports, protocol version header).
     pub version_header: bool,
+    /// Whether headers of an HTTP request repeat its method, its subject and arguments
+    /// (2026-07-28 basic/transports/streamable-http, request metadata).
+    pub mirrored_headers: bool,
+    /// What it means that the stream of a call breaks.
+    pub broken_stream: BrokenStream,
     /// Whether an event stream starts with an empty event whose id is a resumption point
     /// (2025-11-25 basic/transports, sending messages to the server).
     pub primed_streams: bool,
@@ -184,6 +218,9 @@ pub struct Rules {
 impl Rules {
     /// The rules of the newest stateless revision. Creole stores definitions, results and requests in its form.
     pub const CANONICAL: &'static Self = &RULES[Revision::V2026_07_28 as usize];
+
+    /// The rules of the newest revision with a handshake.
+    pub const NEWEST_HANDSHAKE: &'static Self = &RULES[Revision::V2025_11_25 as usize];
 }
 
 const SESSION_METHODS: MethodSet = MethodSet::of(&[
@@ -295,6 +332,9 @@ const RULES_2024_11_05: Rules = Rules {
     revision: Revision::V2024_11_05,
     name: "2024-11-05",
     era: Era::Handshake,
+    opening: Opening::Initialize,
+    has_sessions: true,
+    request_meta: false,
     methods: SESSION_METHODS,
     batches: false,
     input_request_style: InputRequestStyle::Inline,
@@ -302,6 +342,7 @@ const RULES_2024_11_05: Rules = Rules {
     result_type: false,
     cache_hints: false,
     identity_in_results: false,
+    subscriptions: SubscriptionModel::Requests,
     unsolicited_changes: true,
     session_log_level: true,
     completions_capability: false,
@@ -315,6 +356,8 @@ const RULES_2024_11_05: Rules = Rules {
     unreadable_id: UnreadableId::Null,
     http_statuses: SESSION_STATUSES,
     version_header: false,
+    mirrored_headers: false,
+    broken_stream: BrokenStream::Resumable,
     primed_streams: false,
     errors: ERRORS_BEFORE_2025_11_25,
 };
@@ -366,6 +409,9 @@ static RULES: [Rules; 5] = [
         revision: Revision::V2026_07_28,
         name: "2026-07-28",
         era: Era::Stateless,
+        opening: Opening::Discover,
+        has_sessions: false,
+        request_meta: true,
         methods: STATELESS_METHODS.union(SKILLS_METHODS),
         batches: false,
         input_request_style: InputRequestStyle::MultiRoundTrip,
@@ -373,6 +419,7 @@ static RULES: [Rules; 5] = [
         result_type: true,
         cache_hints: true,
         identity_in_results: true,
+        subscriptions: SubscriptionModel::Stream,
         unsolicited_changes: false,
         session_log_level: false,
         completions_capability: true,
@@ -386,6 +433,8 @@ static RULES: [Rules; 5] = [
         unreadable_id: UnreadableId::Omit,
         http_statuses: STATELESS_STATUSES,
         version_header: true,
+        mirrored_headers: true,
+        broken_stream: BrokenStream::Cancels,
         primed_streams: false,
         errors: &[],
     },
@@ -401,11 +450,5 @@ mod tests {
             assert_eq!(revision.rules().revision, revision);
             assert_eq!(Revision::from_name(revision.rules().name), Some(revision));
         }
-    }
-
-    #[test]
-    fn each_era_has_a_newest_revision() {
-        assert_eq!(Revision::newest(Era::Handshake).rules().name, "2025-11-25");
-        assert_eq!(Revision::newest(Era::Stateless).rules().name, Rules::CANONICAL.name);
     }
 }

@@ -5,7 +5,6 @@ use std::io::Read;
 
 use creole::client::{CallToolResult, Client};
 use creole::proto::model::ListKind;
-use creole::proto::revision::Era;
 use creole::proto::wire::{Object, Raw};
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use super::only_word;
 use crate::args::CallArgs;
 use crate::failure::Failure;
 use crate::render::{blocks, for_stdout};
-use crate::session::{call_failure, with_client};
+use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target, tool_arguments};
 
 /// The maximum number of bytes read from stdin for arguments.
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
     for entry in &args.arguments {
         tool_arguments::split_argument(entry)?;
     }
-    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
+    let result = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
         let schema = schema(client, &name, tool).await?;
         let arguments = match &object {
             Some(object) => object.clone(),

@@ -9,14 +9,13 @@ mod site;
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{ExcludedItem, ListKind};
-use creole::proto::revision::Era;
 
 use self::report::ServerReport;
 use super::list::{ListTexts, declared_lists, texts};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::layout::Layout;
-use crate::session::{call_failure, with_client};
+use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
 use crate::{output, target, upstreams};
@@ -42,13 +41,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let name = place.name().to_owned();
     let way = report::target_kind(&place);
     let is_told = args.peer.target.dialect.is_some() || matches!(place, ServerTarget::Config(_));
-    let (report, behind) = with_client(place, &args.peer, Era::Stateless, async |client| {
-        client.wait_until_settled().await;
-        let found = lists(client, &name).await?;
-        client.report_missing();
-        client.check_answered()?;
-        Ok((ServerReport::new(client, way, is_told, &found), client.upstreams()))
-    })?;
+    let (report, behind) =
+        with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
+            client.wait_until_settled().await;
+            let found = lists(client, &name).await?;
+            client.report_missing();
+            client.check_answered()?;
+            Ok((ServerReport::new(client, way, is_told, &found), client.upstreams()))
+        })?;
     match args.peer.json {
         true => {
             let mut document = report.json();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{Definition, ListKind};
-use creole::proto::revision::Era;
 use creole::proto::wire::Object;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -14,7 +13,7 @@ use crate::args::{LIST_KINDS, ListArgs};
 use crate::failure::Failure;
 use crate::layout::{Layout, padded};
 use crate::render::first_line;
-use crate::session::{call_failure, with_client};
+use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, schema_property, target};
 
 /// The maximum width of the name column.
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         [_, extra, ..] => return Err(Failure::Usage(format!("`{extra}` is one word too many"))),
     };
     let name = place.name().to_owned();
-    let lists = with_client(place, &args.peer, Era::Handshake, async |client| {
+    let lists = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
         client.wait_until_settled().await;
         let lists = match wanted {
             Some(kind) => vec![(kind, list(client, &name, kind).await?)],

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use creole::client::Client;
 use creole::proto::model::ListKind;
-use creole::proto::revision::Era;
 use serde_json::{Value, json};
 
 use super::{only_word, suggestion, unknown_name};
 use crate::args::PromptArgs;
 use crate::failure::Failure;
 use crate::render::{block, for_stdout};
-use crate::session::{call_failure, with_client};
+use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target, tool_arguments};
 
 /// Runs the verb.
@@ -21,7 +20,7 @@ pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
     let name = place.name().to_owned();
     let pairs = args.arguments.iter().map(|entry| tool_arguments::split_argument(entry));
     let given: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
-    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
+    let result = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
         check(client, &name, prompt, &given).await?;
         client.get_prompt(prompt, &given).await.map_err(|fault| call_failure(&name, &fault))
     })?;

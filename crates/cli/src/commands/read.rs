@@ -9,16 +9,15 @@ use super::only_word;
 use crate::args::ReadArgs;
 use crate::failure::Failure;
 use crate::render::{contents, decoded, for_stdout};
-use crate::session::{call_failure, with_client};
+use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target};
-use creole::proto::revision::Era;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let (place, rest) = target::target_and_words(&args.words, &args.peer)?;
     let uri = only_word(rest, "the URI of the resource", "creole list")?;
     let name = place.name().to_owned();
-    let result = with_client(place, &args.peer, Era::Handshake, async |client| {
+    let result = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
         client.read_resource(uri).await.map_err(|fault| call_failure(&name, &fault))
     })?;
     if args.peer.json {

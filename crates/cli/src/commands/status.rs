@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use creole::client::Address;
-use creole::proto::revision::Era;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
@@ -12,7 +11,7 @@ use super::serve::{runtime, start_instance};
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::render::for_stdout;
-use crate::session::{LoadedConfig, with_client};
+use crate::session::{LoadedConfig, SessionPurpose, with_client};
 use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
 use crate::{output, progress, target, upstreams};
@@ -59,7 +58,7 @@ fn server_status(place: ServerTarget<'_>, args: &StatusArgs) -> Result<UpstreamR
         ServerTarget::Address(way) if matches!(**way, Address::Child(_)) => "stdio",
         _ => "http",
     };
-    with_client(place, &args.peer, Era::Stateless, async |client| {
+    with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
         let mut row = UpstreamRow { name: name.clone(), state: "ready", ..UpstreamRow::default() };
         row.revision = Some(client.connection().greeting().version.clone());
         row.transport = transport;

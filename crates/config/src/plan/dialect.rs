@@ -6,7 +6,7 @@ use creole_proto::dialect::{
     BUILTIN_NAMES, CapabilityShape, Dialect, DialectText, VersionPolicy, builtin,
 };
 use creole_proto::method::{Method, MethodSet};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Revision;
 
 use crate::plan::{count, errors, label};
 use crate::syntax::error::ConfigProblem;
@@ -154,7 +154,7 @@ fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
         let help = suggestion(name, "the revisions to build on", &protocol_names::base_revisions());
         return Err(at(ConfigProblem::new(format!("unknown revision `{name}`")).help(help)));
     };
-    if revision.rules().era == Era::Stateless {
+    if !revision.rules().has_handshake() {
         let problem =
             ConfigProblem::new(format!("`{name}` has no handshake, so nothing can build on it"));
         let help =

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole_proto::dialect::Dialect;
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Revision;
 pub use creole_tools::recipe::Secret;
 
 use crate::plan::layer::LayerPlan;
@@ -221,9 +221,9 @@ fn revision_and_era(
         let what = format!("unknown revision `{}`", written.value);
         return Err(ConfigProblem::new(what).help(help).at(written.span.clone()));
     };
-    let of_revision = match revision.rules().era {
-        Era::Handshake => UpstreamEra::Handshake,
-        Era::Stateless => UpstreamEra::Stateless,
+    let of_revision = match revision.rules().has_handshake() {
+        true => UpstreamEra::Handshake,
+        false => UpstreamEra::Stateless,
     };
     if let Some(era) = era.filter(|era| ![UpstreamEra::Auto, of_revision].contains(&era.value)) {
         let what = format!("the revision {} is of the other generation", written.value);

@@ -2,7 +2,7 @@
 
 use creole_proto::fault::FaultKind;
 use creole_proto::method::Method;
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::Revision;
 
 /// The capabilities that a server can declare.
 pub(crate) const CAPABILITIES: [&str; 7] =
@@ -10,7 +10,7 @@ pub(crate) const CAPABILITIES: [&str; 7] =
 
 /// The names of the revisions that a dialect can be based on.
 pub(crate) fn base_revisions() -> Vec<&'static str> {
-    let with_handshake = |revision: &Revision| revision.rules().era == Era::Handshake;
+    let with_handshake = |revision: &Revision| revision.rules().has_handshake();
     Revision::ALL.iter().filter(|each| with_handshake(each)).map(|each| each.rules().name).collect()
 }
 

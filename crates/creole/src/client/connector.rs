@@ -106,8 +106,7 @@ impl Connector {
     /// The eras that the server supports, as far as known.
     pub fn supported_eras(&self) -> EraSupport {
         match self.only_era() {
-            Some(Era::Handshake) => EraSupport { handshake: Some(true), stateless: Some(false) },
-            Some(Era::Stateless) => EraSupport { handshake: Some(false), stateless: Some(true) },
+            Some(only) => EraSupport::only(only),
             None => self.era_cache().support(self.started.elapsed()),
         }
     }
@@ -115,17 +114,13 @@ impl Connector {
     /// The detected form of this era, if the server is known to support it.
     pub fn detected_in(&self, era: Era) -> Option<DetectedEra> {
         let recalled = self.era_cache().detected_in(era, self.started.elapsed());
-        match self.pinned_rules.filter(|pinned| pinned.era == era) {
-            Some(pinned) if era == Era::Stateless => Some(DetectedEra::Stateless(pinned)),
-            // The known fact is the handshake, not its transport.
-            Some(_) => recalled.or(Some(DetectedEra::Handshake)),
-            None => recalled,
-        }
+        // A pinned revision says nothing about the transport.
+        recalled.or(self.pinned_rules.filter(|pinned| pinned.is_of(era)).map(DetectedEra::of))
     }
 
     /// The newest era that the server supports, as far as known.
     pub fn detected(&self) -> Option<DetectedEra> {
-        self.detected_in(self.supported_eras().era_for(Era::Stateless)?)
+        self.detected_in(self.supported_eras().era_for(Rules::CANONICAL.era)?)
     }
 
     /// Opens a connection in the newest era that the server supports; detects it if it is not known.
@@ -133,7 +128,7 @@ impl Connector {
     /// # Errors
     /// When the server cannot be reached, or supports none of our revisions.
     pub async fn connect(&self, offer: &ClientOffer) -> Result<Connection, Fault> {
-        self.connect_in(Era::Stateless, offer).await
+        self.connect_in(Rules::CANONICAL.era, offer).await
     }
 
     /// Opens a connection for a caller of this era: in its own era if the server supports that, else in the other one.
@@ -158,9 +153,7 @@ impl Connector {
         let dialect = &self.profile.dialect;
         match self.pinned_rules {
             Some(pinned) => Some(pinned.era),
-            None if !dialect.stateless => Some(Era::Handshake),
-            None if !dialect.handshake => Some(Era::Stateless),
-            None => None,
+            None => dialect.only_era(),
         }
     }
 
@@ -173,17 +166,14 @@ impl Connector {
     ) -> Result<Connection, Fault> {
         let support = self.supported_eras();
         let first = self.only_era().or(support.era_for(caller)).unwrap_or(caller);
-        let second = self.only_era().is_none().then(|| era::other_era(first));
+        let second = self.only_era().is_none().then(|| first.other());
         let is_sure = support.speaks(first) == Some(true);
         let order = EraOrder { first, second, is_first_known: is_sure };
         let opened = negotiation::open(program, self.negotiation_terms(offer), order).await?;
         if let Some(lacks) = opened.missing_era {
             self.era_cache().mark_missing(lacks, era::MAX_AGE, self.started.elapsed());
         }
-        let found = match opened.connection.greeting().rules {
-            rules if rules.era == Era::Stateless => DetectedEra::Stateless(rules),
-            _ => DetectedEra::Handshake,
-        };
+        let found = DetectedEra::of(opened.connection.greeting().rules);
         self.learn(found, &opened.connection);
         Ok(opened.connection)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use creole_proto::revision::{Era, Rules};
+use creole_proto::revision::{Era, PerEra, Rules};
 
 /// How long it is assumed that a server supports the handshake era, or lacks an era. A handshake with a server does not
 /// start to fail when the server adds the stateless era, so only a new probe after this time can detect that.
@@ -11,65 +11,74 @@ pub(super) const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The minimum lifetime of an entry: a probe costs a request or a process.
 pub(super) const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// The detected era of a server.
+/// The detected era of a server, and how it is reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DetectedEra {
-    /// The stateless era, in this revision.
-    Stateless(&'static Rules),
-    /// The handshake era.
-    Handshake,
-    /// The handshake era, over the HTTP+SSE transport of 2024-11-05.
-    LegacySse,
+pub struct DetectedEra {
+    rules: &'static Rules,
+    is_legacy_sse: bool,
 }
 
 impl DetectedEra {
+    /// The handshake era, over the HTTP+SSE transport of 2024-11-05.
+    pub const LEGACY_SSE: Self = Self { rules: Rules::NEWEST_HANDSHAKE, is_legacy_sse: true };
+
+    /// The era of these rules. A handshake negotiates the revision each time, so all revisions with one are the same
+    /// finding.
+    pub fn of(rules: &'static Rules) -> Self {
+        let rules = if rules.has_handshake() { Rules::NEWEST_HANDSHAKE } else { rules };
+        Self { rules, is_legacy_sse: false }
+    }
+
     /// The era.
     pub fn era(self) -> Era {
-        match self {
-            Self::Stateless(_) => Era::Stateless,
-            Self::Handshake | Self::LegacySse => Era::Handshake,
-        }
+        self.rules.era
+    }
+
+    /// Whether this is its era.
+    #[cfg(feature = "http")]
+    pub(super) fn is_of(self, era: Era) -> bool {
+        self.rules.is_of(era)
+    }
+
+    /// Whether the server has only the HTTP+SSE transport of 2024-11-05.
+    pub fn is_legacy_sse(self) -> bool {
+        self.is_legacy_sse
+    }
+
+    /// Whether a server that refuses the handshake may still have that transport.
+    #[cfg(feature = "http")]
+    pub(super) fn may_be_legacy_sse(self) -> bool {
+        self.rules.has_handshake() && !self.is_legacy_sse
     }
 }
 
 /// The eras that a server supports; `None` if that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EraSupport {
-    /// Whether it supports the handshake era.
-    pub handshake: Option<bool>,
-    /// Whether it supports the stateless era.
-    pub stateless: Option<bool>,
-}
+pub struct EraSupport(PerEra<Option<bool>>);
 
 impl EraSupport {
+    /// The support of a server that supports both eras.
+    pub const BOTH: Self = Self(PerEra { handshake: Some(true), stateless: Some(true) });
+
+    /// The support of a server that supports only this era.
+    pub(super) fn only(era: Era) -> Self {
+        Self(PerEra::from_fn(|each| Some(each == era)))
+    }
+
     /// Whether the server supports this era, if that is known.
     pub fn speaks(self, era: Era) -> Option<bool> {
-        match era {
-            Era::Handshake => self.handshake,
-            Era::Stateless => self.stateless,
-        }
+        self.0.get(era)
     }
 
     /// The best era for a caller of this era: its own unless the server lacks it. `None` while that is unknown.
     pub fn era_for(self, caller: Era) -> Option<Era> {
-        self.speaks(caller).map(|speaks| if speaks { caller } else { other_era(caller) })
-    }
-}
-
-/// The opposite era.
-pub(super) fn other_era(era: Era) -> Era {
-    match era {
-        Era::Handshake => Era::Stateless,
-        Era::Stateless => Era::Handshake,
+        self.speaks(caller).map(|speaks| if speaks { caller } else { caller.other() })
     }
 }
 
 /// Entries that expire. Times are of any clock of the owner.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EraCache {
-    handshake: Option<EraFinding>,
-    stateless: Option<EraFinding>,
-}
+pub(crate) struct EraCache(PerEra<Option<EraFinding>>);
 
 #[derive(Clone, Copy, Debug)]
 struct EraFinding {
@@ -82,7 +91,7 @@ impl EraCache {
     /// The eras that the server supports, by the entries that have not expired.
     pub(crate) fn support(&self, now: Duration) -> EraSupport {
         let speaks = |era| self.current(era, now).map(|finding| finding.detected.is_some());
-        EraSupport { handshake: speaks(Era::Handshake), stateless: speaks(Era::Stateless) }
+        EraSupport(PerEra::from_fn(speaks))
     }
 
     /// The detected form of this era, if the server is known to support it.
@@ -99,54 +108,46 @@ impl EraCache {
 
     /// Records that the server supports an era; `fresh` is the time for which the server declares this valid.
     pub(crate) fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
-        let lasts = match found {
-            DetectedEra::Stateless(_) => fresh.clamp(MIN_AGE, MAX_AGE),
-            DetectedEra::Handshake | DetectedEra::LegacySse => MAX_AGE,
+        let lasts = match found.rules.cache_hints {
+            true => fresh.clamp(MIN_AGE, MAX_AGE),
+            false => MAX_AGE,
         };
         // An earlier entry keeps its expiry: its use proves nothing.
         if self.detected_in(found.era(), now) != Some(found) {
-            *self.finding_mut(found.era()) =
-                Some(EraFinding { detected: Some(found), until: now + lasts });
+            let finding = EraFinding { detected: Some(found), until: now + lasts };
+            *self.0.get_mut(found.era()) = Some(finding);
         }
     }
 
     /// Records that the server lacks an era.
     pub(crate) fn mark_missing(&mut self, era: Era, lasts: Duration, now: Duration) {
-        *self.finding_mut(era) = Some(EraFinding { detected: None, until: now + lasts });
+        *self.0.get_mut(era) = Some(EraFinding { detected: None, until: now + lasts });
     }
 
     /// Removes an entry that the server contradicted.
     pub(crate) fn forget(&mut self, era: Era) {
-        *self.finding_mut(era) = None;
+        *self.0.get_mut(era) = None;
     }
 
     fn current(&self, era: Era, now: Duration) -> Option<EraFinding> {
-        let finding = match era {
-            Era::Handshake => self.handshake,
-            Era::Stateless => self.stateless,
-        };
-        finding.filter(|finding| now < finding.until)
-    }
-
-    fn finding_mut(&mut self, era: Era) -> &mut Option<EraFinding> {
-        match era {
-            Era::Handshake => &mut self.handshake,
-            Era::Stateless => &mut self.stateless,
-        }
+        self.0.get(era).filter(|finding| now < finding.until)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use creole_proto::revision::Rules;
 
     fn hours(hours: u64) -> Duration {
         Duration::from_secs(hours * 3600)
     }
 
     fn stateless() -> DetectedEra {
-        DetectedEra::Stateless(Rules::CANONICAL)
+        DetectedEra::of(Rules::CANONICAL)
+    }
+
+    fn handshake() -> DetectedEra {
+        DetectedEra::of(Rules::NEWEST_HANDSHAKE)
     }
 
     #[test]
@@ -154,8 +155,8 @@ mod tests {
         let mut memory = EraCache::default();
         memory.mark_missing(Era::Stateless, MAX_AGE, hours(0));
         for hour in 0..24 {
-            memory.learn(DetectedEra::Handshake, Duration::ZERO, hours(hour));
-            assert_eq!(memory.best_for(Era::Stateless, hours(hour)), Some(DetectedEra::Handshake));
+            memory.learn(handshake(), Duration::ZERO, hours(hour));
+            assert_eq!(memory.best_for(Era::Stateless, hours(hour)), Some(handshake()));
         }
         assert_eq!(memory.best_for(Era::Stateless, hours(24)), None);
     }
@@ -166,11 +167,10 @@ mod tests {
         memory.learn(stateless(), hours(1), Duration::ZERO);
         assert_eq!(memory.best_for(Era::Stateless, Duration::ZERO), Some(stateless()));
         assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), None, "the era was not probed");
-        memory.learn(DetectedEra::LegacySse, Duration::ZERO, Duration::ZERO);
-        assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), Some(DetectedEra::LegacySse));
+        memory.learn(DetectedEra::LEGACY_SSE, Duration::ZERO, Duration::ZERO);
+        assert_eq!(memory.best_for(Era::Handshake, Duration::ZERO), Some(DetectedEra::LEGACY_SSE));
         assert_eq!(memory.best_for(Era::Stateless, Duration::ZERO), Some(stateless()));
-        let both = EraSupport { handshake: Some(true), stateless: Some(true) };
-        assert_eq!(memory.support(Duration::ZERO), both);
+        assert_eq!(memory.support(Duration::ZERO), EraSupport::BOTH);
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
             None,
             "the era is probed again"
         );
-        memory.learn(DetectedEra::Handshake, Duration::ZERO, MIN_AGE);
-        assert_eq!(memory.best_for(Era::Handshake, MIN_AGE), Some(DetectedEra::Handshake));
+        memory.learn(handshake(), Duration::ZERO, MIN_AGE);
+        assert_eq!(memory.best_for(Era::Handshake, MIN_AGE), Some(handshake()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use creole_proto::model::{
     Level, ListKind,
 };
 use creole_proto::operation::{Event, InputResponses, Operation, Outcome, Payload};
-use creole_proto::revision::{Era, Revision};
+use creole_proto::revision::{Era, Revision, Rules};
 use creole_proto::wire::{Object, Raw};
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -60,7 +60,7 @@ impl ClientBuilder {
             limits: ClientLimits::default(),
             log: None,
             callbacks: Callbacks::default(),
-            era: Era::Stateless,
+            era: Rules::CANONICAL.era,
             revision: None,
         }
     }
@@ -158,8 +158,8 @@ impl ClientBuilder {
             None => dialer,
         };
         let connection = dialer.connect_in(self.era, &offer).await?;
-        let era = connection.greeting().rules.era;
-        let found = dialer.detected_in(era).unwrap_or(DetectedEra::Handshake);
+        let spoken = connection.greeting().rules;
+        let found = dialer.detected_in(spoken.era).unwrap_or_else(|| DetectedEra::of(spoken));
         let capabilities = Arc::clone(&offer.capabilities);
         let again = Some(ReconnectSettings { connector: dialer, era: self.era, offer });
         let line = ReconnectingConnection::new(connection, again, self.log).await;
@@ -177,14 +177,10 @@ impl ClientBuilder {
         let era = match pinned {
             Some(pinned) => pinned.era,
             None if profile.dialect.serves_era(self.era) => self.era,
-            None if profile.dialect.stateless => Era::Stateless,
-            None => Era::Handshake,
+            None => self.era.other(),
         };
         let connection = connector::open_over(transport, &profile, (era, pinned), &offer).await?;
-        let found = match era {
-            Era::Stateless => DetectedEra::Stateless(connection.greeting().rules),
-            Era::Handshake => DetectedEra::Handshake,
-        };
+        let found = DetectedEra::of(connection.greeting().rules);
         let line = ReconnectingConnection::new(connection, None, self.log).await;
         Ok(self.into_client(line, found, offer.capabilities))
     }
@@ -448,7 +444,7 @@ impl Client {
     /// basic/transports/streamable-http, custom headers from tool parameters).
     fn learn_mirrored_headers(&self, tools: &mut Vec<Arc<Definition>>) {
         let rules = self.connection().greeting().rules;
-        if rules.era != Era::Stateless {
+        if !rules.mirrored_headers {
             return;
         }
         let mut learnt = HashMap::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use creole_proto::client::{OpenMode, Profile};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::revision::{Era, Revision, Rules};
+use creole_proto::revision::{Era, Opening, PerEra, Revision, Rules};
 
 use self::era_negotiation::{EraNegotiation, NegotiationOutcome};
 use super::connection::{Connection, ConnectionSetup};
@@ -40,10 +40,8 @@ pub(super) struct EraOrder {
 #[derive(Clone, Copy)]
 pub(super) struct NegotiationTerms<'a> {
     pub(super) profile: &'a Arc<Profile>,
-    /// The revision for the stateless era.
-    pub(super) stateless: &'static Rules,
-    /// The revision that a handshake proposes.
-    pub(super) proposed: &'static Rules,
+    /// The revision to use or to propose in each era.
+    rules: PerEra<&'static Rules>,
     pub(super) offer: &'a ClientOffer,
 }
 
@@ -54,21 +52,24 @@ impl<'a> NegotiationTerms<'a> {
         pinned: Option<&'static Rules>,
         offer: &'a ClientOffer,
     ) -> Self {
-        let of = |era| pinned.filter(|pinned| pinned.era == era);
-        let stateless = of(Era::Stateless);
-        Self {
-            profile,
-            stateless: stateless.unwrap_or(Rules::CANONICAL),
-            proposed: of(Era::Handshake).unwrap_or_else(|| proposed_rules(profile)),
-            offer,
+        let mut rules = PerEra { handshake: proposed_rules(profile), stateless: Rules::CANONICAL };
+        if let Some(pinned) = pinned {
+            *rules.get_mut(pinned.era) = pinned;
         }
+        Self { profile, rules, offer }
+    }
+
+    /// The revision to use or to propose in this era.
+    fn rules_in(&self, era: Era) -> &'static Rules {
+        self.rules.get(era)
     }
 
     fn opening(&self, era: Era) -> OpenMode {
-        match era {
-            Era::Stateless => OpenMode::Stateless { rules: self.stateless },
-            Era::Handshake => OpenMode::Handshake {
-                proposed_rules: self.proposed,
+        let rules = self.rules_in(era);
+        match rules.opening {
+            Opening::Discover => OpenMode::Stateless { rules },
+            Opening::Initialize => OpenMode::Handshake {
+                proposed_rules: rules,
                 capabilities: Arc::clone(&self.offer.capabilities),
             },
         }
@@ -105,7 +106,7 @@ pub(super) async fn open(
         return Ok(NegotiatedConnection { connection, missing_era: None });
     };
     let mut talk = EraNegotiation::start(program, terms, first).await?;
-    let hears_silence = first == Era::Stateless && !is_sure;
+    let hears_silence = terms.rules_in(first).opening == Opening::Discover && !is_sure;
     match talk
         .negotiate(second, hears_silence.then_some(SILENCE_TIMEOUT), Some(STUCK_TIMEOUT))
         .await
@@ -139,7 +140,7 @@ async fn retry_with_new_process(
         }
     };
     // The first process refused this era.
-    let is_first = agreed.connection.greeting().rules.era == first;
+    let is_first = agreed.connection.greeting().rules.is_of(first);
     Ok(NegotiatedConnection {
         missing_era: agreed.missing_era.or(is_first.then_some(second)),
         ..agreed
@@ -165,7 +166,7 @@ async fn race(
 
 /// The newest handshake revision of the server's dialect.
 fn proposed_rules(profile: &Profile) -> &'static Rules {
-    let shaken = |revision: &Revision| revision.rules().era == Era::Handshake;
+    let shaken = |revision: &Revision| revision.rules().has_handshake();
     let newest = profile.dialect.revisions().filter(shaken).max();
     newest.map_or(profile.dialect.base_rules(), Revision::rules)
 }

@@ -40,10 +40,10 @@ fn discover_request(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
 
 fn detected_era(name: &str, verdict: ProbeVerdict, refused: Fault) -> Result<DetectedEra, Fault> {
     match verdict {
-        ProbeVerdict::Stateless(rules) => Ok(DetectedEra::Stateless(rules)),
+        ProbeVerdict::Stateless(rules) => Ok(DetectedEra::of(rules)),
         // An error of both eras: a handshake is more informative.
         ProbeVerdict::Handshake | ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(_)) => {
-            Ok(DetectedEra::Handshake)
+            Ok(DetectedEra::of(Rules::NEWEST_HANDSHAKE))
         }
         ProbeVerdict::UnsupportedVersions(versions) => Err(unsupported_fault(name, &versions)),
         ProbeVerdict::NoEvidence(_) => Err(refused),

@@ -1,7 +1,5 @@
 //! The viewer of a list: the properties of a client that determine what it sees.
 
-use creole_proto::revision::Era;
-
 use crate::call::Context;
 
 /// A client that reads a list.
@@ -15,6 +13,6 @@ pub(super) struct Viewer {
 impl Viewer {
     pub(super) fn of(context: &Context) -> Self {
         let caller = context.caller();
-        Self { mirrors_headers: caller.rules.era == Era::Stateless && context.is_sessionless() }
+        Self { mirrors_headers: caller.rules.mirrored_headers && context.is_sessionless() }
     }
 }

@@ -18,7 +18,11 @@ use crate::scripted::{ResponseScript, opening, serve, serve_old, status};
 use crate::support::{LONG, call, child, profile, sh, text, tool};
 
 fn stateless() -> DetectedEra {
-    DetectedEra::Stateless(Rules::CANONICAL)
+    DetectedEra::of(Rules::CANONICAL)
+}
+
+fn handshake() -> DetectedEra {
+    DetectedEra::of(Rules::NEWEST_HANDSHAKE)
 }
 
 fn dialer(way: Address) -> Connector {
@@ -118,10 +122,7 @@ async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
     for era in [Era::Stateless, Era::Handshake, Era::Stateless, Era::Handshake] {
         assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, era);
     }
-    assert_eq!(
-        dialer.supported_eras(),
-        EraSupport { handshake: Some(true), stateless: Some(true) }
-    );
+    assert_eq!(dialer.supported_eras(), EraSupport::BOTH);
     for revision in ["2025-06-18", "2026-07-28"] {
         let rules = Revision::from_name(revision).unwrap().rules();
         let dialer = self::dialer(Address::Child(sh(&both))).pin_revision(rules);
@@ -160,7 +161,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
         let dialer = dialer(server.way());
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().server_info.identity.name, "sh", "{reaction}");
-        assert_eq!(dialer.detected(), Some(DetectedEra::Handshake), "{reaction}");
+        assert_eq!(dialer.detected(), Some(handshake()), "{reaction}");
         assert_eq!(server.starts(), starts, "{reaction}");
         connection.close().await;
     }
@@ -223,8 +224,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
         false => opening(request).unwrap(),
     };
     // Opening a connection to a new server sends `server/discover` as well.
-    for (script, expected, discoveries) in [(new, stateless(), 3), (old, DetectedEra::Handshake, 1)]
-    {
+    for (script, expected, discoveries) in [(new, stateless(), 3), (old, handshake(), 1)] {
         let (address, seen) = serve(script).await;
         let dialer = dialer(web(address));
         dial(&dialer).await;
@@ -253,7 +253,7 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
     assert_eq!(dialer.detected(), Some(stateless()));
     let connection = dial(&dialer).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
-    assert_eq!(dialer.detected(), Some(DetectedEra::Handshake));
+    assert_eq!(dialer.detected(), Some(handshake()));
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_i
         }
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().version, "2024-11-05");
-        assert_eq!(dialer.detected(), Some(DetectedEra::LegacySse));
+        assert_eq!(dialer.detected(), Some(DetectedEra::LEGACY_SSE));
     }
 }
 

@@ -22,7 +22,7 @@ use creole::{Call, Context};
 use super::park::{PreparedCall, ResumeOutcome};
 use super::{Affinity, Upstream, internal_fault, park};
 use crate::upstream::connections::affinity;
-use crate::upstream::connections::pool::{SessionKey, UpstreamLease};
+use crate::upstream::connections::pool::{SESSION_ERA, SessionKey, UpstreamLease};
 use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::lists::list_fetch::ToolIndex;
 use crate::upstream::park::request_state;
@@ -180,8 +180,8 @@ impl Upstream {
         carried: Dispatched,
         call: &Call,
     ) -> Result<Forwarded, Fault> {
-        let era = carried.connection.greeting().rules.era;
-        let is_bound = self.affinity(&call.context) == Affinity::Request && era == Era::Handshake;
+        let rules = carried.connection.greeting().rules;
+        let is_bound = self.affinity(&call.context) == Affinity::Request && rules.has_sessions;
         let conversation = call.context.session_name().cloned();
         let capabilities = upstream_request::caller_capabilities(&call.context);
         let lease = match is_bound {
@@ -190,7 +190,7 @@ impl Upstream {
                 ActiveCalls::default().add_call(conversation),
             ),
             false => {
-                let (key, asks) = self.call_session_key(call, &capabilities, era);
+                let (key, asks) = self.call_session_key(call, &capabilities, rules.era);
                 let key = SessionKey { lane: carried.lane, ..key };
                 self.pool.lease_for_task(key, &asks, conversation).await?
             }
@@ -237,7 +237,7 @@ impl Upstream {
         };
         let capabilities = upstream_request::caller_capabilities(&call.context);
         // Only upstreams with sessions send input requests during a call.
-        let (key, asks) = self.call_session_key(call, &capabilities, Era::Handshake);
+        let (key, asks) = self.call_session_key(call, &capabilities, SESSION_ERA);
         let conversation = call.context.session_name().cloned();
         let key = SessionKey { lane: parked.lane, ..key };
         match self.pool.lease_for_task(key, &asks, conversation).await {

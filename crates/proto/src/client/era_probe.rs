@@ -7,7 +7,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::revision::{Era, Revision, Rules};
+use crate::revision::{Opening, Revision, Rules};
 use crate::wire;
 use crate::wire::{Frame, Object, unquote};
 
@@ -126,11 +126,11 @@ fn judge_error(error: Object<'_>) -> ProbeVerdict {
 /// The newest stateless version in the list; otherwise a handshake, if the list has a version with one.
 fn judge_versions(versions: &[&str]) -> ProbeVerdict {
     let names: Vec<_> = versions.iter().filter_map(|raw| unquote(raw)).collect();
-    let known = |era| {
+    let known = |opening| {
         let revisions = names.iter().filter_map(|name| Revision::from_name(name));
-        revisions.filter(|revision| revision.rules().era == era).max()
+        revisions.filter(|revision| revision.rules().opening == opening).max()
     };
-    match (known(Era::Stateless), known(Era::Handshake)) {
+    match (known(Opening::Discover), known(Opening::Initialize)) {
         (Some(revision), _) => ProbeVerdict::Stateless(revision.rules()),
         (None, Some(_)) => ProbeVerdict::Handshake,
         (None, None) if names.is_empty() => ProbeVerdict::Handshake,

@@ -14,7 +14,7 @@ use crate::dialect::Dialect;
 use crate::fault::{COMMON_ERRORS, DataShape, ErrorChannel, ErrorRow, Fault, FaultKind};
 use crate::model::KeyedInputRequest;
 use crate::operation::Outcome;
-use crate::revision::{ElicitationSupport, Era, Rules};
+use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::{Object, Raw, unquote};
 
 /// The error code that requests URL elicitations (2025-11-25 schema, `URLElicitationRequiredError`).
@@ -147,7 +147,6 @@ fn kind_by_revision(
     rules: &'static Rules,
     dialect: &Dialect,
 ) -> Option<FaultKind> {
-    let is_stateless = rules.era == Era::Stateless;
     match told.code {
         RESOURCE_NOT_FOUND if told.method == "resources/read" => Some(FaultKind::ResourceNotFound),
         // These codes concern this side's message, not the operation.
@@ -156,9 +155,9 @@ fn kind_by_revision(
         -32601 => Some(FaultKind::MethodNotFound),
         -32602 => Some(kind_of_invalid_params(told, rules, dialect)),
         -32603 => Some(FaultKind::Internal),
-        -32020 if is_stateless => Some(FaultKind::HeaderMismatch),
-        -32021 if is_stateless => Some(FaultKind::MissingCapability),
-        -32022 if is_stateless => Some(FaultKind::UnsupportedVersion),
+        -32020 if rules.reserved_error_codes => Some(FaultKind::HeaderMismatch),
+        -32021 if rules.reserved_error_codes => Some(FaultKind::MissingCapability),
+        -32022 if rules.reserved_error_codes => Some(FaultKind::UnsupportedVersion),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use crate::model::{
     CacheHints, Implementation, SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION,
 };
 use crate::operation::ServerInfo;
-use crate::revision::{Era, Revision, Rules, TaskModel};
+use crate::revision::{Revision, Rules, TaskModel};
 use crate::wire::{Object, Raw, unquote};
 use crate::{encode, meta};
 
@@ -80,7 +80,7 @@ impl Machine {
         if matches!(&dialect.version, VersionPolicy::Fixed(fixed) if fixed == version) {
             return Ok(dialect.base_rules());
         }
-        let is_spoken = |revision: &Revision| revision.rules().era == Era::Handshake;
+        let is_spoken = |revision: &Revision| revision.rules().has_handshake();
         let revision = Revision::from_name(version).filter(is_spoken);
         revision.map(Revision::rules).ok_or_else(|| {
             let version: String = version.chars().take(MAX_VERSION_CHARS).collect();

@@ -11,7 +11,7 @@ use super::{CallKey, Machine};
 use crate::meta;
 use crate::model::{Level, ListKind};
 use crate::operation::{Change, Event, Outcome, Payload};
-use crate::revision::Era;
+use crate::revision::InputRequestStyle;
 use crate::wire::{Id, Object, Raw};
 
 impl Machine {
@@ -104,9 +104,11 @@ impl Machine {
     /// (2026-07-28 basic/patterns/cancellation, behavior requirements).
     fn take_cancellation(&mut self, params: Object<'_>, out: &mut Outbox) -> Option<()> {
         let id = params.get("requestId")?;
-        match self.rules.era {
-            Era::Handshake => self.withdraw_input_request(&Id::parse_number(id).ok()?, out),
-            Era::Stateless => {
+        match self.rules.input_request_style {
+            InputRequestStyle::Inline => {
+                self.withdraw_input_request(&Id::parse_number(id).ok()?, out)
+            }
+            InputRequestStyle::MultiRoundTrip => {
                 let call = CallKey(id.parse().ok()?);
                 if !self.calls.get(call)?.is_listening {
                     return None;

@@ -8,7 +8,6 @@ use super::outbox::{ClientEvent, Outbox, ProtocolViolation};
 use super::{CallKey, ConnectionState, Machine};
 use crate::fault::{Fault, FaultKind};
 use crate::operation::Outcome;
-use crate::revision::Era;
 use crate::server::Now;
 use crate::wire;
 use crate::wire::{Fields, Frame, Object, ResultMembers, unquote};
@@ -139,10 +138,11 @@ impl Machine {
         }
     }
 
-    /// Handles an error without an id. In the stateless era, only servers that did not read the request omit the id
+    /// Handles an error without an id. Without a handshake a request may reach a server that
+    /// cannot read it, and only such a server omits the id
     /// (2026-07-28 basic, error responses).
     fn take_error_without_id(&mut self, call: CallKey, error: &str, out: &mut Outbox) {
-        let unread = self.calls.get(call).filter(|_| self.rules.era == Era::Stateless);
+        let unread = self.calls.get(call).filter(|_| !self.rules.has_handshake());
         match unread.map(|pending| self.read_error(pending, error)) {
             Some(Outcome::Fail(fault)) if fault.kind == FaultKind::Foreign => {
                 let fault = Fault { kind: FaultKind::InvalidRequest, ..fault };

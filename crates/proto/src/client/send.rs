@@ -13,7 +13,6 @@ use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::Level;
 use crate::operation::{Operation, Outcome, Payload};
-use crate::revision::Era;
 use crate::server::Now;
 use crate::wire::quote;
 
@@ -97,12 +96,10 @@ impl Machine {
         self.begin(pending, OutgoingRequest::Operation(request), out)
     }
 
-    /// Checks whether the server is alive; in the stateless era with `server/discover`.
+    /// Checks whether the server is alive: with `server/discover` if its revision has no `ping`.
     pub fn ping(&mut self, now: Now, out: &mut Outbox) -> CallKey {
-        let method = match self.rules.era {
-            Era::Handshake => Method::Ping,
-            Era::Stateless => Method::Discover,
-        };
+        let has_ping = self.rules.methods.contains(Method::Ping);
+        let method = if has_ping { Method::Ping } else { Method::Discover };
         let limits = &self.profile.limits;
         let pending = InFlightCall::new(ExpectedResult::Nothing, method.name(), limits, now);
         self.begin(pending, OutgoingRequest::Ping, out)
@@ -230,7 +227,7 @@ impl Machine {
                 OutgoingRequest::Operation(request) => {
                     write_call(bytes, &request.operation, &request.options, &manner);
                 }
-                OutgoingRequest::Ping if rules.era == Era::Stateless => {
+                OutgoingRequest::Ping if method == Method::Discover.name() => {
                     write_call(bytes, &Operation::Discover, &CallOptions::default(), &manner);
                 }
                 OutgoingRequest::Ping => {}

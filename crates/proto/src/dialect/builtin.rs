@@ -9,7 +9,7 @@ use super::{
 };
 use crate::fault::{DataShape, ErrorChannel, ErrorRow, FaultKind};
 use crate::method::{Method, MethodSet};
-use crate::revision::{Era, Revision};
+use crate::revision::{Revision, Rules};
 
 /// The names of the built-in dialects.
 pub const BUILTIN_NAMES: &[&str] =
@@ -59,7 +59,7 @@ fn spec() -> Dialect {
     Dialect {
         name: "spec".into(),
         about: "The official specification in every revision, both eras on one connection.".into(),
-        base: Revision::newest(Era::Handshake),
+        base: Rules::NEWEST_HANDSHAKE.revision,
         stateless: true,
         handshake: true,
         version: VersionPolicy::Negotiate,

@@ -15,7 +15,7 @@ use crate::model::{
     ClientCapabilities, CompletionRequest, Level, Reference, TASKS_EXTENSION, TaskPreference,
 };
 use crate::operation::{InputResponses, Operation};
-use crate::revision::{ElicitationSupport, Era, Rules, TaskModel};
+use crate::revision::{ElicitationSupport, InputRequestStyle, Rules, TaskModel};
 use crate::wire::{Object, ParamMembers, Raw, quote};
 
 /// The parameters for encoding requests.
@@ -36,7 +36,9 @@ pub(crate) fn write_call(
     manner: &RequestStyle<'_>,
 ) {
     write_operation(out, operation, manner.dialect);
-    if manner.rules.era == Era::Stateless && operation.may_require_input() {
+    if manner.rules.input_request_style == InputRequestStyle::MultiRoundTrip
+        && operation.may_require_input()
+    {
         write_input_responses(out, terms.input_responses.as_ref());
     }
     if let (TaskModel::ClientRequested, Operation::CallTool { .. }) =
@@ -175,7 +177,7 @@ fn write_meta(out: &mut Vec<u8>, terms: &CallOptions, manner: &RequestStyle<'_>)
     write_key(out, "_meta");
     out.push(b'{');
     let opened = out.len();
-    if manner.rules.era == Era::Stateless {
+    if manner.rules.request_meta {
         write_text_member(out, meta::PROTOCOL_VERSION, manner.rules.name);
         write_key(out, meta::CLIENT_CAPABILITIES);
         write_capabilities(out, &terms.capabilities, manner.rules);

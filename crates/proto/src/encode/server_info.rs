@@ -9,7 +9,7 @@ use crate::dialect::{CapabilityShape, Dialect};
 use crate::method::Method;
 use crate::model::{SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION};
 use crate::operation::ServerInfo;
-use crate::revision::{Era, Rules, TaskModel};
+use crate::revision::{Opening, Rules, TaskModel};
 use crate::wire::quote;
 
 /// Writes the members of the `initialize` or `server/discover` result
@@ -21,14 +21,14 @@ pub(super) fn write_server_info(
     dialect: &Dialect,
     rules: &Rules,
 ) {
-    match rules.era {
-        Era::Handshake => {
+    match rules.opening {
+        Opening::Initialize => {
             write_text_member(out, "protocolVersion", version);
             write_capabilities(out, &card.capabilities, dialect, rules);
             write_key(out, "serverInfo");
             write_data(out, &*card.identity);
         }
-        Era::Stateless => {
+        Opening::Discover => {
             write_key(out, "supportedVersions");
             out.push(b'[');
             for revision in dialect.revisions() {

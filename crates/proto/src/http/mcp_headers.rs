@@ -11,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::lifecycle;
 use crate::lifecycle::HandshakePhase;
 use crate::method::Method;
-use crate::revision::{Era, Revision};
+use crate::revision::Revision;
 use crate::wire::{Fields, Frame, Object, as_string, unquote};
 
 /// The header that names the protocol version.
@@ -106,7 +106,7 @@ fn classify_in_session(head: &McpHeaders<'_>, dialect: &Dialect) -> Result<PostK
 
 fn has_stateless_version(head: &McpHeaders<'_>, dialect: &Dialect) -> bool {
     let named = head.protocol_version.and_then(revision);
-    dialect.stateless && named.is_some_and(|named| named.rules().era == Era::Stateless)
+    dialect.stateless && named.is_some_and(|named| named.rules().request_meta)
 }
 
 fn revision(version: &[u8]) -> Option<Revision> {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::{MirroredHeader, header_value, mcp_headers};
 use crate::method::Method;
 use crate::operation::Operation;
-use crate::revision::{Era, Rules};
+use crate::revision::Rules;
 use crate::wire::{Object, Raw, unquote};
 
 /// A header: its name in lower case, and its value.
@@ -23,7 +23,7 @@ pub fn request_headers(
     // The frame was written by this program, so it needs no check.
     let message = str::from_utf8(frame).ok().and_then(Object::new).unwrap_or(Object::EMPTY);
     let method = message.get("method").and_then(unquote).unwrap_or_default();
-    if rules.era == Era::Handshake {
+    if !rules.mirrored_headers {
         return session_headers(&method, rules);
     }
     let known = Method::from_name(&method);
@@ -46,7 +46,7 @@ pub fn call_headers(
     mirrors: &[MirroredHeader],
 ) -> Vec<HeaderField> {
     let method = operation.method();
-    if rules.era == Era::Handshake {
+    if !rules.mirrored_headers {
         return session_headers(method, rules);
     }
     let subject = Method::from_name(method).and_then(subject).map(|_| operation.target());

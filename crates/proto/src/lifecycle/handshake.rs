@@ -12,7 +12,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::{ClientCapabilities, Level};
 use crate::operation::{Change, subscription_covers};
-use crate::revision::{Era, Revision, Rules};
+use crate::revision::{Revision, Rules};
 use crate::wire::{Object, Raw};
 
 /// The log level until the client sets one; the specification leaves the choice to the server
@@ -142,8 +142,8 @@ impl HandshakeSession {
             }
             VersionPolicy::Negotiate => {
                 let known = proposed.as_deref().and_then(Revision::from_name).map(Revision::rules);
-                let spoken = known.filter(|rules| rules.era == Era::Handshake);
-                self.rules = spoken.unwrap_or_else(|| Revision::newest(Era::Handshake).rules());
+                let spoken = known.filter(|rules| rules.has_handshake());
+                self.rules = spoken.unwrap_or(Rules::NEWEST_HANDSHAKE);
                 self.version = Cow::Borrowed(self.rules.name);
             }
         }

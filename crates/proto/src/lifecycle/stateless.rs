@@ -15,7 +15,7 @@ use crate::meta;
 use crate::method::Method;
 use crate::model::{ClientCapabilities, Level, TaskPreference};
 use crate::operation::{Caller, InputResponses};
-use crate::revision::{Era, Revision, Rules};
+use crate::revision::{Revision, Rules};
 use crate::wire::{Object, ParamMembers, Raw, as_object, as_required_string, as_string};
 
 /// Maximum length of a version that an error repeats.
@@ -100,13 +100,13 @@ fn claimed_version_and_capabilities<'a>(
 
 fn is_stateless_method(method: &str) -> bool {
     let Some(method) = Method::from_name(method) else { return false };
-    let has = |era| Revision::newest(era).rules().methods.contains(method);
-    has(Era::Stateless) && !has(Era::Handshake)
+    let has = |rules: &Rules| rules.methods.contains(method);
+    has(Rules::CANONICAL) && !has(Rules::NEWEST_HANDSHAKE)
 }
 
 /// The rules of a version, if it is of the stateless era and served.
 pub fn supported_rules(version: &str, dialect: &Dialect) -> Result<&'static Rules, Fault> {
-    let stateless = |revision: &Revision| revision.rules().era == Era::Stateless;
+    let stateless = |revision: &Revision| revision.rules().request_meta;
     let revision = Revision::from_name(version).filter(stateless);
     revision.map(Revision::rules).ok_or_else(|| unsupported_version_fault(version, dialect))
 }

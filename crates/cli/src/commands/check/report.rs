@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use creole::client::{Address, Client, DetectedEra};
 use creole::proto::client::NegotiationResult;
 use creole::proto::model::ServerCapabilities;
-use creole::proto::revision::Era;
+use creole::proto::revision::Rules;
 use serde_json::{Map, Value, json};
 
 use super::ServerLists;
@@ -42,8 +42,8 @@ pub(super) fn target_kind(place: &ServerTarget<'_>) -> TargetKind {
 /// The findings about a server.
 pub(super) struct ServerReport {
     identity: Value,
-    era: Era,
-    revision: &'static str,
+    /// The rules of the connection.
+    rules: &'static Rules,
     version: String,
     versions: Vec<String>,
     transport: &'static str,
@@ -87,8 +87,7 @@ impl ServerReport {
         };
         Self {
             identity: identity.unwrap_or(Value::Null),
-            era: rules.era,
-            revision: rules.name,
+            rules,
             version: greeting.version.clone(),
             versions,
             transport: transport(reach, client.detected_era()),
@@ -137,8 +136,8 @@ impl ServerReport {
             |finding: &LintFinding| json!({"item": finding.item, "problem": finding.problem});
         json!({
             "server": self.identity,
-            "era": era(self.era),
-            "revision": self.revision,
+            "era": self.rules.era.name(),
+            "revision": self.rules.name,
             "versions": self.versions,
             "transport": self.transport,
             "dialect": self.dialect,
@@ -207,7 +206,7 @@ impl ServerReport {
             true => String::new(),
             false => format!("; also {}", others.join(", ")),
         };
-        format!("{} by {}{also}", first_line(&self.version), era_in_words(self.era))
+        format!("{} by {}{also}", first_line(&self.version), opening_in_words(self.rules))
     }
 
     /// A table of the support, followed by the explanations.
@@ -268,17 +267,10 @@ fn joined(words: &[impl AsRef<str>]) -> String {
     }
 }
 
-fn era(era: Era) -> &'static str {
-    match era {
-        Era::Handshake => "handshake",
-        Era::Stateless => "stateless",
-    }
-}
-
-fn era_in_words(era: Era) -> &'static str {
-    match era {
-        Era::Handshake => "handshake",
-        Era::Stateless => "requests that stand alone",
+fn opening_in_words(rules: &Rules) -> &'static str {
+    match rules.has_handshake() {
+        true => "handshake",
+        false => "requests that stand alone",
     }
 }
 
@@ -286,7 +278,7 @@ fn transport(reach: TargetKind, found: DetectedEra) -> &'static str {
     match (reach, found) {
         (TargetKind::Child, _) => "stdio",
         (TargetKind::InProcess, _) => "within this process",
-        (TargetKind::Http, DetectedEra::LegacySse) => "HTTP+SSE",
+        (TargetKind::Http, found) if found.is_legacy_sse() => "HTTP+SSE",
         (TargetKind::Http, _) => "Streamable HTTP",
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use creole_proto::client::era_probe::suggests_legacy_sse;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::meta::PROTOCOL_VERSION;
-use creole_proto::revision::{Era, Rules};
+use creole_proto::revision::Era;
 
 use super::super::connection::Connection;
 use super::super::era::DetectedEra;
@@ -19,6 +19,12 @@ const INVALID_REQUEST: i64 = -32600;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
 impl Connector {
+    /// Whether the server is known to have only the HTTP+SSE transport of 2024-11-05.
+    pub fn is_legacy_sse(&self) -> bool {
+        let detected = self.detected_in(DetectedEra::LEGACY_SSE.era());
+        detected.is_some_and(DetectedEra::is_legacy_sse)
+    }
+
     /// Detects again whether the server supports this era, after it [refused](may_be_wrong_era) a call in it; returns
     /// whether it does.
     ///
@@ -32,7 +38,7 @@ impl Connector {
         let found = probe::probe_http(target, &self.profile).await?;
         // A server that supports both eras responds to the probe. Its response is no evidence against the other era.
         let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
-        if found.era() == era || (spoke_both && !is_unsupported_version(fault)) {
+        if found.is_of(era) || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
         }
         let now = self.started.elapsed();
@@ -44,8 +50,9 @@ impl Connector {
     /// The era in which a caller of this era is served, if no probe is needed.
     fn known_era_for(&self, caller: Era) -> Option<Era> {
         match self.only_era() {
-            Some(Era::Stateless) if self.detected_in(Era::Stateless).is_none() => None,
-            Some(only) => Some(only),
+            // Only a handshake negotiates the revision.
+            Some(only) if only.rules().has_handshake() => Some(only),
+            Some(only) => self.detected_in(only).map(DetectedEra::era),
             None => self.supported_eras().era_for(caller),
         }
     }
@@ -58,34 +65,30 @@ impl Connector {
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
         let era = self.known_era_for(caller);
+        let has_handshake = |era: Era| era.rules().has_handshake();
         // A dialect decides the era, not the revision: that is negotiated with the server.
-        let may_ask = self.pinned_rules.is_none() && self.only_era() != Some(Era::Handshake);
+        let may_ask = self.pinned_rules.is_none() && !self.only_era().is_some_and(has_handshake);
         if let Some(era) = era {
-            match self
-                .open_http(target, self.detected_in(era).unwrap_or(self.newest_in(era)), offer)
-                .await
-            {
+            let known = self.detected_in(era).unwrap_or_else(|| DetectedEra::of(era.rules()));
+            match self.open_http(target, known, offer).await {
                 Err(fault) if may_ask && contradicts_era(&fault) => self.era_cache().forget(era),
                 opened => return opened,
             }
         }
-        let may_shake_hands = self.only_era() != Some(Era::Stateless);
-        if may_shake_hands && caller == Era::Handshake && era != Some(Era::Handshake) {
-            match self.open_http(target, DetectedEra::Handshake, offer).await {
+        let may_shake_hands = self.only_era().is_none_or(has_handshake);
+        if may_shake_hands && has_handshake(caller) && era != Some(caller) {
+            match self.open_http(target, DetectedEra::of(caller.rules()), offer).await {
                 Err(fault) if contradicts_era(&fault) => {
                     // If that fails too, the server's first fault is more informative.
                     let found = probe::probe_http(target, &self.profile)
                         .await
                         .map_err(|_| fault.clone())?;
-                    if found.era() == Era::Handshake {
+                    if found.is_of(caller) {
                         return Err(fault);
                     }
                     let opened = self.open_http(target, found, offer).await.map_err(|_| fault)?;
-                    self.era_cache().mark_missing(
-                        Era::Handshake,
-                        era::MAX_AGE,
-                        self.started.elapsed(),
-                    );
+                    let now = self.started.elapsed();
+                    self.era_cache().mark_missing(caller, era::MAX_AGE, now);
                     return Ok(opened);
                 }
                 opened => return opened,
@@ -93,8 +96,10 @@ impl Connector {
         }
         let found = probe::probe_http(target, &self.profile).await?;
         let opened = self.open_http(target, found, offer).await?;
-        if opened.greeting().rules.era == Era::Handshake {
-            self.era_cache().mark_missing(Era::Stateless, era::MAX_AGE, self.started.elapsed());
+        let spoken = opened.greeting().rules;
+        if spoken.has_handshake() {
+            let (lacks, now) = (spoken.era.other(), self.started.elapsed());
+            self.era_cache().mark_missing(lacks, era::MAX_AGE, now);
         }
         Ok(opened)
     }
@@ -107,14 +112,10 @@ impl Connector {
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
         let (found, opened) = match self.open_http_once(target, found, offer).await {
-            Err(fault) if found == DetectedEra::Handshake && suggests_older(&fault) => {
+            Err(fault) if found.may_be_legacy_sse() && suggests_older(&fault) => {
                 // If that fails too, the server's first fault is more informative.
-                (
-                    DetectedEra::LegacySse,
-                    self.open_http_once(target, DetectedEra::LegacySse, offer)
-                        .await
-                        .map_err(|_| fault)?,
-                )
+                let older = DetectedEra::LEGACY_SSE;
+                (older, self.open_http_once(target, older, offer).await.map_err(|_| fault)?)
             }
             opened => (found, opened?),
         };
@@ -128,19 +129,11 @@ impl Connector {
         found: DetectedEra,
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
-        let transport: Box<dyn Transport> = match found {
-            DetectedEra::LegacySse => Box::new(LegacySseServer::new(target.clone())),
-            _ => Box::new(HttpServer::new(target.clone())),
+        let transport: Box<dyn Transport> = match found.is_legacy_sse() {
+            true => Box::new(LegacySseServer::new(target.clone())),
+            false => Box::new(HttpServer::new(target.clone())),
         };
         Connection::open(transport, self.negotiation_terms(offer).setup(found.era())).await
-    }
-
-    /// The newest form of an era, for a server of which nothing is known.
-    fn newest_in(&self, era: Era) -> DetectedEra {
-        match era {
-            Era::Handshake => DetectedEra::Handshake,
-            Era::Stateless => DetectedEra::Stateless(Rules::CANONICAL),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use creole_proto::client::era_probe::{ProbeReply, ProbeVerdict, judge_reply};
 use creole_proto::client::{ClientEvent, Machine, Outbox};
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::revision::Era;
+use creole_proto::revision::{Era, Opening, Rules};
 use creole_proto::wire;
 use creole_proto::wire::Frame;
 use std::sync::Arc;
@@ -60,7 +60,8 @@ const MAX_QUOTED_LINE: usize = 200;
 
 /// An opening request that was sent.
 struct SentOpening {
-    era: Era,
+    /// The rules that it uses or proposes.
+    rules: &'static Rules,
     /// The id before that of the request.
     after: u64,
     fault: Option<Fault>,
@@ -93,7 +94,7 @@ impl<'a> EraNegotiation<'a> {
 
     /// Whether `server/discover` was sent.
     pub(super) fn has_sent_discover(&self) -> bool {
-        self.openings.iter().any(|asked| asked.era == Era::Stateless)
+        self.openings.iter().any(|asked| asked.rules.opening == Opening::Discover)
     }
 
     /// Waits until the era is known. The second era is tried too if the process refuses the first, or does not respond
@@ -176,9 +177,9 @@ impl<'a> EraNegotiation<'a> {
 
     /// Opens the connection: the request was sent, and its response has arrived.
     pub(super) async fn connect(self, era: Era) -> Result<NegotiatedConnection, Fault> {
-        let other = |asked: &&SentOpening| asked.era != era;
-        let lacks = self.openings.iter().find(other).map(|asked| asked.era);
-        let own = self.openings.iter().find(|asked| asked.era == era);
+        let other = self.openings.iter().find(|asked| !asked.rules.is_of(era));
+        let lacks = other.map(|asked| asked.rules.era);
+        let own = self.openings.iter().find(|asked| asked.rules.is_of(era));
         let after = own.map_or(0, |own| own.after);
         let (transport, setup) = self.into_parts(era);
         let connection =
@@ -227,7 +228,7 @@ impl<'a> EraNegotiation<'a> {
     async fn send_opening(&mut self, era: Era) {
         let after = self.openings.len() as u64;
         let (_, request) = self.machine(era, after);
-        self.openings.push(SentOpening { era, after, fault: None });
+        self.openings.push(SentOpening { rules: self.terms.rules_in(era), after, fault: None });
         let mut sent = 0;
         while sent < request.len() {
             match self.stdin.write(&request[sent..]).await {
@@ -277,7 +278,7 @@ impl<'a> EraNegotiation<'a> {
         if self.openings.iter().any(|asked| asked.fault.is_none()) {
             return None;
         }
-        let shaken = self.openings.iter().find(|asked| asked.era == Era::Handshake);
+        let shaken = self.openings.iter().find(|asked| asked.rules.has_handshake());
         shaken.or(self.openings.first()).and_then(|asked| asked.fault.clone())
     }
 
@@ -288,12 +289,12 @@ impl<'a> EraNegotiation<'a> {
             if asked.fault.is_some() {
                 continue;
             }
-            let judged = match asked.era {
-                Era::Handshake => self.check_handshake_response(asked.after, line),
-                Era::Stateless => self.check_discover_response(asked.after, line),
+            let judged = match asked.rules.opening {
+                Opening::Initialize => self.check_handshake_response(asked, line),
+                Opening::Discover => self.check_discover_response(asked, line),
             };
             match judged {
-                Some(Ok(())) => return LineVerdict::Accepted(asked.era),
+                Some(Ok(())) => return LineVerdict::Accepted(asked.rules.era),
                 Some(Err(OpeningError::Refused(fault))) => {
                     self.openings[place].fault = Some(fault);
                     return LineVerdict::Refused;
@@ -308,10 +309,10 @@ impl<'a> EraNegotiation<'a> {
     /// The verdict of a line on a handshake; `None` if it is not its response.
     fn check_handshake_response(
         &self,
-        after: u64,
+        asked: &SentOpening,
         line: &[u8],
     ) -> Option<Result<(), OpeningError>> {
-        let (mut machine, _) = self.machine(Era::Handshake, after);
+        let (mut machine, _) = self.machine(asked.rules.era, asked.after);
         let mut out = Outbox::default();
         machine.receive(line, None, Duration::ZERO, &mut out);
         while let Some(happening) = out.next_event() {
@@ -326,18 +327,22 @@ impl<'a> EraNegotiation<'a> {
 
     /// The verdict of a line on `server/discover`; `None` if it is not its response. An error without an id is one:
     /// some servers cannot even parse the request.
-    fn check_discover_response(&self, after: u64, line: &[u8]) -> Option<Result<(), OpeningError>> {
+    fn check_discover_response(
+        &self,
+        asked: &SentOpening,
+        line: &[u8],
+    ) -> Option<Result<(), OpeningError>> {
         let Ok(Frame::One(fields)) = wire::scan(line, &wire::ScanLimits::default()) else {
             return None;
         };
         let is_answer =
             fields.method.is_none() && (fields.result.is_some() || fields.error.is_some());
-        let number = (after + 1).to_string();
+        let number = (asked.after + 1).to_string();
         let is_own = fields.id.is_none_or(|id| id == number || id == "null");
         if !is_answer || !is_own {
             return None;
         }
-        Some(match judge_reply(ProbeReply::Line(line), self.terms.stateless) {
+        Some(match judge_reply(ProbeReply::Line(line), asked.rules) {
             ProbeVerdict::Stateless(_) if fields.result.is_some() => Ok(()),
             ProbeVerdict::UnsupportedVersions(versions) => {
                 Err(OpeningError::Unsupported(unsupported_fault(self.name, &versions)))

@@ -24,7 +24,7 @@ use std::sync::{Arc, MutexGuard};
 use bytes::Bytes;
 use creole_proto::client::{CallKey, FrameKind, NegotiationResult, OutgoingFrame};
 use creole_proto::http::request_headers::HeaderField;
-use creole_proto::revision::{Era, Rules};
+use creole_proto::revision::{BrokenStream, Rules};
 use http::{HeaderValue, Method};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -103,8 +103,8 @@ impl HttpSession {
         self.state.lock()
     }
 
-    fn era(&self) -> Option<Era> {
-        self.lock().negotiated_rules.map(|rules| rules.era)
+    fn cancels_by_closing(&self) -> bool {
+        self.lock().cancels_by_closing()
     }
 
     /// Records the last event of a call that was delivered.
@@ -132,8 +132,7 @@ impl HttpSession {
     fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
         let state = self.lock();
         let last_event = state.calls.get(&call)?.last_event_id.as_ref()?.to_str().ok()?.to_owned();
-        // In the stateless era, a broken stream is a cancelled call.
-        state.negotiated_rules.filter(|rules| rules.era == Era::Handshake)?;
+        state.negotiated_rules.filter(|rules| rules.broken_stream == BrokenStream::Resumable)?;
         let session = state.session.as_ref().and_then(|session| session.to_str().ok());
         Some(ResumePoint { session: session.map(str::to_owned), last_event })
     }
@@ -175,6 +174,11 @@ impl HttpSession {
 }
 
 impl HttpSessionState {
+    /// Whether the end of a call's stream cancels the call.
+    fn cancels_by_closing(&self) -> bool {
+        self.negotiated_rules.is_some_and(|rules| rules.broken_stream == BrokenStream::Cancels)
+    }
+
     /// Resolves when all earlier notifications were delivered, or never will be.
     fn notification_order(&mut self, is_notice: bool) -> exchange::NotificationOrder {
         let before =
@@ -196,7 +200,6 @@ impl TransportHandle for HttpTransport {
             return None;
         }
         let request = inner.post_request(&mut state, frame.text, headers);
-        let is_stateless = state.negotiated_rules.is_some_and(|rules| rules.era == Era::Stateless);
         match frame.kind {
             FrameKind::Request(call) => {
                 let (before, _) = state.notification_order(false);
@@ -207,8 +210,8 @@ impl TransportHandle for HttpTransport {
                     before,
                 )));
             }
-            // In the stateless era, closing the stream has the same effect.
-            FrameKind::Notification { about: Some(_) } if is_stateless => {}
+            // Closing the stream has the same effect.
+            FrameKind::Notification { about: Some(_) } if state.cancels_by_closing() => {}
             FrameKind::Notification { about } => {
                 let order = state.notification_order(about.is_none());
                 tokio::spawn(exchange::send_notification(Arc::clone(inner), request, order));
@@ -227,7 +230,7 @@ impl TransportHandle for HttpTransport {
     fn on_opened(&self, greeting: &NegotiationResult) {
         let mut state = self.inner.lock();
         state.negotiated_rules = Some(greeting.rules);
-        if greeting.rules.era == Era::Stateless {
+        if !greeting.rules.has_sessions {
             state.session = None;
             return;
         }

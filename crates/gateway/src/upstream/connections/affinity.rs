@@ -7,12 +7,14 @@ use creole::internal::client::Connection;
 use creole::internal::seal;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Level};
-use creole::proto::revision::Era;
+use creole::proto::revision::{Era, Rules};
 use creole::proto::wire::{Raw, hex, unquote};
 use creole::{Call, Context};
 
 use crate::upstream::Upstream;
-use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
+use crate::upstream::connections::pool::{
+    DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
+};
 use crate::upstream::forward::upstream_request;
 
 /// Which callers share a session with an upstream.
@@ -53,13 +55,13 @@ impl Upstream {
 
     /// The preferred era of the gateway's own session: that of the only caller, else the newest.
     fn gateway_session_era(&self) -> Era {
-        self.only_era.get().copied().unwrap_or(Era::Stateless)
+        self.only_era.get().copied().unwrap_or(Rules::CANONICAL.era)
     }
 
     /// The key of the gateway's own session of this era: the main one, if it has that era.
     fn gateway_session_key_in(&self, era: Era) -> SessionKey {
-        let main = self.gateway_session_key();
-        match main.era == era || self.connector.era_for(main.era) == era {
+        let (main, main_era) = (self.gateway_session_key(), self.gateway_session_era());
+        match main_era == era || self.connector.era_for(main_era) == era {
             true => main,
             false => SessionKey { era, ..main },
         }
@@ -80,8 +82,8 @@ impl Upstream {
     ) -> Result<UpstreamLease, Fault> {
         let era = self.serving_era(&call.context);
         let lease = self.lease_in_era(call, capabilities, era).await?;
-        let spoken = lease.connection.greeting().rules.era;
-        if spoken == era {
+        let spoken = lease.connection.greeting().rules;
+        if spoken.is_of(era) {
             return Ok(lease);
         }
         self.connector.note_missing_era(era);
@@ -89,7 +91,7 @@ impl Upstream {
             lease.retire_connection();
         }
         drop(lease);
-        Box::pin(self.lease_in_era(call, capabilities, spoken)).await
+        Box::pin(self.lease_in_era(call, capabilities, spoken.era)).await
     }
 
     async fn lease_in_era(
@@ -144,7 +146,7 @@ impl Upstream {
         context: &Context,
         capabilities: &Arc<ClientCapabilities>,
     ) -> (SessionKey, Arc<ClientCapabilities>) {
-        self.session_key_for(context, true, capabilities, Era::Handshake)
+        self.session_key_for(context, true, capabilities, SESSION_ERA)
     }
 
     fn session_key_for(
@@ -162,7 +164,7 @@ impl Upstream {
             )
         };
         let affinity = self.affinity(context);
-        if era == Era::Stateless || affinity == Affinity::Shared {
+        if !era.rules().has_sessions || affinity == Affinity::Shared {
             return main();
         }
         let principal = || SessionOwner::Principal(context.principal().into());

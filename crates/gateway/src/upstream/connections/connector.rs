@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use creole::client::{Address, DetectedEra};
+use creole::client::Address;
 use creole::internal::client::{
     ClientOffer, Connection, ConnectionSetup, Connector as Client, ResumedServer, may_be_wrong_era,
 };
@@ -166,8 +166,7 @@ impl UpstreamConnector {
 
     /// Whether input requests identify their call: those on the call's own stream do.
     pub(crate) fn attributes_input_requests(&self) -> bool {
-        matches!(self.client().address(), Address::Http(_))
-            && self.client().detected_in(Era::Handshake) != Some(DetectedEra::LegacySse)
+        matches!(self.client().address(), Address::Http(_)) && !self.client().is_legacy_sse()
     }
 
     /// Opens a connection for a caller of this era, unless a failure is too recent. It uses the other era if the
@@ -287,7 +286,7 @@ pub(crate) mod in_process {
     use creole::internal::client::{ClientOffer, Connection, ConnectionSetup};
     use creole::proto::client::{OpenMode, Profile};
     use creole::proto::fault::Fault;
-    use creole::proto::revision::{Era, Revision};
+    use creole::proto::revision::Rules;
     use creole::stream::{MemoryConnection, memory_pair};
 
     type ServeFn = Arc<dyn Fn(MemoryConnection) + Send + Sync>;
@@ -314,13 +313,12 @@ pub(crate) mod in_process {
         let name = dialer.name().to_owned();
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
-        let newest = |era| Revision::newest(era).rules();
         // They use the handshake, unless the test sets another mode.
         let opening = match dialer.revisions {
-            super::RevisionChoice::Revision(rules) if rules.era == Era::Stateless => {
+            super::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
                 OpenMode::Stateless { rules }
             }
-            _ => OpenMode::Handshake { proposed_rules: newest(Era::Handshake), capabilities },
+            _ => OpenMode::Handshake { proposed_rules: Rules::NEWEST_HANDSHAKE, capabilities },
         };
         let (on_question, on_log) = (offer.on_input_request.clone(), offer.on_log.clone());
         let setup = ConnectionSetup {

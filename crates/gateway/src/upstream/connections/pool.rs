@@ -8,7 +8,7 @@ mod key;
 mod lease;
 mod slots;
 
-pub(crate) use key::{DeclaredInputs, SessionKey, SessionOwner};
+pub(crate) use key::{DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner};
 pub(crate) use lease::UpstreamLease;
 
 use creole::internal::sync::Mutex;
@@ -351,7 +351,7 @@ impl UpstreamPool {
     /// there were any.
     pub(crate) fn retire_era(&self, era: Era) -> bool {
         let is_of = |slot: &UpstreamSlot| {
-            slot.connection_if_open().is_some_and(|it| it.greeting().rules.era == era)
+            slot.connection_if_open().is_some_and(|it| it.greeting().rules.is_of(era))
         };
         self.lock().remove_matching(is_of)
     }

@@ -6,7 +6,7 @@ use creole::Context;
 use creole::proto::client::{CallOptions, CallRequest};
 use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION, TaskPreference};
 use creole::proto::operation::{InputResponses, Operation};
-use creole::proto::revision::{ElicitationSupport, Era, Rules};
+use creole::proto::revision::{ElicitationSupport, Rules};
 use creole::proto::wire::{Object, Raw};
 
 use crate::upstream::park::request_state::RequestState;
@@ -51,7 +51,7 @@ pub(crate) fn upstream_request(
 ) -> CallRequest {
     let caller = context.caller();
     // A session received the client information at the handshake.
-    let client = caller.client.as_ref().filter(|_| rules.era == Era::Stateless);
+    let client = caller.client.as_ref().filter(|_| rules.request_meta);
     let beyond = caller.extra.as_deref();
     let terms = CallOptions {
         capabilities: Arc::clone(capabilities),

@@ -10,10 +10,12 @@ use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Definition, ListKind};
 use creole::proto::operation::Outcome;
-use creole::proto::revision::Era;
+use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::time::timeout;
 
-use crate::upstream::connections::pool::{DeclaredInputs, SessionKey, SessionOwner, UpstreamLease};
+use crate::upstream::connections::pool::{
+    DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
+};
 use crate::upstream::forward::{relay, upstream_request};
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
@@ -67,7 +69,8 @@ impl CallerSession {
     /// Whether only a call of the caller opens the session. An upstream requests roots when a session opens. A caller
     /// that gets input requests only as outcomes of its calls could not respond, and the session would have no roots.
     pub(crate) fn is_opened_by_calls(&self, context: &Context) -> bool {
-        self.capabilities.roots && context.caller().rules.era == Era::Stateless
+        let style = context.caller().rules.input_request_style;
+        self.capabilities.roots && style == InputRequestStyle::MultiRoundTrip
     }
 }
 
@@ -75,7 +78,7 @@ impl Upstream {
     /// The session that the calls of this caller use, if it is not the gateway's own one. It may not be open.
     pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
         let capabilities = upstream_request::caller_capabilities(context);
-        if self.serving_era(context) == Era::Stateless {
+        if !self.serving_era(context).rules().has_sessions {
             return self.stateless_session(&capabilities);
         }
         let (key, capabilities) = self.caller_session_key(context, &capabilities);
@@ -89,7 +92,7 @@ impl Upstream {
             true => Arc::clone(capabilities),
             false => upstream_request::extensions_only(capabilities)?,
         };
-        let (era, asks) = (Era::Stateless, DeclaredInputs::of(&told));
+        let (era, asks) = (Rules::CANONICAL.era, DeclaredInputs::of(&told));
         let key = SessionKey {
             owner: SessionOwner::ListsOnly,
             era,
@@ -116,7 +119,7 @@ impl Upstream {
                 tasks: false,
                 ..ClientCapabilities::clone(&own.capabilities)
             });
-            let (era, asks) = (Era::Handshake, DeclaredInputs::of(&capabilities));
+            let (era, asks) = (SESSION_ERA, DeclaredInputs::of(&capabilities));
             let key = SessionKey {
                 owner: SessionOwner::ListsOnly,
                 era,
@@ -229,7 +232,7 @@ impl Upstream {
                 Box::pin(lease).await?
             }
         };
-        if lease.connection.greeting().rules.era != own.key.era {
+        if !lease.connection.greeting().rules.is_of(own.key.era) {
             self.connector.note_missing_era(own.key.era);
             lease.retire_connection();
             return Ok(None);

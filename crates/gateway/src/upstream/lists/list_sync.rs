@@ -12,7 +12,7 @@ use creole::internal::registry::RemoteServer;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::operation::{Change, Operation};
-use creole::proto::revision::{Era, TaskModel};
+use creole::proto::revision::TaskModel;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::upstream::Upstream;
@@ -318,7 +318,7 @@ impl Upstream {
         connection: &Connection,
     ) -> Vec<Arc<Definition>> {
         let refuses = matches!(self.settings.address, Address::Http(_))
-            && connection.greeting().rules.era == Era::Stateless;
+            && connection.greeting().rules.mirrored_headers;
         if kind == ListKind::Tools && refuses {
             let mut left_out = Vec::new();
             items.retain(|tool| {

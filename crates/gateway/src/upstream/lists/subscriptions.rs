@@ -10,7 +10,7 @@ use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::ServerCapabilities;
 use creole::proto::operation::{Operation, Outcome, Payload, SubscriptionFilter};
-use creole::proto::revision::Era;
+use creole::proto::revision::SubscriptionModel;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -134,8 +134,8 @@ impl ResourceSubscriptions {
 
     /// Unsubscribes from a resource without subscribers.
     pub(crate) async fn unsubscribe(&self, uri: &str, connection: &Connection) {
-        match connection.greeting().rules.era {
-            Era::Handshake => {
+        match connection.greeting().rules.subscriptions {
+            SubscriptionModel::Requests => {
                 let operation = Operation::Unsubscribe { uri: uri.to_owned() };
                 // A failure is harmless: extra notifications do no harm.
                 _ = timeout(
@@ -144,21 +144,23 @@ impl ResourceSubscriptions {
                 )
                 .await;
             }
-            Era::Stateless => _ = timeout(SUBSCRIBE_TIMEOUT, self.open_stream(connection)).await,
+            SubscriptionModel::Stream => {
+                _ = timeout(SUBSCRIBE_TIMEOUT, self.open_stream(connection)).await
+            }
         }
     }
 
     /// Repeats all subscriptions in a new session. Returns whether the upstream will announce list changes, as far as
     /// the request determines it.
     pub(crate) async fn restore(&self, connection: &Connection) -> bool {
-        match connection.greeting().rules.era {
+        match connection.greeting().rules.subscriptions {
             // An upstream that never acknowledges its subscriptions is used anyway.
-            Era::Stateless => {
+            SubscriptionModel::Stream => {
                 let wanted = self.wanted_filter(connection.greeting().server_info.capabilities);
                 let listening = timeout(SUBSCRIBE_TIMEOUT, self.open_stream(connection)).await;
                 listening.is_ok_and(|it| it.is_ok_and(|honoured| covers_lists(&honoured, &wanted)))
             }
-            Era::Handshake => {
+            SubscriptionModel::Requests => {
                 for uri in self.uris() {
                     let operation = Operation::Subscribe { uri };
                     // Subscribers are notified of all changes after a reconnect anyway.
@@ -181,15 +183,15 @@ impl ResourceSubscriptions {
     }
 
     async fn subscribe_upstream(&self, uri: &str, connection: &Connection) -> Outcome {
-        match connection.greeting().rules.era {
-            Era::Handshake => {
+        match connection.greeting().rules.subscriptions {
+            SubscriptionModel::Requests => {
                 let operation = Operation::Subscribe { uri: uri.to_owned() };
                 match connection.call_without_input(CallRequest::new(operation)).await {
                     Outcome::Complete(_) => Outcome::Complete(Payload::Empty),
                     other => other,
                 }
             }
-            Era::Stateless => match self.open_stream(connection).await {
+            SubscriptionModel::Stream => match self.open_stream(connection).await {
                 Ok(honoured) if honoured.uris.iter().any(|it| it == uri) => {
                     Outcome::Complete(Payload::Empty)
                 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_proto::client::{CallKey, DropReason};
 use creole_proto::fault::Fault;
-use creole_proto::revision::Era;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -242,9 +241,9 @@ impl Default for StreamPosition {
 }
 
 impl StreamPosition {
-    /// Streams of the stateless era are never resumed: there, a broken one is a cancelled call.
+    /// The event to resume after, unless a broken stream is a cancelled call.
     fn resume_event_id(&self, inner: &HttpSession) -> Option<HeaderValue> {
-        self.last_event_id.clone().filter(|_| inner.era() != Some(Era::Stateless))
+        self.last_event_id.clone().filter(|_| !inner.cancels_by_closing())
     }
 }
 

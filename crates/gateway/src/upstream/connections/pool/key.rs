@@ -4,7 +4,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use creole::proto::model::ClientCapabilities;
-use creole::proto::revision::Era;
+use creole::proto::revision::{Era, Rules};
+
+/// The era of upstreams that keep sessions of their callers.
+pub(crate) const SESSION_ERA: Era = Rules::NEWEST_HANDSHAKE.era;
 
 /// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

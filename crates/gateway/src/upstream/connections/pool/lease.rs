@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use creole::internal::client::Connection;
 use creole::proto::model::Level;
-use creole::proto::revision::Era;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
@@ -52,7 +51,7 @@ impl UpstreamLease {
     /// Whether the upstream may send input requests before the call: in a new session, or because an earlier request
     /// for roots got no response.
     pub(crate) fn may_request_input_first(&self) -> bool {
-        let has_session = self.connection.greeting().rules.era == Era::Handshake;
+        let has_session = self.connection.greeting().rules.has_sessions;
         self.renotify_roots() || (self.is_new && has_session)
     }
 

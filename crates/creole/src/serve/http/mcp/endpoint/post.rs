@@ -15,7 +15,7 @@ use creole_proto::http::{
     is_json_content_type, parse_accept, response_status,
 };
 use creole_proto::method::Method as Mcp;
-use creole_proto::revision::{Era, Rules};
+use creole_proto::revision::Rules;
 use creole_proto::wire::{Fields, Frame, Object, ScanError, scan, unquote};
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
@@ -224,9 +224,9 @@ impl McpEndpoint {
     ) -> PostResponse<'a> {
         let service = self.shared.service.clone();
         let principal = Arc::clone(&post.principal);
-        let origin = match rules.era {
-            Era::Stateless => Origin::sessionless(principal),
-            Era::Handshake => Origin::new(principal),
+        let origin = match rules.has_sessions {
+            true => Origin::new(principal),
+            false => Origin::sessionless(principal),
         };
         let conversation = MachineHost::new(service, origin, ResponseStream::transient());
         let started = conversation.receive_first(post.scanned.as_ref());
