@@ -18,6 +18,12 @@ const LONGER: &[(&str, &str)] = &[];
 /// The only file whose code sleeps for tests.
 const SLEEPING: &str = "crates/test-wait/src/lib.rs";
 
+/// Product files that may name an era, each with its reason.
+const ERA_TABLES: &[(&str, &str)] = &[
+    ("crates/proto/src/revision.rs", "the table of rules"),
+    ("crates/proto/src/revision/era.rs", "the era as a key"),
+];
+
 /// Texts that are forbidden in source files.
 const BANNED: &[(&str, &str)] = &[
     ("#[ignore", "make the test pass, or remove it"),
@@ -41,6 +47,7 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
                 source.check_globs(findings);
                 source.check_names(findings);
                 source.check_sleeps(findings);
+                source.check_eras(findings);
             }
         }
     }
@@ -213,6 +220,33 @@ impl<'a> Source<'a> {
             }
         }
     }
+
+    /// Code must not ask for an era: it asks for the rule that says what differs.
+    fn check_eras(&self, findings: &mut Findings) {
+        let path = &self.file.path;
+        let is_product = path.starts_with("crates/") && path.contains("/src/");
+        if !is_product || ERA_TABLES.iter().any(|(table, _)| table == path) {
+            return;
+        }
+        for (number, line, _) in self.lines().filter(|(_, _, in_test)| !in_test) {
+            if names_an_era(line) {
+                let right = "ask for the rule that differs (crates/proto/src/revision.rs)";
+                findings.add(path, number, "code that asks for an era", right);
+            }
+        }
+    }
+}
+
+/// Whether code names an era, compares one, or branches on one.
+fn names_an_era(line: &str) -> bool {
+    let is_variant = |before: &str| !before.ends_with(|char: char| char.is_alphanumeric());
+    let names = line.match_indices("Era::").any(|(at, _)| is_variant(&line[..at]));
+    let compares = [".era ==", ".era !=", ".era() ==", ".era() !="];
+    let branch = line.split_once("match ").is_some_and(|(_, subject)| {
+        let subject = subject.trim_end_matches([' ', '{']).trim_end_matches("()");
+        subject == "era" || subject.ends_with(".era")
+    });
+    names || branch || compares.iter().any(|comparison| line.contains(comparison))
 }
 
 #[cfg(test)]
@@ -250,6 +284,25 @@ mod tests {
         let other =
             "//! A.\nlet sql = \"pg_sleep(9)\"; sleeps(thread); let script = \"sleep 9\";\n";
         assert!(found("crates/a/tests/a.rs", other).is_empty());
+    }
+
+    #[test]
+    fn an_era_may_be_named_in_its_table_and_in_tests_only() {
+        for line in [
+            "let a = Era::Handshake;",
+            "if rules.era == era {}",
+            "if found.era() != era {}",
+            "match era {",
+            "match connection.greeting().rules.era {",
+        ] {
+            let text = format!("//! A.\n{line}\n");
+            assert_eq!(found("crates/a/src/a.rs", &text).len(), 1, "{line}");
+            assert!(found("crates/a/tests/a.rs", &text).is_empty(), "{line}");
+            assert!(found("crates/proto/src/revision/era.rs", &text).is_empty(), "{line}");
+        }
+        for line in ["UpstreamEra::Auto;", "if rules.has_sessions {}", "match operation {"] {
+            assert!(found("crates/a/src/a.rs", &format!("//! A.\n{line}\n")).is_empty(), "{line}");
+        }
     }
 
     #[test]
