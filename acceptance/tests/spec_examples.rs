@@ -8,8 +8,8 @@
 
 #[path = "spec_examples/encodings.rs"]
 mod encodings;
-#[path = "spec_examples/heard.rs"]
-mod heard;
+#[path = "spec_examples/server_messages.rs"]
+mod server_messages;
 
 use std::io::Write;
 use std::path::PathBuf;

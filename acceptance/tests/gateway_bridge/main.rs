@@ -6,20 +6,19 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod crowds;
-mod deaf;
 mod definitions;
 mod discretion;
 mod driving;
 mod eras;
-mod errands;
 mod isolation;
 mod kinds;
 mod lacking;
+mod lists_without_stream;
 mod merging;
+mod notifications;
 mod old_sites;
 mod own_sessions;
 mod parking;
-mod patience;
 mod pipes;
 mod replicas;
 mod rounds;
@@ -28,7 +27,8 @@ mod sharing;
 mod sites;
 mod slow;
 mod tasks;
-mod telling;
+mod tasks_across_eras;
+mod timeouts;
 
 use std::fs;
 use std::time::Duration;

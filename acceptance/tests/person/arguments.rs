@@ -1,6 +1,6 @@
 //! Tests of arguments: their names, order, values and defaults, and what is rejected before it is sent.
 
-use crate::place::Place;
+use crate::working_folder::Place;
 
 /// A shell script that is a server of 2025-06-18: one tool whose schema has its own order, and one prompt.
 const ORDERED: &str = r#"

@@ -1,6 +1,6 @@
 //! Tests of colours, wrapping and progress, which appear at a terminal and never in a pipe.
 
-use crate::place::{Place, at_terminal};
+use crate::working_folder::{Place, at_terminal};
 
 /// A shell script that is a server of 2025-06-18 with a tool whose description is longer than a line.
 const WORDY: &str = r#"

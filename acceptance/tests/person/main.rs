@@ -4,5 +4,5 @@
 mod arguments;
 mod look;
 mod network;
-mod place;
 mod setup;
+mod working_folder;

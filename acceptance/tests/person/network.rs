@@ -8,7 +8,7 @@ use std::thread;
 use creole_acceptance::http::server::ListeningServer;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::place::{Place, Ran, ran};
+use crate::working_folder::{Place, Ran, ran};
 
 /// A proxy that opens tunnels and reports the head of each request.
 fn proxy() -> (String, Receiver<String>) {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::place::{Place, Ran, at_terminal, ran};
+use crate::working_folder::{Place, Ran, at_terminal, ran};
 
 /// The program's path, as `--dry-run` and the other verbs print it.
 fn program() -> String {

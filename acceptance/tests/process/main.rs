@@ -10,7 +10,7 @@ mod endings;
 mod lines;
 mod listening;
 mod pressure;
-mod renewal;
+mod reload;
 mod skills;
 mod streams;
 mod tasks;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-#[path = "machine/said.rs"]
-mod said;
+#[path = "machine/random_input.rs"]
+mod random_input;
 #[path = "machine/watch.rs"]
 mod watch;
 
@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, proptest};
 use proptest::sample::select;
 
-use said::{ClientLine, MachineStep};
+use random_input::{ClientLine, MachineStep};
 use watch::MachineAudit;
 
 /// The dialects: the specification's rules, strict states with batches, and a separate protocol.
@@ -28,7 +28,7 @@ proptest! {
 
     #[test]
     fn every_request_is_answered_once_or_cancelled_whatever_happens(
-        dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..60)
+        dialect in select(DIALECTS), prelude in random_input::prelude(), steps in vec(random_input::step(), 0..60)
     ) {
         let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&steps).for_each(|step| watch.take(step));
@@ -38,7 +38,7 @@ proptest! {
 
     #[test]
     fn every_call_ends_by_itself(
-        dialect in select(DIALECTS), prelude in said::prelude(), steps in vec(said::step(), 0..30)
+        dialect in select(DIALECTS), prelude in random_input::prelude(), steps in vec(random_input::step(), 0..30)
     ) {
         let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&steps).for_each(|step| watch.take(step));
@@ -50,9 +50,9 @@ proptest! {
     #[test]
     fn nothing_is_said_after_the_end(
         dialect in select(DIALECTS),
-        prelude in said::prelude(),
-        before in vec(said::step(), 0..30),
-        after in vec(said::step(), 1..30),
+        prelude in random_input::prelude(),
+        before in vec(random_input::step(), 0..30),
+        after in vec(random_input::step(), 1..30),
     ) {
         let mut watch = MachineAudit::new(builtin(dialect).unwrap());
         prelude.iter().chain(&before).for_each(|step| watch.take(step));
@@ -64,7 +64,7 @@ proptest! {
 
     #[test]
     fn the_outcome_of_a_cancelled_call_is_dropped(
-        prelude in said::prelude(), request in said::request(), outcome in said::outcome(),
+        prelude in random_input::prelude(), request in random_input::request(), outcome in random_input::outcome(),
     ) {
         let mut watch = MachineAudit::new(builtin("spec").unwrap());
         prelude.iter().for_each(|step| watch.take(step));
@@ -78,7 +78,7 @@ proptest! {
     #[test]
     fn any_way_of_cutting_the_stream_gives_the_same_conversation(
         dialect in select(DIALECTS),
-        said in vec(said::anything(), 0..20),
+        said in vec(random_input::anything(), 0..20),
         cuts in vec(1_usize..200, 1..20),
     ) {
         let stream: Vec<u8> = said.iter().flat_map(|said| [said.text(), b"\n".to_vec()].concat()).collect();

@@ -11,7 +11,7 @@ use creole_proto::wire::Id;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::said::{ClientLine, MachineStep};
+use super::random_input::{ClientLine, MachineStep};
 
 /// A machine whose output is checked.
 pub(crate) struct MachineAudit {
