@@ -1,4 +1,4 @@
-//! Names and first lines of modules: one concept has one word (docs/glossary.md).
+//! Names of types and files, and first lines of modules: one concept has one word (docs/glossary.md).
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,28 @@ const BANNED_IN_MODULE_DOCS: &[&str] =
 const BANNED_NAMES: &[&str] = &[
     "Asked", "Begun", "Desk", "Errand", "Found", "Given", "Heard", "Hub", "Kept", "Place",
     "Served", "Spot", "Standing", "Told", "Trouble",
+];
+
+/// Words that the glossary replaces, and words for any file. They are banned in names of files and folders, as are
+/// the banned words of module docs and names of types.
+const BANNED_IN_FILE_NAMES: &[&str] = &[
+    "conclude",
+    "deaf",
+    "errands",
+    "farewell",
+    "goodbye",
+    "helper",
+    "helpers",
+    "hush",
+    "misc",
+    "patience",
+    "renewal",
+    "rising",
+    "said",
+    "successor",
+    "telling",
+    "util",
+    "utils",
 ];
 
 /// The maximum number of types of one name in the crates.
@@ -30,6 +52,23 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
     }
     for (name, places) in types {
         check_name(name, &places, findings);
+    }
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        check_path(&file.path, findings);
+    }
+}
+
+/// Checks the names of a source file and of its folders.
+fn check_path(path: &str, findings: &mut Findings) {
+    let words = path.trim_end_matches(".rs").split(['/', '_', '-']);
+    let is_banned = |word: &&str| {
+        BANNED_IN_FILE_NAMES.contains(word)
+            || BANNED_IN_MODULE_DOCS.contains(word)
+            || BANNED_NAMES.iter().any(|name| name.eq_ignore_ascii_case(word))
+    };
+    for word in words.filter(is_banned) {
+        let wrong = format!("`{word}` in the name of a file");
+        findings.add(path, 1, &wrong, "name what the file defines, see docs/glossary.md");
     }
 }
 
@@ -110,6 +149,16 @@ mod tests {
         assert!(
             findings(&[(path, "/// Nobody waits.\n"), (path, "//! A session waits.\n")]).is_empty()
         );
+    }
+
+    #[test]
+    fn a_file_is_named_after_what_it_defines() {
+        let named = |path| findings(&[(path, "//! A session.\n")]);
+        for path in ["crates/a/tests/b/said.rs", "acceptance/src/told/a.rs", "a/time_utils.rs"] {
+            assert!(named(path)[0].contains("in the name of a file"), "{path}");
+        }
+        assert!(named("crates/a/src/placement.rs").is_empty(), "only whole words count");
+        assert!(named("crates/a/src/unsubscribe.rs").is_empty());
     }
 
     #[test]
