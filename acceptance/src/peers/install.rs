@@ -293,7 +293,7 @@ pub(super) fn once(
 ) -> Result<(), Missing> {
     let folder = folder(name);
     fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
-    let path = folder.with_extension("lock");
+    let path = lock_file(&folder);
     let lock = File::create(&path).map_err(|error| unusable(&path, &error))?;
     lock.lock().map_err(|error| unusable(&path, &error))?;
     let stamp = folder.join(STAMP);
@@ -303,6 +303,14 @@ pub(super) fn once(
     discard(&stamp)?;
     install()?;
     write(&stamp, pinned)
+}
+
+/// The lock file of an installation. Its name has the whole name of the folder: `typescript-v1.9` and
+/// `typescript-v1.22` do not wait for each other.
+fn lock_file(folder: &Path) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    folder.with_file_name(name)
 }
 
 /// Runs a tool that an installation needs, and returns its output.
@@ -357,7 +365,16 @@ fn unusable(path: &Path, error: &std::io::Error) -> Missing {
 
 #[cfg(test)]
 mod tests {
-    use super::{Missing, job, side_by_side};
+    use std::path::Path;
+
+    use super::{Missing, job, lock_file, side_by_side};
+
+    #[test]
+    fn every_installation_has_its_own_lock() {
+        let lock = |name: &str| lock_file(&Path::new("target/peers").join(name));
+        assert_eq!(lock("typescript-v1.9"), Path::new("target/peers/typescript-v1.9.lock"));
+        assert_ne!(lock("typescript-v1.9"), lock("typescript-v1.22"));
+    }
 
     #[test]
     fn every_job_runs_and_what_is_missing_is_told_by_name() {
