@@ -2,6 +2,7 @@
 //!
 //! Transcripts cover the protocol. This module covers the process: its streams, its memory and its end.
 
+pub mod finished_command;
 pub mod resource_usage;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -19,17 +20,9 @@ const PRESETS: [&str; 7] = [
     "everything",
 ];
 
-/// The exit code, stdout and stderr of a command.
-#[derive(Debug, PartialEq)]
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
 /// Runs `creole` in this folder, with an empty stdin.
-fn creole_in(folder: &Path, words: &[&str]) -> Ran {
-    let output = Command::new(binary().expect("the binary under test"))
+fn creole_in(folder: &Path, words: &[&str]) -> FinishedCommand {
+    Command::new(binary().expect("the binary under test"))
         .args(words)
         .current_dir(folder)
         .env_remove("CREOLE_TEST_UNSET")
@@ -38,17 +31,16 @@ fn creole_in(folder: &Path, words: &[&str]) -> Ran {
         .env("NO_COLOR", "1")
         .stdin(Stdio::null())
         .output()
-        .expect("the binary runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        .expect("the binary runs")
+        .into()
 }
 
-fn creole(words: &[&str]) -> Ran {
+fn creole(words: &[&str]) -> FinishedCommand {
     creole_in(&repository(), words)
 }
 
 /// Runs `config check` on a file `creole.toml` with this text.
-fn check(text: impl AsRef<[u8]>) -> Ran {
+fn check(text: impl AsRef<[u8]>) -> FinishedCommand {
     let folder = folder();
     fs::write(folder.path().join("creole.toml"), text).expect("the folder can be written");
     creole_in(folder.path(), &["config", "check", "creole.toml"])
@@ -60,14 +52,14 @@ fn folder() -> TempDir {
 
 /// Asserts that a command succeeded and printed only this.
 #[track_caller]
-fn assert_prints(ran: &Ran, stdout: &str) {
+fn assert_prints(ran: &FinishedCommand, stdout: &str) {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(ran.stdout, stdout);
 }
 
 /// Asserts that a command failed and printed nothing on stdout.
 #[track_caller]
-fn assert_refused(ran: &Ran, stderr: &str) {
+fn assert_refused(ran: &FinishedCommand, stderr: &str) {
     assert_eq!(ran.stderr, stderr);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
 }

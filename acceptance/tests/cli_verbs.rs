@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use creole_acceptance::http::server::ListeningServer;
+use creole_acceptance::process_under_test::finished_command::output_of;
 use creole_acceptance::stage::stdio::{binary, repository};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
@@ -54,16 +55,7 @@ impl Place {
 
     /// Runs `creole` with this text on stdin.
     fn run_with(&self, words: &[&str], typed: &str) -> Ran {
-        let mut child = self
-            .command(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        // Most verbs do not read stdin and may have exited already.
-        let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
-        let output = child.wait_with_output().expect("the command ends");
+        let output = output_of(&mut self.command(words), typed);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         Ran { code: output.status.code(), stdout: output.stdout, stderr }
     }

@@ -2,53 +2,33 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use creole::auth::{AuthSettings, Authenticator};
 use creole::internal::credential_files::NewKey;
 use creole::internal::http::AuthDecision;
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 const PASSWORD: &str = "correct horse battery";
 
-/// The exit code, stdout and stderr of a command.
-#[derive(Debug, PartialEq)]
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
 fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder for the test")
 }
 
 /// Runs `creole passwd` in this folder, with this text on stdin.
-fn passwd(folder: &Path, words: &[&str], typed: &str) -> Ran {
-    let mut child = Command::new(binary().expect("the binary under test"))
-        .arg("passwd")
-        .args(words)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    // A command that needs no password does not read stdin, and may have exited already.
-    let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
-    let output = child.wait_with_output().expect("the command ends");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+fn passwd(folder: &Path, words: &[&str], typed: &str) -> FinishedCommand {
+    let mut command = Command::new(binary().expect("the binary under test"));
+    command.arg("passwd").args(words).current_dir(folder).env("NO_COLOR", "1");
+    FinishedCommand::run(&mut command, typed)
 }
 
 #[track_caller]
-fn assert_says(ran: &Ran, code: i32, stderr: &str) {
+fn assert_says(ran: &FinishedCommand, code: i32, stderr: &str) {
     assert_eq!(ran.stderr, stderr);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""));
 }

@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use creole_acceptance::http::server::ListeningServer;
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::working_folder::{Place, Ran, ran};
+use crate::working_folder::Place;
 
 /// A proxy that opens tunnels and reports the head of each request.
 fn proxy() -> (String, Receiver<String>) {
@@ -72,12 +73,12 @@ fn encrypted(place: &Place) -> (ListeningServer, String) {
 }
 
 /// Runs a command with these environment variables.
-fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> Ran {
+fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> FinishedCommand {
     let mut command = place.command(words);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name).env_remove(name.to_lowercase());
     }
-    ran(command.envs(environment.iter().copied()), "")
+    FinishedCommand::run(command.envs(environment.iter().copied()), "")
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use serde_json::Value;
 
-use crate::working_folder::{Place, Ran, at_terminal, ran};
+use crate::working_folder::{Place, at_terminal};
 
 /// The program's path, as `--dry-run` and the other verbs print it.
 fn program() -> String {
@@ -14,7 +15,7 @@ fn program() -> String {
 }
 
 #[track_caller]
-fn refused(ran: &Ran, with: &str) {
+fn refused(ran: &FinishedCommand, with: &str) {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
     assert!(ran.stderr.contains(with), "{}", ran.stderr);
 }
@@ -158,7 +159,7 @@ fn what_was_installed_can_be_started_as_a_client_does_it() {
     let mut command = Command::new(entry["command"].as_str().expect("a program"));
     command.args(args).current_dir("/");
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    let answer = ran(&mut command, &format!("{hello}\n"));
+    let answer = FinishedCommand::run(&mut command, &format!("{hello}\n"));
     assert!(answer.stdout.contains("\"protocolVersion\":\"2025-11-25\""), "{answer:?}");
 }
 
@@ -195,7 +196,7 @@ fn completions_know_the_verbs_and_their_options() {
     let line =
         "COMP_WORDS=(creole inst); COMP_CWORD=1; _creole creole inst creole; echo ${COMPREPLY[@]}";
     let typed = format!("source {}; {line}", file.display());
-    let ran = ran(Command::new("bash").args(["-c", &typed]), "");
+    let ran = FinishedCommand::run(Command::new("bash").args(["-c", &typed]), "");
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("install\n", ""));
 }
 

@@ -6,26 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, thread};
 
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
-
-/// The exit code, stdout and stderr of a command.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ran {
-    #[track_caller]
-    pub(crate) fn succeeded(self) -> Self {
-        assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-}
 
 /// A folder in which commands run, which is also the data directory and the home directory.
 pub(crate) struct Place(TempDir);
@@ -64,24 +49,9 @@ impl Place {
     }
 
     /// Runs `creole` with pipes and an empty stdin.
-    pub(crate) fn run(&self, words: &[&str]) -> Ran {
-        ran(&mut self.command(words), "")
+    pub(crate) fn run(&self, words: &[&str]) -> FinishedCommand {
+        FinishedCommand::run(&mut self.command(words), "")
     }
-}
-
-/// Runs a command with pipes and this text on stdin.
-pub(crate) fn ran(command: &mut Command, typed: &str) -> Ran {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    // Most verbs do not read stdin and may have exited already.
-    let _ = child.stdin.take().expect("a pipe").write_all(typed.as_bytes());
-    let output = child.wait_with_output().expect("the command ends");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// Both ends of a terminal of this width: the user's and the process's.

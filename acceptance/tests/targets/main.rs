@@ -12,16 +12,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
-
-/// The exit code, stdout and stderr of a command.
-#[derive(Debug, PartialEq)]
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
 
 /// A folder with a configuration, in which commands run.
 struct Place(TempDir);
@@ -43,8 +36,8 @@ impl Place {
     }
 
     /// Runs `creole` with an empty stdin and one secret in the environment.
-    fn run(&self, words: &[&str]) -> Ran {
-        let output = Command::new(binary().expect("the binary under test"))
+    fn run(&self, words: &[&str]) -> FinishedCommand {
+        Command::new(binary().expect("the binary under test"))
             .args(words)
             .current_dir(self.path())
             .env("CREOLE_DATA_DIR", self.path())
@@ -52,8 +45,7 @@ impl Place {
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+            .unwrap()
+            .into()
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use creole_acceptance::http::server::ListeningServer;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
-use super::{Place, Ran};
+use super::{FinishedCommand, Place};
 
 /// The address of a server that responds to every connection with these bytes.
 pub(super) fn answering(bytes: &'static [u8]) -> String {
@@ -24,7 +24,7 @@ pub(super) fn answering(bytes: &'static [u8]) -> String {
 }
 
 #[track_caller]
-fn assert_says(ran: &Ran, code: i32, what: &str) {
+fn assert_says(ran: &FinishedCommand, code: i32, what: &str) {
     assert_eq!(ran.code, Some(code), "{ran:?}");
     assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
 }
