@@ -62,7 +62,11 @@ fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     assert!(lines[1].ends_with(":mcp") && lines.len() == 2, "{text}");
     assert_eq!(mode(&path), 0o600);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
-    let settings = || AuthSettings { users: Some(path.clone()), ..AuthSettings::default() };
+    let settings = || {
+        let mut settings = AuthSettings::default();
+        settings.users = Some(path.clone());
+        settings
+    };
     // alice:correct horse battery, and one letter less.
     let right = "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5";
     assert_eq!(who(settings(), right).as_deref(), Some("user:alice [\"mcp\"]"));
@@ -106,7 +110,11 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     let text = fs::read_to_string(&path).unwrap();
     assert!(!text.contains(key) && text.ends_with(":mcp:2999-01-31T10:00:00Z\n"), "{text}");
     assert_eq!(mode(&path), 0o600);
-    let settings = || AuthSettings { keys_file: Some(path.clone()), ..AuthSettings::default() };
+    let settings = || {
+        let mut settings = AuthSettings::default();
+        settings.keys_file = Some(path.clone());
+        settings
+    };
     let header = format!("Bearer {key}");
     assert_eq!(who(settings(), &header).as_deref(), Some("key:ci [\"mcp\"]"));
     let again = passwd(folder.path(), &["keys.txt", "--key", "ci"], "");

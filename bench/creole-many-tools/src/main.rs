@@ -43,7 +43,8 @@ fn server(count: usize) -> Server {
 }
 
 async fn serve(server: Server) -> io::Result<()> {
-    let settings = EndpointSettings { max_sessions: SESSIONS, ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = SESSIONS;
     let endpoint = McpEndpoint::new(server.start(), settings);
     let methods = [Method::GET, Method::POST, Method::DELETE];
     let router = Router::new(OriginGuard::loopback(), Drain::new());

@@ -154,12 +154,12 @@ pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
 pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
     let key =
         |key: &KeyPlan| BearerKey::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
-    Ok(AuthSettings {
-        users: plan.users.clone(),
-        keys: plan.keys.iter().map(key).collect::<Result<_, _>>()?,
-        keys_file: plan.keys_file.clone(),
-        requirement: plan.role.as_deref().map_or_else(Requirement::none, Requirement::role),
-    })
+    let mut settings = AuthSettings::default();
+    settings.users = plan.users.clone();
+    settings.keys = plan.keys.iter().map(key).collect::<Result<_, _>>()?;
+    settings.keys_file = plan.keys_file.clone();
+    settings.requirement = plan.role.as_deref().map_or_else(Requirement::none, Requirement::role);
+    Ok(settings)
 }
 
 /// The seal keys for request states and cursors, if the plan names a key file.

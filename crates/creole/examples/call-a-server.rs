@@ -19,8 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None
     });
     let client = builder.connect(way).await?;
-    let connection = client.connection();
-    let greeting = connection.greeting();
+    let greeting = client.greeting();
     println!("{} speaks {}", greeting.server_info.identity.name, greeting.version);
     for tool in client.list_tools().await? {
         println!("{}: {}", tool.name, tool.description.unwrap_or_default());

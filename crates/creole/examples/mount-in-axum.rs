@@ -18,9 +18,6 @@ async fn main() -> std::io::Result<()> {
 fn application() -> Router {
     let echo = Tool::new("echo", "Says it again", |said: Value| async move { said.to_string() });
     let service = Server::new("mounted").tool(echo).start();
-    let endpoint = McpEndpoint::new(
-        service,
-        EndpointSettings { legacy_sse_path: None, ..EndpointSettings::default() },
-    );
+    let endpoint = McpEndpoint::new(service, EndpointSettings::default());
     Router::new().route("/", get(async || "hello")).route_service("/mcp", endpoint)
 }

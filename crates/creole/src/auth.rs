@@ -60,6 +60,7 @@ type VerifyPassword = Arc<dyn Fn(&[u8], &PasswordHash) -> bool + Send + Sync>;
 
 /// Which principals a server admits, and the files that name them.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct AuthSettings {
     /// The file of users.
     pub users: Option<PathBuf>,
@@ -73,6 +74,7 @@ pub struct AuthSettings {
 
 /// The decision about a caller.
 #[derive(Clone, Debug, PartialEq)]
+#[doc(hidden)]
 pub enum AuthDecision {
     /// The caller is admitted as this principal.
     Granted(Principal),
@@ -97,6 +99,7 @@ struct AuthenticatorInner {
 
 /// Users and keys that were read and are not in use yet.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct ParsedCredentials(LoadedCredentials);
 
 /// The contents of the files from one read, with the passwords verified since.
@@ -165,18 +168,21 @@ impl Authenticator {
     ///
     /// # Errors
     /// When a file cannot be read or a line in it is invalid.
+    #[doc(hidden)]
     pub fn read(&self, settings: AuthSettings) -> Result<ParsedCredentials, AuthError> {
         LoadedCredentials::read(settings, &self.shared.fingerprints).map(ParsedCredentials)
     }
 
     /// Puts these credentials into force, as [`reload_with`](Self::reload_with) does. The same authenticator must have
     /// [read](Self::read) them.
+    #[doc(hidden)]
     pub fn apply(&self, credentials: ParsedCredentials) {
         self.shared.credentials.store(Arc::new(credentials.0));
     }
 
     /// The number of known users and of known keys.
     #[must_use]
+    #[doc(hidden)]
     pub fn count(&self) -> (usize, usize) {
         let known = self.shared.credentials.load();
         (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, BearerKeys::len))
@@ -186,6 +192,7 @@ impl Authenticator {
     ///
     /// The HTTP layer takes the header out of a request. A name and a password that were correct are not verified
     /// again for a minute.
+    #[doc(hidden)]
     pub async fn authenticate(
         &self,
         authorization: Option<&HeaderValue>,

@@ -279,6 +279,7 @@ impl Context {
     /// The same context for inner layers. `change` rewrites or drops their progress and log events before the outer
     /// layers and the client get them.
     #[must_use]
+    #[doc(hidden)]
     pub fn map_events(
         &self,
         change: impl Fn(Event) -> Option<Event> + Send + Sync + 'static,
@@ -288,6 +289,7 @@ impl Context {
 
     /// The same for inline input requests. Input requests that are an outcome pass the layers as outcomes.
     #[must_use]
+    #[doc(hidden)]
     pub fn map_input_requests(
         &self,
         change: impl Fn(InputRequest) -> InputRequest + Send + Sync + 'static,
@@ -316,16 +318,19 @@ impl Context {
     }
 
     /// The connection or session of the call. `None` in the stateless era.
+    #[doc(hidden)]
     pub fn session_name(&self) -> Option<&Arc<str>> {
         self.shared.session_name.as_ref()
     }
 
     /// The id of the call's connection, session or sessionless request.
+    #[doc(hidden)]
     pub fn connection_id(&self) -> ConnectionId {
         self.shared.channel.connection_id()
     }
 
     /// The caller's session, if it has one, for messages outside of any call.
+    #[doc(hidden)]
     pub fn client_session(&self) -> Option<ClientSession> {
         let name = self.shared.session_name.as_ref().filter(|_| !self.is_task())?;
         let outlet = Arc::downgrade(&self.shared.channel);
@@ -344,12 +349,14 @@ impl Context {
     }
 
     /// The request state that the endpoint sent with its input requests, when the client retries the call.
+    #[doc(hidden)]
     pub fn request_state(&self) -> Option<&str> {
         self.round.as_ref()?.state.as_deref()
     }
 
     /// The client's input responses by key: only the new ones for an endpoint that keeps its own
     /// [state](Self::request_state), else all so far.
+    #[doc(hidden)]
     pub fn input_responses(&self) -> impl Iterator<Item = (&str, &Raw)> {
         let answers = self.round.as_ref().map(|round| &round.answers);
         answers.into_iter().flatten().map(|(key, answer)| (&**key, answer))
@@ -363,13 +370,14 @@ impl Context {
     /// Continues the call as a task, if the client supports tasks. `?` ends the handler, the client gets the task,
     /// and the handler runs again from its beginning with the responses so far. Otherwise, and within a task, the
     /// handler just continues. For tools that [request input first](crate::Tool::requests_input_first).
+    #[doc(hidden)]
     pub fn detach(&self) -> Result<(), ToolError> {
         let stays = self.is_task() || self.shared.caller.task_preference == TaskPreference::Never;
         if stays { Ok(()) } else { Err(ToolError::Detach) }
     }
 
     /// Whether the server runs in debug mode.
-    pub fn is_debug(&self) -> bool {
+    pub(crate) fn is_debug(&self) -> bool {
         self.shared.debug
     }
 
@@ -389,6 +397,7 @@ impl Context {
 
     /// Lets the client close its connection and fetch the response after `retry`, if its protocol allows that
     /// (2025-11-25 basic/transports, polling). Otherwise the client keeps waiting.
+    #[doc(hidden)]
     pub fn release_connection(&self, retry: Duration) {
         self.shared.channel.release_connection(self.shared.key, retry);
     }
@@ -410,6 +419,7 @@ impl Context {
     }
 
     /// The client's reason for the cancellation, once it is known.
+    #[doc(hidden)]
     pub fn cancel_reason(&self) -> &CancelReason {
         &self.shared.cancel_reason
     }
@@ -432,6 +442,7 @@ impl Context {
     }
 
     /// Forwards an event of this call from another source.
+    #[doc(hidden)]
     pub async fn send_event(&self, event: Event) {
         if let Some(event) = rewrite_event(self.layers.as_deref(), event) {
             self.shared.channel.send_event(self.shared.key, event).await;

@@ -53,34 +53,41 @@ pub trait Middleware: Send + Sync {
 
     /// A resource changed: cached contents are stale. Called before subscribers are notified, so that they read the new
     /// contents.
+    #[doc(hidden)]
     fn resource_updated(&self, _uri: &str) {}
 
     /// Rewrites an input request that belongs to no call, before it is sent to the client.
+    #[doc(hidden)]
     fn rewrite_input_request(&self, _question: &mut InputRequest) {}
 
     /// Names that [`rewrite_definition`](Self::rewrite_definition) assigned may be assigned again, because some items
     /// were removed: all items of the list are rewritten again. Returns whether the layer assigns names at all.
+    #[doc(hidden)]
     fn reassign_names(&self, _kind: ListKind) -> bool {
         false
     }
 
     /// The fault for callers of an item that [`rewrite_definition`](Self::rewrite_definition) hides. `None` if the item
     /// is reported as unknown.
+    #[doc(hidden)]
     fn withheld_fault(&self, _kind: ListKind, _item: &Definition) -> Option<Fault> {
         None
     }
 
     /// All items of a list are rewritten, and clients are about to see them: the layer saves what it must remember of
     /// them. It may wait for a file.
+    #[doc(hidden)]
     fn save_definitions(&self) {}
 
     /// Whether [`rewrite_definition`](Self::rewrite_definition) would return something else than before; reported once
     /// per change. Called every few seconds, on a thread that may wait for a file.
+    #[doc(hidden)]
     fn definitions_changed(&self) -> bool {
         false
     }
 
     /// The patterns in its settings that have matched no listed item so far, as readable text.
+    #[doc(hidden)]
     fn unmatched_patterns(&self) -> Vec<String> {
         Vec::new()
     }
@@ -154,6 +161,7 @@ pub struct Next<'a> {
 
 impl<'a> Next<'a> {
     /// A chain of these layers, outermost first, around the endpoint.
+    #[doc(hidden)]
     pub fn new(layers: &'a [Arc<dyn Middleware>], endpoint: &'a dyn Endpoint) -> Self {
         Self { layers, endpoint }
     }

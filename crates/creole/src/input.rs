@@ -194,6 +194,7 @@ impl Context {
 }
 
 /// The fault for input requests that the client does not support. It names all missing capabilities at once.
+#[doc(hidden)]
 pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
     let is_missing = |question: &&InputRequest| {
         !question.is_allowed_by(&caller.capabilities) || !question.is_supported_by(caller.rules)
@@ -221,6 +222,7 @@ fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
 
 /// The fault of a call whose input requests the client does not support. Its data names the capabilities that the
 /// client would have to declare (2026-07-28 basic, missing required client capability).
+#[doc(hidden)]
 pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
     let mut words: Vec<_> =
         questions.iter().map(|question| question.required_capability_text()).collect();

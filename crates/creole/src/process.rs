@@ -33,6 +33,7 @@ use tokio::process::Command;
 
 /// A program to start as a child.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Program {
     /// The name in messages. The command line may hold secrets and is never shown.
     pub name: String,
@@ -45,10 +46,12 @@ pub struct Program {
     /// The working directory; ours if not given.
     pub folder: Option<PathBuf>,
     /// The reaper that ends the child and its descendants if this process dies first.
+    #[doc(hidden)]
     pub reaper: Option<Reaper>,
     /// How long the child has to end.
     pub grace_periods: GracePeriods,
     /// Whether its standard error and its exit are logged.
+    #[doc(hidden)]
     pub log_stderr: bool,
 }
 

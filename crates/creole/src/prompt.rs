@@ -25,6 +25,7 @@ type Render =
 )]
 pub trait IntoPromptResult {
     /// The result of the prompt.
+    #[doc(hidden)]
     fn into_prompt_result(self) -> Result<PromptResult, ToolError>;
 }
 

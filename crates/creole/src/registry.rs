@@ -274,11 +274,13 @@ impl Registry {
     }
 
     /// Keeps a value as long as the registry exists, for example a file watcher that must stop with it.
+    #[doc(hidden)]
     pub fn attach(&self, kept: impl Any + Send) {
         self.shared.attached.lock().push(Box::new(kept));
     }
 
     /// Changes from now on, for the transports. A receiver that lags must announce every list as changed.
+    #[doc(hidden)]
     pub fn changes(&self) -> broadcast::Receiver<Announcement> {
         self.shared.changes.subscribe()
     }
@@ -289,6 +291,7 @@ impl Registry {
     }
 
     /// Applies the chain to all definitions again, after a layer changed its rules.
+    #[doc(hidden)]
     pub fn reapply_layers(&self) {
         let mut state = self.write();
         state.tools.reapply_layers();
@@ -302,6 +305,7 @@ impl Registry {
     }
 
     /// The same, if a layer reports a change. Call it every few seconds, where a wait for a file does no harm.
+    #[doc(hidden)]
     pub fn reapply_layers_if_changed(&self) {
         let layers = Arc::clone(self.read().tools.layers());
         if crate::chain::definitions_changed(&layers) {
@@ -310,6 +314,7 @@ impl Registry {
     }
 
     /// The patterns of the server's layers that have matched no listed item so far, as readable text.
+    #[doc(hidden)]
     pub fn unmatched_patterns(&self) -> Vec<String> {
         crate::chain::unmatched_patterns(self.read().tools.layers())
     }

@@ -33,6 +33,7 @@ pub(crate) type Completer =
 )]
 pub trait IntoContents {
     /// The contents of the resource at this uri. Text gets this media type, if the resource has one.
+    #[doc(hidden)]
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<Vec<Contents>, ToolError>;
 }
 
@@ -116,6 +117,7 @@ impl Resource {
 
     /// A resource with the same function and another definition.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_definition(&self, definition: model::Resource) -> Self {
         Self { definition, ..self.clone() }
     }

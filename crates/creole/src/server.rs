@@ -226,6 +226,7 @@ impl Server {
 
     /// Prepares the replacement of a running service. It takes over its tasks, sealer and state. Connections keep the
     /// name, version and limits that they began with. The dialect must be the same.
+    #[doc(hidden)]
     pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
         let before = running.current().load_full();
         self.sealer = Some(before.sealer.clone());
@@ -326,6 +327,7 @@ impl Service {
     }
 
     /// The profile, whose dialect a replacement does not change.
+    #[doc(hidden)]
     pub fn profile(&self) -> &Arc<Profile> {
         &self.inner.profile
     }
@@ -361,6 +363,7 @@ impl Service {
 
     /// Starts a call for a protocol machine. The future resolves to its outcome, and the handle cancels it. Transports
     /// use it.
+    #[doc(hidden)]
     pub fn start_call(
         &self,
         started: Started,

@@ -27,11 +27,12 @@ use bytes::Bytes;
 
 pub use error::{StateError, StateFileError};
 pub use lease::Lease;
-pub use limits::{LogRetention, StateLimits};
+pub(crate) use limits::LogRetention;
+pub use limits::StateLimits;
 use memory::MemoryState;
 #[cfg(feature = "sqlite")]
 use sqlite::SqliteState;
-pub use topics::{Subscription, TopicEvent};
+pub(crate) use topics::{Subscription, TopicEvent};
 
 /// The result of every operation on the state.
 pub type Result<T> = std::result::Result<T, StateError>;
@@ -182,7 +183,7 @@ impl State {
     ///
     /// # Errors
     /// When it does not fit the limits, or the file fails; then nothing was changed.
-    pub async fn append(&self, log: &str, entry: Bytes, keep: LogRetention) -> Result<u64> {
+    pub(crate) async fn append(&self, log: &str, entry: Bytes, keep: LogRetention) -> Result<u64> {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
         self.limits.check_retention(keep)?;
@@ -198,7 +199,7 @@ impl State {
     /// # Errors
     /// [`StateError::Trimmed`] when entries after that number were already deleted, or when the log never reached that
     /// number; otherwise when the file fails.
-    pub async fn read_after(
+    pub(crate) async fn read_after(
         &self,
         log: &str,
         after: u64,
@@ -216,7 +217,7 @@ impl State {
     ///
     /// # Errors
     /// When the name is longer than the limits allow, or the file fails.
-    pub async fn remove_log(&self, log: &str) -> Result<bool> {
+    pub(crate) async fn remove_log(&self, log: &str) -> Result<bool> {
         self.limits.check_key(log)?;
         match &self.backend {
             Backend::Memory(memory) => Ok(memory.remove_log(log)),
@@ -230,7 +231,7 @@ impl State {
     ///
     /// # Errors
     /// When topic or message are longer than the limits allow, or the file fails.
-    pub async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
+    pub(crate) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
         self.limits.check_key(topic)?;
         self.limits.check_message(&message)?;
         match &self.backend {
@@ -247,7 +248,7 @@ impl State {
     ///
     /// # Errors
     /// When the topic is longer or the subscribers are more than the limits allow, or the file fails.
-    pub async fn subscribe(&self, topic: &str) -> Result<Subscription> {
+    pub(crate) async fn subscribe(&self, topic: &str) -> Result<Subscription> {
         self.limits.check_key(topic)?;
         match &self.backend {
             Backend::Memory(memory) => memory.topics().subscribe(topic),

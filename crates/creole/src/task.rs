@@ -42,6 +42,7 @@ use store::{TaskKey, TaskStore};
 
 /// Limits on tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskLimits {
     /// Maximum number of tasks per principal, including finished tasks that are still kept.
     pub per_principal: usize,

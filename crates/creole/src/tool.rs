@@ -254,6 +254,7 @@ pub enum ToolError {
     /// The client must respond to input requests first.
     InputRequired(Vec<KeyedInputRequest>),
     /// The call continues as a task.
+    #[doc(hidden)]
     Detach,
 }
 

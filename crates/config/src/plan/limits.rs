@@ -41,15 +41,13 @@ fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigPro
         ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.max_ttl),
         "a task is not kept for longer than a client may have it kept",
     )?;
-    Ok(TaskLimits {
-        per_principal: table
-            .tasks_per_caller
-            .map_or(usual.per_principal, |tasks| count(tasks.get())),
-        total: table.tasks.map_or(usual.total, |tasks| count(tasks.get())),
-        ttl,
-        max_ttl: longest_ttl,
-        ..usual
-    })
+    let mut limits = usual;
+    limits.per_principal =
+        table.tasks_per_caller.map_or(usual.per_principal, |tasks| count(tasks.get()));
+    limits.total = table.tasks.map_or(usual.total, |tasks| count(tasks.get()));
+    limits.ttl = ttl;
+    limits.max_ttl = longest_ttl;
+    Ok(limits)
 }
 
 /// A configured time: the name of its key, its value, and its default.

@@ -91,19 +91,18 @@ fn everything_that_is_written_is_in_the_plan() {
     assert_eq!(server.dialect, builtin("bossman").unwrap());
     assert_eq!(server.packs, ["tasks", "echo"]);
     assert_eq!(server.page_size, 7);
+    let mut tasks = TaskLimits::default();
+    tasks.total = 10;
+    tasks.per_principal = 11;
+    tasks.ttl = Duration::from_secs(12);
+    tasks.max_ttl = Duration::from_secs(13);
     let limits = LimitsPlan {
         call_timeout: Duration::from_secs(5),
         call_timeout_max: Duration::from_secs(6),
         calls_in_flight: 8,
         input_timeout: Duration::from_secs(9),
         list_wait: Duration::from_secs(4),
-        tasks: TaskLimits {
-            total: 10,
-            per_principal: 11,
-            ttl: Duration::from_secs(12),
-            max_ttl: Duration::from_secs(13),
-            ..TaskLimits::default()
-        },
+        tasks,
     };
     assert_eq!(server.limits, limits);
     let log = LogPlan { format: LogFormat::Json, level: LogLevel::Trace, payloads: true };

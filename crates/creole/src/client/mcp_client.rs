@@ -5,7 +5,7 @@ use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use creole_proto::client::{CallRequest, ClientLimits, Profile};
+use creole_proto::client::{CallRequest, ClientLimits, NegotiationResult, Profile};
 use creole_proto::dialect::{Dialect, DialectText, builtin};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::http::MirroredHeader;
@@ -264,8 +264,14 @@ impl Client {
 
     /// The current connection, for operations that this type lacks. A new one replaces it when the server has lost the
     /// session.
+    #[doc(hidden)]
     pub fn connection(&self) -> Connection {
         self.connection.connection()
+    }
+
+    /// The name, version, capabilities and instructions of the server, and the version of the protocol that it speaks.
+    pub fn greeting(&self) -> Arc<NegotiationResult> {
+        Arc::clone(self.connection().greeting())
     }
 
     /// The era of the server, as detected.
@@ -313,6 +319,7 @@ impl Client {
     }
 
     /// The excluded items of a list when it was last fetched, because their definitions are invalid.
+    #[doc(hidden)]
     pub fn excluded_items(&self, kind: ListKind) -> Vec<ExcludedItem> {
         self.excluded_items.lock().get(&kind).cloned().unwrap_or_default()
     }

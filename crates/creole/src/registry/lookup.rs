@@ -7,6 +7,7 @@ use super::Registry;
 
 impl Registry {
     /// Whether the target of an operation exists; true for operations without one.
+    #[doc(hidden)]
     pub fn has_target(&self, operation: &Operation) -> bool {
         match operation {
             Operation::CallTool { name, .. } => self.read().tools.get_visible(name).is_some(),

@@ -120,6 +120,8 @@ pub struct ItemSource {
 
 impl Registry {
     /// Adds a source for an upstream or a folder, after the earlier ones.
+    #[doc(hidden)]
+    #[doc(hidden)]
     pub fn add_source(&self) -> ItemSource {
         let mut state = self.write();
         state.last_source += 1;
@@ -150,6 +152,7 @@ impl Registry {
     }
 
     /// Notifies the upstreams that a subscription of this connection ended.
+    #[doc(hidden)]
     pub fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
         let endpoints: Vec<_> = {
             let state = self.read();

@@ -8,6 +8,7 @@ use super::{Result, StateError};
 
 /// Limits on the size of a state. If several processes share a file, each applies its own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateLimits {
     /// Maximum length of a key, and of the name of a log, topic or lease.
     pub key_bytes: usize,
@@ -21,7 +22,7 @@ pub struct StateLimits {
     pub logs: usize,
     /// Maximum number of entries that one log may request to keep.
     pub log_entries: usize,
-    /// Maximum number of bytes of values and logs together, each with [`StateLimits::OVERHEAD`].
+    /// Maximum number of bytes of values and logs together, each counted with its key and 128 bytes more.
     pub bytes: usize,
     /// Maximum number of subscriptions.
     pub subscriptions: usize,
@@ -33,11 +34,11 @@ pub struct StateLimits {
 
 /// How much of a log is kept. Older and earlier entries are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogRetention {
+pub(crate) struct LogRetention {
     /// Maximum number of entries.
-    pub entries: usize,
+    pub(crate) entries: usize,
     /// How long an entry is kept. An entry never expires before an earlier one.
-    pub ttl: Duration,
+    pub(crate) ttl: Duration,
 }
 
 impl Default for StateLimits {
@@ -59,7 +60,7 @@ impl Default for StateLimits {
 
 impl StateLimits {
     /// The assumed overhead of a value or log entry beside its own bytes and those of its key.
-    pub const OVERHEAD: usize = 128;
+    pub(crate) const OVERHEAD: usize = 128;
 
     pub(super) fn check_key(&self, key: &str) -> Result<()> {
         check("the key or name", key.len(), self.key_bytes)

@@ -14,7 +14,7 @@ use super::{Result, StateError, StateLimits};
 
 /// An event for a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TopicEvent {
+pub(crate) enum TopicEvent {
     /// A message.
     Message(Bytes),
     /// The subscriber was too slow, and messages were dropped: read the state that they were about again.
@@ -22,7 +22,7 @@ pub enum TopicEvent {
 }
 
 /// A subscription to a topic. Dropping it ends it.
-pub struct Subscription {
+pub(crate) struct Subscription {
     topics: Weak<Topics>,
     topic: Arc<str>,
     /// Taken only so that the sender can count the remaining receivers.
@@ -31,7 +31,7 @@ pub struct Subscription {
 
 impl Subscription {
     /// The next event; `None` once no [`State`](super::State) is left that could send one. Cancel-safe.
-    pub async fn next(&mut self) -> Option<TopicEvent> {
+    pub(crate) async fn next(&mut self) -> Option<TopicEvent> {
         match self.receiver.as_mut()?.recv().await {
             Ok(QueuedEvent::Message(held)) => Some(TopicEvent::Message(held.bytes.clone())),
             Ok(QueuedEvent::Missed) | Err(RecvError::Lagged(_)) => Some(TopicEvent::Missed),

@@ -41,6 +41,7 @@ impl Input {
     ///
     /// # Errors
     /// The system's error, such as a reset connection.
+    #[doc(hidden)]
     pub async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         // A flood of input must not starve the other tasks of the thread.
         consume_budget().await;
@@ -107,6 +108,7 @@ impl Output {
     ///
     /// # Errors
     /// The system's error: a broken pipe when the reader has closed.
+    #[doc(hidden)]
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             if let Some(written) = self.try_write(bytes)? {
@@ -120,7 +122,7 @@ impl Output {
     ///
     /// # Errors
     /// The system's error: a broken pipe when the reader has closed.
-    pub fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         match &self.0 {
             _ if bytes.is_empty() => Ok(Some(0)),
             OutputKind::Pollable(writer) => writer.try_write(bytes),
@@ -132,7 +134,7 @@ impl Output {
     ///
     /// # Errors
     /// When the stream cannot be watched.
-    pub async fn writable(&self) -> io::Result<()> {
+    pub(crate) async fn writable(&self) -> io::Result<()> {
         match &self.0 {
             OutputKind::Pollable(writer) => writer.writable().await,
             OutputKind::Blocking(output) => {
@@ -147,7 +149,7 @@ impl Output {
     ///
     /// # Errors
     /// The system's error for one of those bytes.
-    pub async fn flush(&self) -> io::Result<()> {
+    pub(crate) async fn flush(&self) -> io::Result<()> {
         match &self.0 {
             OutputKind::Pollable(_) => Ok(()),
             OutputKind::Blocking(output) => output.flush().await,
@@ -157,7 +159,7 @@ impl Output {
     /// Resolves when the reading side has closed, even while nothing is written. Cancel-safe.
     ///
     /// For a terminal or file it never resolves: there only a failing write shows it.
-    pub async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         match &self.0 {
             OutputKind::Pollable(writer) => writer.closed().await,
             OutputKind::Blocking(_) => std::future::pending().await,

@@ -27,11 +27,13 @@ use crate::call::Context;
 )]
 pub trait Handler<A, M>: Send + Sync + 'static {
     /// The schema of the return value, if its type has one.
+    #[doc(hidden)]
     fn output_schema() -> Option<Raw> {
         None
     }
 
     /// Runs the function.
+    #[doc(hidden)]
     fn run(
         &self,
         arguments: A,

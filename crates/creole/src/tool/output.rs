@@ -18,11 +18,13 @@ use super::{ToolError, schema_of};
 )]
 pub trait IntoToolResult<K> {
     /// The schema of the structured result, where the type has one.
+    #[doc(hidden)]
     fn output_schema() -> Option<Raw> {
         None
     }
 
     /// The result of the tool.
+    #[doc(hidden)]
     fn into_tool_result(self) -> Result<ToolResult, ToolError>;
 }
 

@@ -49,8 +49,8 @@ fn dies_without_a_word() {
     let guardian = Reaper::start(&guardian[0], &guardian[1..]).unwrap();
     let script =
         "trap '' TERM HUP; exec </dev/null; sleep 1000 & echo \"pids $$ $!\" >&2; wait; sleep 9";
-    let program = Program::new("files", "sh").args(["-c", script]);
-    let program = Program { reaper: Some(guardian), ..program };
+    let mut program = Program::new("files", "sh").args(["-c", script]);
+    program.reaper = Some(guardian);
     runtime.block_on(async {
         let (child, _stdin, _stdout) = Child::start(&program).await.unwrap();
         let line = || child.tail().last_line().filter(|line| line.starts_with("pids "));

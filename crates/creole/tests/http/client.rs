@@ -70,7 +70,8 @@ pub(crate) fn endpoint() -> (McpEndpoint, ToolWatch) {
 }
 
 pub(crate) fn endpoint_on(state: &State) -> McpEndpoint {
-    let settings = EndpointSettings { state: state.clone(), ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.state = state.clone();
     McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 

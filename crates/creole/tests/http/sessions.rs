@@ -158,7 +158,8 @@ fn watching_on(state: &State) -> (McpEndpoint, mpsc::UnboundedReceiver<String>) 
     let (told, watched) = mpsc::unbounded_channel();
     let open = Resource::text("test://open", "open", "text/plain", "open");
     let service = Server::new("test").resource(open).with(WatchLayer(told)).start();
-    let settings = EndpointSettings { state: state.clone(), ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.state = state.clone();
     (McpEndpoint::new(service, settings), watched)
 }
 
@@ -181,7 +182,8 @@ async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded_and_the_unused_ones_make_room() {
-    let settings = EndpointSettings { max_sessions: 2, ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = 2;
     let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
     let (first, _second) = (open(&endpoint).await, open(&endpoint).await);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -228,7 +230,8 @@ const ANN: Option<&str> = Some("ann");
 const BOB: Option<&str> = Some("bob");
 
 fn endpoint_for(most: usize) -> McpEndpoint {
-    let settings = EndpointSettings { max_sessions: most, ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = most;
     McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 
@@ -309,8 +312,9 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
 #[tokio::test]
 async fn a_flood_of_sessions_leaves_no_records_behind() {
     let state = State::default();
-    let settings =
-        EndpointSettings { max_sessions: 2, state: state.clone(), ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = 2;
+    settings.state = state.clone();
     let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, ANN, HERE).await.unwrap();
@@ -338,7 +342,9 @@ async fn sessions_that_are_taken_up_again_count_like_others() {
     for _ in 0..3 {
         anns.push(opened(&before, ANN, HERE).await.unwrap());
     }
-    let settings = EndpointSettings { max_sessions: 2, state, ..EndpointSettings::default() };
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = 2;
+    settings.state = state;
     let after = McpEndpoint::new(service(&ToolWatch::default()), settings);
     assert_eq!(pinged(&after, &anns[0], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
@@ -362,10 +368,10 @@ async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
 /// An endpoint of a replica on this state.
 fn one_of_several(state: &State, watch: &ToolWatch) -> McpEndpoint {
     let peers = Replicas::new(state.clone());
-    McpEndpoint::new(
-        service(watch),
-        EndpointSettings { state: state.clone(), replicas: peers, ..EndpointSettings::default() },
-    )
+    let mut settings = EndpointSettings::default();
+    settings.state = state.clone();
+    settings.replicas = peers;
+    McpEndpoint::new(service(watch), settings)
 }
 
 fn named(who: &str) -> Principal {
@@ -452,11 +458,9 @@ async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
     let (state, watch) = (State::default(), ToolWatch::default());
     let peers = Replicas::new(state.clone()).unwrap();
     let place = format!("peer/{}", peers.name());
-    let settings = EndpointSettings {
-        state: state.clone(),
-        replicas: Some(peers),
-        ..EndpointSettings::default()
-    };
+    let mut settings = EndpointSettings::default();
+    settings.state = state.clone();
+    settings.replicas = Some(peers);
     let endpoint = McpEndpoint::new(service(&watch), settings);
     let session = open(&endpoint).await;
     let listening = endpoint.handle(listen(&session)).await;

@@ -73,13 +73,11 @@ impl CommandRunner {
             let program = recipe.program.display();
             format!("there is no program `{program}`; install it, or write its whole path")
         })?;
-        let program = Program {
-            folder: recipe.directory.clone(),
-            reaper: guardian,
-            grace_periods: GRACE_PERIODS,
-            log_stderr: false,
-            ..Program::new(name, found)
-        };
+        let mut program = Program::new(name, found);
+        program.folder = recipe.directory.clone();
+        program.reaper = guardian;
+        program.grace_periods = GRACE_PERIODS;
+        program.log_stderr = false;
         let places = Semaphore::new(recipe.max_concurrent);
         Ok(Self { recipe: recipe.clone(), program, permits: places })
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
 use creole::serve::http::{
-    BodyLimits, Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener,
-    McpEndpoint, Method, Route, Router,
+    Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
+    Route, Router,
 };
 use creole::state::State;
 use creole_config::plan::{ClientScope, HttpPlan};
@@ -83,14 +83,14 @@ async fn listen(
 
 fn limits(reached: &HttpPlan) -> HttpLimits {
     let limits = &reached.limits;
-    HttpLimits {
-        connections: limits.max_connections,
-        connections_per_address: limits.max_connections_per_address,
-        header_timeout: limits.header_timeout,
-        idle_timeout: limits.idle_timeout,
-        write_timeout: limits.write_timeout,
-        drain_timeout: limits.drain_timeout,
-    }
+    let mut of_listener = HttpLimits::default();
+    of_listener.connections = limits.max_connections;
+    of_listener.connections_per_address = limits.max_connections_per_address;
+    of_listener.header_timeout = limits.header_timeout;
+    of_listener.idle_timeout = limits.idle_timeout;
+    of_listener.write_timeout = limits.write_timeout;
+    of_listener.drain_timeout = limits.drain_timeout;
+    of_listener
 }
 
 fn reload_certificates(certificates: &Certificates) {
@@ -184,10 +184,10 @@ fn endpoint(
 ) -> McpEndpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
     let peers = served.replicas.clone();
-    let endpoint = McpEndpoint::new(
-        service,
-        EndpointSettings { legacy_sse_path: old_sse, replicas: peers, ..settings(reached, state) },
-    );
+    let mut settings = settings(reached, state);
+    settings.legacy_sse_path = old_sse;
+    settings.replicas = peers;
+    let endpoint = McpEndpoint::new(service, settings);
     let (drained, drain) = (endpoint.clone(), drain.clone());
     tokio::spawn(async move {
         drain.wait_for(DrainStage::Draining).await;
@@ -198,17 +198,14 @@ fn endpoint(
 
 fn settings(reached: &HttpPlan, state: State) -> EndpointSettings {
     let limits = &reached.limits;
-    let body =
-        BodyLimits { size: limits.max_body, total: limits.body_timeout, ..BodyLimits::default() };
-    EndpointSettings {
-        legacy_sse_path: reached.legacy_sse.clone(),
-        body,
-        budget: Budget::of_process(),
-        max_sessions: limits.max_sessions,
-        session_idle: limits.session_timeout,
-        state,
-        replicas: None,
-    }
+    let mut settings = EndpointSettings::default();
+    settings.legacy_sse_path = reached.legacy_sse.clone();
+    settings.body.size = limits.max_body;
+    settings.body.total = limits.body_timeout;
+    settings.max_sessions = limits.max_sessions;
+    settings.session_idle = limits.session_timeout;
+    settings.state = state;
+    settings
 }
 
 /// Raises the limit of open files to the maximum that the system allows. The default limits are for interactive use.

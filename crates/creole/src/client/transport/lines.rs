@@ -84,6 +84,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineServer<I, O> {
 
     /// The same server with a memory budget for buffered messages.
     #[must_use]
+    #[doc(hidden)]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self

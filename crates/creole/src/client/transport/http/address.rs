@@ -78,6 +78,7 @@ impl HttpAddress {
     ///
     /// # Errors
     /// As [`HttpAddress::with_certificates`], and when the proxy for this URL cannot be used.
+    #[doc(hidden)]
     pub fn with_proxies(
         proxies: Proxies,
         name: impl Into<String>,
@@ -165,6 +166,7 @@ impl HttpAddress {
 
     /// The same address with a memory budget for buffered responses.
     #[must_use]
+    #[doc(hidden)]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
@@ -179,6 +181,7 @@ impl HttpAddress {
     /// The same address; whether its sessions may have a stream for messages that belong to no call, which is then
     /// requested.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_streams(mut self, has_streams: bool) -> Self {
         self.has_streams = has_streams;
         self

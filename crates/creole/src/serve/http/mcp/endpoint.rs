@@ -43,12 +43,14 @@ use crate::state::{State, StateError};
 
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EndpointSettings {
     /// The path of the HTTP+SSE transport of 2024-11-05, if it is served.
     pub legacy_sse_path: Option<String>,
     /// Limits on the size and duration of a body.
     pub body: BodyLimits,
     /// The memory budget that all bodies share.
+    #[doc(hidden)]
     pub budget: Budget,
     /// Maximum number of sessions. Beyond it, the caller with the most sessions loses one for each new session.
     pub max_sessions: usize,
@@ -57,6 +59,7 @@ pub struct EndpointSettings {
     /// The state that sessions are saved in, so that they outlive the process.
     pub state: State,
     /// The replicas that share the state, if there may be several: a message may arrive at any of them.
+    #[doc(hidden)]
     pub replicas: Option<Replicas>,
 }
 
@@ -138,6 +141,7 @@ impl McpEndpoint {
 
     /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`] and
     /// the [`PeerAddress`] as extensions of the request.
+    #[doc(hidden)]
     pub async fn handle<B>(&self, request: Request<B>) -> Response<McpBody>
     where
         B: http_body::Body<Data = Bytes> + Unpin,

@@ -17,6 +17,7 @@ use crate::serve::http::web::handler::ErrorResponse;
 
 /// Limits on the size and duration of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BodyLimits {
     /// Maximum size in bytes.
     pub size: usize,

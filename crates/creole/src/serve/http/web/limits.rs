@@ -6,6 +6,7 @@ use crate::budget;
 
 /// Limits that a server can configure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpLimits {
     /// Maximum number of open connections; further ones wait to be accepted.
     pub connections: usize,
