@@ -1,21 +1,19 @@
 //! The verbs of the command line, one per file.
 
-mod add;
 mod approve;
 mod call;
 mod check;
 mod completions;
 mod config;
 mod connect;
-mod import;
-mod init;
-mod install;
+mod guard;
 mod list;
 mod man;
 mod passwd;
 mod prompt;
 mod read;
 pub(crate) mod serve;
+mod setup;
 mod status;
 
 use crate::args::Command;
@@ -35,16 +33,16 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Prompt(args) => prompt::run(args),
         Command::Check(args) => check::run(args),
         Command::Status(args) => status::run(args),
-        Command::Init(args) => init::run(args),
-        Command::Add(args) => add::run(args),
-        Command::Install(args) => install::run(args),
-        Command::Import(args) => import::run(args),
+        Command::Init(args) => setup::init::run(args),
+        Command::Add(args) => setup::add::run(args),
+        Command::Install(args) => setup::install::run(args),
+        Command::Import(args) => setup::import::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
         Command::Guard => {
-            crate::reaper::run();
+            guard::run();
             Ok(())
         }
         Command::Approve(args) => approve::run(args),

@@ -4,24 +4,13 @@
 
 mod args;
 mod commands;
-mod events;
 mod failure;
-mod files;
-mod help;
-mod hints;
-mod input_requests;
 mod jsonc;
-mod layout;
 mod log;
 mod output;
-mod progress;
-mod reaper;
-mod render;
 mod schema_property;
 mod session;
-mod shell_words;
 mod target;
-mod terminal_prompt;
 mod tool_arguments;
 mod upstreams;
 

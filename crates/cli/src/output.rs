@@ -2,6 +2,11 @@
 //!
 //! Nothing is buffered and nothing panics: a reader that closed the pipe needs no more output.
 
+pub(crate) mod help;
+pub(crate) mod layout;
+pub(crate) mod progress;
+pub(crate) mod render;
+
 use std::io;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -12,8 +17,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::failure::Failure;
-use crate::help;
-use crate::layout::{Layout, has_ansi, truncated};
+use crate::output::layout::{Layout, has_ansi, truncated};
 
 /// The width of a progress line if the terminal does not report its width.
 const DEFAULT_STATUS_WIDTH: usize = 78;

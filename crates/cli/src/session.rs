@@ -1,6 +1,9 @@
 //! A client session with a server for the duration of one command.
 
+pub(crate) mod events;
+pub(crate) mod hints;
 mod in_process;
+pub(crate) mod input_requests;
 
 pub(crate) use in_process::LoadedConfig;
 
@@ -25,12 +28,13 @@ use tokio::time::timeout;
 use crate::args::SessionArgs;
 use crate::commands::serve::runtime;
 use crate::failure::Failure;
-use crate::hints::GivenUrl;
-use crate::input_requests::TerminalUser;
+use crate::output::progress;
+use crate::session::hints::GivenUrl;
 use crate::session::in_process::{ConfigUpstreams, InProcessServer};
+use crate::session::input_requests::TerminalUser;
 use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
-use crate::{events, log, output, progress};
+use crate::{log, output};
 
 /// The maximum duration of a call, whatever progress the server reports.
 const MAX_CALL: Duration = Duration::from_secs(24 * 3600);

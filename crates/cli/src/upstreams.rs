@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output;
 use crate::output::printable;
-use crate::render::first_line;
+use crate::output::render::first_line;
 
 /// The maximum number of lines of a program's standard error output that are shown.
 const MAX_STDERR_LINES: usize = 20;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::only_word;
 use crate::args::CallArgs;
 use crate::failure::Failure;
-use crate::render::{blocks, for_stdout};
+use crate::output::render::{blocks, for_stdout};
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target, tool_arguments};
 

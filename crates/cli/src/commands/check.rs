@@ -14,7 +14,7 @@ use self::report::ServerReport;
 use super::list::{ListTexts, declared_lists, texts};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
-use crate::layout::Layout;
+use crate::output::layout::Layout;
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;

@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::args::{LIST_KINDS, ListArgs};
 use crate::failure::Failure;
-use crate::layout::{Layout, padded};
-use crate::render::first_line;
+use crate::output::layout::{Layout, padded};
+use crate::output::render::first_line;
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, schema_property, target};
 

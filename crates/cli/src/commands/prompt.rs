@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{only_word, suggestion, unknown_name};
 use crate::args::PromptArgs;
 use crate::failure::Failure;
-use crate::render::{block, for_stdout};
+use crate::output::render::{block, for_stdout};
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target, tool_arguments};
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::only_word;
 use crate::args::ReadArgs;
 use crate::failure::Failure;
-use crate::render::{contents, decoded, for_stdout};
+use crate::output::render::{contents, decoded, for_stdout};
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target};
 

@@ -10,11 +10,11 @@ use super::list::declared_lists;
 use super::serve::{runtime, start_instance};
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
-use crate::render::for_stdout;
+use crate::output::render::for_stdout;
 use crate::session::{LoadedConfig, SessionPurpose, with_client};
 use crate::target::ServerTarget;
 use crate::upstreams::UpstreamRow;
-use crate::{output, progress, target, upstreams};
+use crate::{output, target, upstreams};
 
 /// Runs the verb.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {

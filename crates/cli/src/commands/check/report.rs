@@ -12,9 +12,9 @@ use super::ServerLists;
 use super::feature_support::{FEATURES, Support, clients};
 use super::lint::{LintFinding, lint};
 use crate::args::LIST_KINDS;
-use crate::layout::Layout;
 use crate::output;
-use crate::render::first_line;
+use crate::output::layout::Layout;
+use crate::output::render::first_line;
 use crate::target::ServerTarget;
 
 /// The dialect of servers that follow the specification.

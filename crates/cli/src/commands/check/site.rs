@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
-use crate::layout::Layout;
 use crate::output;
+use crate::output::layout::Layout;
 
 /// Checks a site, with the account of the environment.
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {

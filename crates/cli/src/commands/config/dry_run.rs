@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use super::super::serve::{runtime, start_instance};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::progress;
+use crate::output::progress;
 use crate::upstreams::{UpstreamRow, documents, problem_lines};
 
 /// Checks everything that needs no network: the programs, and the server itself.

@@ -10,8 +10,9 @@ use creole_gateway::upstream::Affinity;
 
 use super::{load_plan, log_plan};
 use crate::args::ServeArgs;
+use crate::commands::guard;
 use crate::failure::Failure;
-use crate::{log, output, reaper, target};
+use crate::{log, output, target};
 
 /// Starts the server of a plan.
 ///
@@ -35,7 +36,7 @@ fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
         debug: args.debug,
         program,
         transparent: args.chosen.is_default(),
-        start_reaper: reaper::start,
+        start_reaper: guard::start,
     })
 }
 

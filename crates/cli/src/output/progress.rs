@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use crate::layout::Layout;
 use crate::output;
+use crate::output::layout::Layout;
 
 /// How often the line is redrawn.
 const TICK: Duration = Duration::from_millis(120);

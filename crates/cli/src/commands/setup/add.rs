@@ -6,8 +6,9 @@ use creole_config::Plan;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::args::AddArgs;
+use crate::commands::setup::files;
 use crate::failure::Failure;
-use crate::{files, output};
+use crate::output;
 
 /// The beginning of a new configuration file.
 const NEW_FILE: &str =

@@ -25,7 +25,7 @@ const MIN_SECRET_LENGTH: usize = 32;
 
 /// The extracted secrets, and the notes about them.
 #[derive(Debug, Default)]
-pub(super) struct ExtractedSecrets {
+pub(crate) struct ExtractedSecrets {
     /// The secrets by the environment variable that replaces them.
     by_variable: BTreeMap<String, String>,
     /// The variables that other clients would have provided.
@@ -34,12 +34,12 @@ pub(super) struct ExtractedSecrets {
 }
 
 impl ExtractedSecrets {
-    pub(super) fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
     /// The notes for the user.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         if !self.by_variable.is_empty() {
             let names: Vec<&str> = self.by_variable.keys().map(String::as_str).collect();
@@ -56,7 +56,7 @@ impl ExtractedSecrets {
     }
 
     /// A text with the references of other clients converted to ours.
-    pub(super) fn text(&mut self, server: &str, text: &str) -> String {
+    pub(crate) fn text(&mut self, server: &str, text: &str) -> String {
         let mut mapped = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
@@ -95,7 +95,7 @@ impl ExtractedSecrets {
     }
 
     /// An environment variable of a program.
-    pub(super) fn variable(&mut self, server: &str, key: &str, value: &str) -> String {
+    pub(crate) fn variable(&mut self, server: &str, key: &str, value: &str) -> String {
         match is_plain(value) && (is_secret_name(key) || is_secret(value)) {
             true => self.extract(
                 std::iter::once(entry_name(&[key])).chain(candidate_names(server, key)),
@@ -114,7 +114,7 @@ impl ExtractedSecrets {
     }
 
     /// A header. Its authentication scheme is not a secret.
-    pub(super) fn header(&mut self, server: &str, key: &str, value: &str) -> String {
+    pub(crate) fn header(&mut self, server: &str, key: &str, value: &str) -> String {
         let (scheme, rest) = match value.split_once(' ') {
             Some((scheme @ ("Bearer" | "Basic" | "Token" | "bearer"), rest)) => (scheme, rest),
             _ => ("", value),
@@ -129,7 +129,7 @@ impl ExtractedSecrets {
 
     /// The arguments of a program. An argument is a secret by its form, by the name before its `=`, or by the option
     /// before it.
-    pub(super) fn arguments(&mut self, server: &str, arguments: &[String]) -> Vec<String> {
+    pub(crate) fn arguments(&mut self, server: &str, arguments: &[String]) -> Vec<String> {
         let mut option = "";
         let mut written = Vec::new();
         for argument in arguments {
@@ -172,7 +172,7 @@ impl ExtractedSecrets {
     }
 
     /// A URL. Its password is a secret, and so are query values with a secret's name or form.
-    pub(super) fn url(&mut self, server: &str, url: &str) -> String {
+    pub(crate) fn url(&mut self, server: &str, url: &str) -> String {
         if let Some((before, password, after)) = password(url).filter(|(_, it, _)| is_plain(it)) {
             let kept = self.extract(candidate_names(server, "PASSWORD"), password);
             return format!("{}{kept}{}", self.text(server, before), self.url_query(server, after));

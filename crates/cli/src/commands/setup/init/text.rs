@@ -2,14 +2,14 @@
 
 use toml_edit::Value;
 
-use super::SCHEMA;
-use super::answers::{InitAnswers, UpstreamTarget};
+use crate::commands::setup::init::SCHEMA;
+use crate::commands::setup::init::answers::{InitAnswers, UpstreamTarget};
 
 /// The packs of a configuration without other content.
 const PACKS: [&str; 3] = ["hello", "echo", "calculate"];
 
 /// The configuration as TOML.
-pub(super) fn configuration(answers: &InitAnswers) -> String {
+pub(crate) fn configuration(answers: &InitAnswers) -> String {
     let mut parts = vec![head(answers)];
     parts.extend(answers.upstreams.iter().map(|(name, reached)| upstream(name, reached)));
     parts.extend(answers.documents.iter().map(|(name, place)| document(name, place)));

@@ -1,16 +1,18 @@
 //! `creole init`: writes a first configuration.
 
 mod answers;
+pub(crate) mod shell_words;
 mod text;
 
 use std::path::Path;
 
 use creole_config::describe::schema::schema;
 
-use self::answers::InitAnswers;
 use crate::args::InitArgs;
+use crate::commands::setup::init::answers::InitAnswers;
+use crate::commands::setup::{files, terminal_prompt};
 use crate::failure::Failure;
-use crate::{files, output, terminal_prompt};
+use crate::output;
 
 /// The schema file beside the configuration. Editors use it for completion and checks.
 const SCHEMA: &str = "creole.schema.json";

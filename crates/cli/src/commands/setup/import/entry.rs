@@ -5,7 +5,7 @@ mod bridge;
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use super::secrets::ExtractedSecrets;
+use crate::commands::setup::import::secrets::ExtractedSecrets;
 
 /// Members that are converted, or that can be ignored without a note.
 const KNOWN_MEMBERS: [&str; 13] = [
@@ -25,7 +25,7 @@ const KNOWN_MEMBERS: [&str; 13] = [
 ];
 
 /// The table of one server. `None` if the entry does not say how to reach it.
-pub(super) fn table(
+pub(crate) fn table(
     name: &str,
     server: &OrderedValue,
     vault: &mut ExtractedSecrets,
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn written(server: &Value) -> (Option<String>, Vec<String>) {
+    pub(crate) fn written(server: &Value) -> (Option<String>, Vec<String>) {
         let mut vault = ExtractedSecrets::default();
         (table("srv", &server.clone().into(), &mut vault), vault.notes())
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::format::TextFormat;
+use crate::session::input_requests::format::TextFormat;
 
 /// A field of a form.
 #[derive(Debug)]
-pub(super) struct FormField<'a> {
+pub(crate) struct FormField<'a> {
     name: &'a str,
     schema: &'a Value,
     is_required: bool,
@@ -28,7 +28,7 @@ enum FieldKind {
 }
 
 impl<'a> FormField<'a> {
-    pub(super) fn new(name: &'a str, schema: &'a Value, is_required: bool) -> Self {
+    pub(crate) fn new(name: &'a str, schema: &'a Value, is_required: bool) -> Self {
         let kind = match (choices(schema), schema["type"].as_str()) {
             (Some(choices), _) => FieldKind::Choice(choices),
             (None, Some("array")) => {
@@ -46,7 +46,7 @@ impl<'a> FormField<'a> {
     }
 
     /// The lines of the prompt. The user types after the last one.
-    pub(super) fn prompt(&self) -> String {
+    pub(crate) fn prompt(&self) -> String {
         let text = |key: &str| self.schema[key].as_str();
         let mut lines = format!("  {}", text("title").unwrap_or(self.name));
         if let Some(description) = text("description") {
@@ -96,7 +96,7 @@ impl<'a> FormField<'a> {
     }
 
     /// Parses the line. `None` if the field stays empty.
-    pub(super) fn read(&self, line: &str) -> Result<Option<Value>, String> {
+    pub(crate) fn read(&self, line: &str) -> Result<Option<Value>, String> {
         if line.is_empty() {
             return match (self.schema.get("default"), self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),

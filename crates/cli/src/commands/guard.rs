@@ -1,4 +1,4 @@
-//! The reaper process: ends the programs of a gateway that was killed and could not do it itself.
+//! `creole guard`, the reaper process: ends the programs of a gateway that was killed and could not do it itself.
 
 use std::io;
 use std::time::Duration;

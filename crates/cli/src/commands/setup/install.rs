@@ -5,11 +5,12 @@ mod edit;
 
 use std::path::{Path, PathBuf, absolute};
 
-use self::client::{ClientApp, HomeFolders};
 use crate::args::InstallArgs;
+use crate::commands::setup::install::client::{ClientApp, HomeFolders};
+use crate::commands::setup::{files, terminal_prompt};
 use crate::failure::Failure;
-use crate::layout::Layout;
-use crate::{files, output, terminal_prompt};
+use crate::output;
+use crate::output::layout::Layout;
 
 /// The command that a client starts.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::task;
 
-use crate::{output, progress};
+use crate::output;
+use crate::output::progress;
 
 /// The maximum length of an input line.
 const MAX_LINE: u64 = 64 * 1024;

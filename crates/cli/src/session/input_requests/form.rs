@@ -6,8 +6,8 @@ use creole::Schema;
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value};
 
-use super::field::FormField;
-use super::{CANCEL, DECLINE, FormAnswer, TypedLine, read_typed};
+use crate::session::input_requests::field::FormField;
+use crate::session::input_requests::{CANCEL, DECLINE, FormAnswer, TypedLine, read_typed};
 use crate::{output, schema_property};
 
 /// The maximum number of attempts per field.
@@ -17,7 +17,7 @@ const MAX_TRIES: usize = 10;
 const MAX_FIELDS: usize = 100;
 
 /// Asks for every field of a form.
-pub(super) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
+pub(crate) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
     // A parsed object does not keep the order in which the form was written.
     let names = schema_property::names(schema.as_str());
     let schema: Value = schema.decode().unwrap_or(Value::Null);

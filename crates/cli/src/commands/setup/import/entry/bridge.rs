@@ -3,14 +3,14 @@
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use super::{entries, quoted, scalar_text};
-use crate::commands::import::secrets::ExtractedSecrets;
+use crate::commands::setup::import::entry::{entries, quoted, scalar_text};
+use crate::commands::setup::import::secrets::ExtractedSecrets;
 
 /// The name of the program, with or without a version.
 const PROGRAM: &str = "mcp-remote";
 
 /// Whether a server is such a program.
-pub(super) fn is_bridge(server: &OrderedValue) -> bool {
+pub(crate) fn is_bridge(server: &OrderedValue) -> bool {
     bridged_address(server).is_some()
 }
 
@@ -30,7 +30,7 @@ fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
 }
 
 /// The URL and the headers. Other arguments are dropped with a note.
-pub(super) fn lines(
+pub(crate) fn lines(
     name: &str,
     server: &OrderedValue,
     vault: &mut ExtractedSecrets,
@@ -70,8 +70,8 @@ fn with_variables(word: &str, env: &OrderedValue) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::written;
     use super::*;
+    use crate::commands::setup::import::entry::tests::written;
 
     #[test]
     fn a_bridge_becomes_the_address_that_it_leads_to() {

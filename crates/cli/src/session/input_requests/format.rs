@@ -2,7 +2,7 @@
 
 /// A text format (2025-06-18 elicitation, `format`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TextFormat {
+pub(crate) enum TextFormat {
     /// RFC 3339 `full-date`.
     Date,
     /// RFC 3339 `date-time`.
@@ -15,7 +15,7 @@ pub(super) enum TextFormat {
 
 impl TextFormat {
     /// The format of this name. `None` if it is unknown.
-    pub(super) fn by_name(name: &str) -> Option<Self> {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
         match name {
             "date" => Some(Self::Date),
             "date-time" => Some(Self::DateTime),
@@ -26,7 +26,7 @@ impl TextFormat {
     }
 
     /// A description of the expected text.
-    pub(super) fn expected(self) -> &'static str {
+    pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Date => "a date such as 2027-01-31",
             Self::DateTime => "a date and time such as 2027-01-31T12:00:00Z",
@@ -36,7 +36,7 @@ impl TextFormat {
     }
 
     /// Whether a text has the format.
-    pub(super) fn matches(self, text: &str) -> bool {
+    pub(crate) fn matches(self, text: &str) -> bool {
         match self {
             Self::Date => is_date(text),
             Self::DateTime => is_date_time(text),

@@ -4,7 +4,8 @@ use creole::proto::operation::Event;
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use crate::{output, progress};
+use crate::output;
+use crate::output::progress;
 
 /// Prints log messages, and progress at a terminal.
 pub(crate) fn show_event(event: Event) {

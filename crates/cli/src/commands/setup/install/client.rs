@@ -3,45 +3,45 @@
 use std::env;
 use std::path::PathBuf;
 
-use super::ClientEntry;
-use super::edit::MemberValue;
 use crate::args::ClientName;
+use crate::commands::setup::install::ClientEntry;
+use crate::commands::setup::install::edit::MemberValue;
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct ClientApp {
+pub(crate) struct ClientApp {
     name: ClientName,
     /// The name for users.
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     /// The keys that lead to its servers.
-    pub(super) keys: &'static [&'static str],
+    pub(crate) keys: &'static [&'static str],
     /// Whether an entry names its transport.
     has_type: bool,
     /// What the user does after the change.
-    pub(super) hint: &'static str,
+    pub(crate) hint: &'static str,
 }
 
 /// The folders of the user that contain configuration files.
 #[derive(Debug)]
-pub(super) struct HomeFolders {
-    pub(super) system: OperatingSystem,
-    pub(super) home: Option<PathBuf>,
+pub(crate) struct HomeFolders {
+    pub(crate) system: OperatingSystem,
+    pub(crate) home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
-    pub(super) config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// `APPDATA`.
-    pub(super) data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
 }
 
 /// The operating systems, which store files at different paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OperatingSystem {
+pub(crate) enum OperatingSystem {
     MacOs,
     Windows,
     Other,
 }
 
 impl HomeFolders {
-    pub(super) fn of_environment() -> Self {
+    pub(crate) fn of_environment() -> Self {
         let folder =
             |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let system = match env::consts::OS {
@@ -73,7 +73,7 @@ impl HomeFolders {
 }
 
 impl ClientApp {
-    pub(super) fn by_name(name: ClientName) -> Self {
+    pub(crate) fn by_name(name: ClientName) -> Self {
         let of = |title, keys, has_type, hint| Self { name, title, keys, has_type, hint };
         match name {
             ClientName::ClaudeDesktop => of(
@@ -101,7 +101,7 @@ impl ClientApp {
     }
 
     /// The file of the user.
-    pub(super) fn user_file(&self, homes: &HomeFolders) -> Option<PathBuf> {
+    pub(crate) fn user_file(&self, homes: &HomeFolders) -> Option<PathBuf> {
         Some(match self.name {
             ClientName::ClaudeDesktop => {
                 homes.settings()?.join("Claude/claude_desktop_config.json")
@@ -118,7 +118,7 @@ impl ClientApp {
     }
 
     /// The file of a project, relative to its folder.
-    pub(super) fn project_file(&self) -> Option<PathBuf> {
+    pub(crate) fn project_file(&self) -> Option<PathBuf> {
         let path = match self.name {
             ClientName::ClaudeDesktop => return None,
             ClientName::ClaudeCode => ".mcp.json",
@@ -130,7 +130,7 @@ impl ClientApp {
     }
 
     /// The members of an entry.
-    pub(super) fn members(&self, entry: &ClientEntry) -> Vec<(&'static str, MemberValue)> {
+    pub(crate) fn members(&self, entry: &ClientEntry) -> Vec<(&'static str, MemberValue)> {
         let mut members = Vec::new();
         if self.has_type {
             members.push(("type", MemberValue::Text("stdio".to_owned())));

@@ -8,7 +8,7 @@ use crate::jsonc;
 
 /// The value of a member.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum MemberValue {
+pub(crate) enum MemberValue {
     Text(String),
     List(Vec<String>),
 }
@@ -34,7 +34,7 @@ impl MemberValue {
 ///
 /// # Errors
 /// With the problem of the text, as the rest of a sentence that begins with its file.
-pub(super) fn with_entry(
+pub(crate) fn with_entry(
     text: &str,
     keys: &[&str],
     name: &str,

@@ -10,12 +10,13 @@ use std::path::Path;
 use creole_tools::ordered_value::OrderedValue;
 use jsonc_parser::parse_to_serde_value;
 
-use self::entry::table;
-use self::secrets::ExtractedSecrets;
 use crate::args::ImportArgs;
+use crate::commands::setup::files;
+use crate::commands::setup::import::entry::table;
+use crate::commands::setup::import::secrets::ExtractedSecrets;
 use crate::failure::Failure;
 use crate::jsonc::MAX_DEPTH;
-use crate::{files, jsonc, output};
+use crate::{jsonc, output};
 
 /// The maximum size of the file.
 const MAX_FILE: u64 = 1024 * 1024;

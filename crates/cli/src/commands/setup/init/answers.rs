@@ -6,36 +6,37 @@ use std::path::Path;
 use creole_config::plan::http::address;
 
 use crate::args::InitArgs;
+use crate::commands::setup::init::shell_words::split_words;
+use crate::commands::setup::terminal_prompt;
 use crate::failure::Failure;
-use crate::shell_words::split_words;
-use crate::{output, terminal_prompt};
+use crate::output;
 
 /// The maximum length of an upstream's name.
 const MAX_NAME: usize = 64;
 
 /// The content of a new configuration.
 #[derive(Debug, Default)]
-pub(super) struct InitAnswers {
-    pub(super) name: Option<String>,
-    pub(super) upstreams: Vec<(String, UpstreamTarget)>,
+pub(crate) struct InitAnswers {
+    pub(crate) name: Option<String>,
+    pub(crate) upstreams: Vec<(String, UpstreamTarget)>,
     /// OpenAPI documents, each a file or a URL.
-    pub(super) documents: Vec<(String, String)>,
-    pub(super) folders: Vec<(String, String)>,
-    pub(super) databases: Vec<(String, String)>,
-    pub(super) wordpress: Option<String>,
-    pub(super) http: Option<SocketAddr>,
+    pub(crate) documents: Vec<(String, String)>,
+    pub(crate) folders: Vec<(String, String)>,
+    pub(crate) databases: Vec<(String, String)>,
+    pub(crate) wordpress: Option<String>,
+    pub(crate) http: Option<SocketAddr>,
 }
 
 /// The target of an upstream.
 #[derive(Debug, PartialEq)]
-pub(super) enum UpstreamTarget {
+pub(crate) enum UpstreamTarget {
     Url(String),
     Command(Vec<String>),
 }
 
 impl InitAnswers {
     /// The content from the command line.
-    pub(super) fn from_args(args: &InitArgs) -> Result<Self, Failure> {
+    pub(crate) fn from_args(args: &InitArgs) -> Result<Self, Failure> {
         if args.wordpress.is_some() && !cfg!(feature = "wordpress") {
             return Err(Failure::without_wordpress());
         }
@@ -62,7 +63,7 @@ impl InitAnswers {
     }
 
     /// Whether there is no content.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.upstreams.is_empty()
             && self.documents.is_empty()
             && self.folders.is_empty()
@@ -71,7 +72,7 @@ impl InitAnswers {
     }
 
     /// Asks the user at the terminal.
-    pub(super) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
+    pub(crate) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
         output::write_message(&format!("This writes {}. What do you have?", file.display()));
         for (number, what) in (1..).zip(offered_kinds()) {
             output::write_message(&format!("  {number}  {what}"));
