@@ -2,14 +2,12 @@
 
 mod lazy;
 mod setup;
-mod status;
 mod verbs;
 
 pub(crate) use setup::{AddArgs, ClientName, CompletionsArgs, InitArgs, InstallArgs, ManArgs};
-pub(crate) use status::StatusArgs;
 pub(crate) use verbs::{
     CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, LIST_KINDS, ListArgs, PromptArgs, ReadArgs,
-    SessionArgs, TargetArgs,
+    SessionArgs, StatusArgs, TargetArgs,
 };
 
 use std::ffi::OsString;

@@ -3,7 +3,6 @@
 mod approve;
 mod call;
 mod check;
-mod completions;
 mod config;
 mod connect;
 mod guard;
@@ -39,7 +38,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Import(args) => setup::import::run(args),
         Command::Config(command) => config::run(command),
         Command::Passwd(args) => passwd::run(args),
-        Command::Completions(args) => completions::run(args),
+        Command::Completions(args) => man::print_completions(args),
         Command::Man(args) => man::run(args),
         Command::Guard => {
             guard::run();

@@ -5,7 +5,6 @@
 mod args;
 mod commands;
 mod failure;
-mod jsonc;
 mod log;
 mod output;
 mod schema_property;

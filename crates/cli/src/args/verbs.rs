@@ -248,3 +248,28 @@ pub(crate) const LIST_KINDS: [(&str, ListKind); 4] = [
     ("templates", ListKind::Templates),
     ("prompts", ListKind::Prompts),
 ];
+
+/// `creole status`.
+#[derive(Debug, Group)]
+#[command(after_help = STATUS_EXAMPLES, override_usage = STATUS_USAGE)]
+pub(crate) struct StatusArgs {
+    /// The configuration file or the URL of a server. Without it, and without `--config`, `--preset` or `--`:
+    /// `creole.toml`.
+    #[arg(value_name = "FILE, URL", num_args = 0..=1)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peer: SessionArgs,
+}
+
+const STATUS_USAGE: &str = "\
+creole status [FILE | URL | --config <FILE> | --preset <NAME>] [OPTIONS]
+       creole status [OPTIONS] -- <COMMAND> [ARGS]...";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  creole status creole.toml
+  creole status https://example.com/mcp
+  creole status --json
+
+The upstreams of a configuration are started, asked for their lists, and ended. A server elsewhere tells of itself
+alone. It ends with 0 if one answered, and with 1 if none did.";

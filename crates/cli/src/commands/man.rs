@@ -1,4 +1,4 @@
-//! `creole man`: writes the manual, with one page per verb.
+//! `creole man` and `creole completions`: the manual with one page per verb, and the completion script of a shell.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use crate::args::{Args, ManArgs};
+use crate::args::{Args, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,6 +25,13 @@ pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Prints the completion script.
+pub(super) fn print_completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "creole", &mut script);
+    output::write_bytes(&script)
 }
 
 /// Writes the pages of a command and its subcommands. Returns their number.

@@ -14,9 +14,9 @@ use crate::args::ImportArgs;
 use crate::commands::setup::files;
 use crate::commands::setup::import::entry::table;
 use crate::commands::setup::import::secrets::ExtractedSecrets;
+use crate::commands::setup::{MAX_JSON_DEPTH, is_too_deep, json_options};
 use crate::failure::Failure;
-use crate::jsonc::MAX_DEPTH;
-use crate::{jsonc, output};
+use crate::output;
 
 /// The maximum size of the file.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -68,10 +68,12 @@ fn read(file: &Path) -> Result<String, Failure> {
 /// Reads JSON with comments and trailing commas.
 fn parse(file: &Path, text: &str) -> Result<OrderedValue, Failure> {
     let shown = file.display();
-    if jsonc::is_too_deep(text) {
-        return Err(Failure::Usage(format!("`{shown}` is nested deeper than {MAX_DEPTH} levels")));
+    if is_too_deep(text) {
+        return Err(Failure::Usage(format!(
+            "`{shown}` is nested deeper than {MAX_JSON_DEPTH} levels"
+        )));
     }
-    parse_to_serde_value::<OrderedValue>(text, &jsonc::options())
+    parse_to_serde_value::<OrderedValue>(text, &json_options())
         .map_err(|error| Failure::Usage(format!("`{shown}` is not JSON: {error}")))
 }
 

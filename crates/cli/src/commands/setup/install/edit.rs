@@ -4,7 +4,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::parse_to_serde_value;
 use serde_json::Value;
 
-use crate::jsonc;
+use crate::commands::setup::{is_too_deep, json_options};
 
 /// The value of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,11 +40,11 @@ pub(crate) fn with_entry(
     name: &str,
     members: &[(&str, MemberValue)],
 ) -> Result<String, String> {
-    if jsonc::is_too_deep(text) {
+    if is_too_deep(text) {
         return Err("is nested too deep to be changed".to_owned());
     }
     let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let root = CstRootNode::parse(bare, &jsonc::options())
+    let root = CstRootNode::parse(bare, &json_options())
         .map_err(|error| format!("is no JSON, so it is not changed: {error}"))?;
     let mut object = root.object_value_or_create().ok_or("holds no JSON object")?;
     for key in keys {
@@ -73,7 +73,7 @@ fn change(known: &CstObject, members: &[(&str, MemberValue)]) {
     for (key, member) in members {
         let property = known.get(key);
         let now = property.as_ref().and_then(|property| {
-            parse_to_serde_value::<Value>(&property.value()?.to_string(), &jsonc::options()).ok()
+            parse_to_serde_value::<Value>(&property.value()?.to_string(), &json_options()).ok()
         });
         match (property, now == Some(member.json())) {
             (_, true) => {}
