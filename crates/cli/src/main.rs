@@ -1,34 +1,10 @@
-//! The `creole` command: parses the command line, runs one verb, and ends with its exit code.
+//! The `creole` command.
 //!
-//! 0: success. 1: the call failed. 2: the command line or the configuration is invalid.
-
-mod args;
-mod commands;
-mod failure;
-mod log;
-mod output;
-mod schema_property;
-mod session;
-mod target;
-mod tool_arguments;
-mod upstreams;
+//! The verbs are in `creole-commands`, because the level of optimisation of this crate is also the level of the whole
+//! link-time optimisation. What stands here could not be optimised for size.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::Args;
-
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(notice) => return output::write_usage(&notice),
-    };
-    match commands::run(&args.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            output::write_failure(&failure);
-            failure.exit_code()
-        }
-    }
+    creole_commands::run()
 }

@@ -73,7 +73,7 @@ fn lint(repository: &Repository) -> Outcome {
     )?;
     cargo(
         repository,
-        "clippy --package creole-cli --package creole-config --no-default-features --all-targets -- -D warnings",
+        "clippy --package creole-cli --package creole-commands --package creole-config --no-default-features --all-targets -- -D warnings",
     )?;
     done(small_build(repository))
 }

@@ -86,7 +86,7 @@ const ALLOWED: &[Allowed] = &[
         &["base64", "bytes", "http", "serde_json", "tokio", "tracing"],
     ),
     (
-        "creole-cli",
+        "creole-commands",
         &[
             "creole",
             "creole-config",
@@ -110,6 +110,7 @@ const ALLOWED: &[Allowed] = &[
             "unicode-width",
         ],
     ),
+    ("creole-cli", &["creole-commands"], &[]),
     (
         "creole-acceptance",
         &[

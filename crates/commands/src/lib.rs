@@ -1,0 +1,35 @@
+//! The verbs of the `creole` command, with their arguments and their output.
+
+mod args;
+mod commands;
+mod failure;
+mod log;
+mod output;
+mod schema_property;
+mod session;
+mod target;
+mod tool_arguments;
+mod upstreams;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+
+/// Parses the command line, runs one verb, and returns the exit code.
+///
+/// 0: success. 1: the call failed. 2: the command line or the configuration is invalid.
+pub fn run() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(notice) => return output::write_usage(&notice),
+    };
+    match commands::run(&args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::write_failure(&failure);
+            failure.exit_code()
+        }
+    }
+}
