@@ -343,9 +343,14 @@ impl Service {
     }
 
     /// Serves on the process's stdin and stdout until the client disconnects.
-    pub async fn serve_stdio(&self) -> io::Result<EndReason> {
-        let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
-        lines::serve_from_thread(self.clone(), input, output).await
+    ///
+    /// The future is boxed so that its code is compiled in this crate. Otherwise it is compiled in the crate that awaits
+    /// it, with the level of optimisation of that crate.
+    pub fn serve_stdio(&self) -> BoxFuture<'_, io::Result<EndReason>> {
+        Box::pin(async {
+            let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
+            lines::serve_from_thread(self.clone(), input, output).await
+        })
     }
 
     /// Serves on a pair of byte streams, one message per line, until one of them ends.

@@ -76,7 +76,7 @@ async fn listen(
             "creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them",
         );
     }
-    listener.serve(router).await;
+    McpEndpoint::serve(listener, router).await;
     renewal.close().await;
     Ok(())
 }

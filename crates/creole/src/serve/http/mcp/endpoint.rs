@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use crate::auth::Principal;
 use crate::budget::Budget;
 use crate::call::{LOCAL_PRINCIPAL, Origin};
+use crate::chain::BoxFuture;
 use crate::replicas::Replicas;
 use crate::serve::http::conn::incoming::IncomingBody;
 use crate::serve::http::mcp::change_fanout::ChangeFanout;
@@ -37,7 +38,9 @@ use crate::serve::http::mcp::stream::ResponseStream;
 use crate::serve::http::mcp::{legacy_sse, response};
 use crate::serve::http::web::body::BodyLimits;
 use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
+use crate::serve::http::web::listener::Listener;
 use crate::serve::http::web::request::{RequestHead, RequestHeaders};
+use crate::serve::http::web::router::Router;
 use crate::server::Service;
 use crate::state::{State, StateError};
 
@@ -137,6 +140,14 @@ impl McpEndpoint {
                 draining,
             }),
         }
+    }
+
+    /// Serves the connections of a listener, as [`Listener::serve`] does for any handler.
+    ///
+    /// The future is boxed so that the code of all connections is compiled in this crate. Otherwise it is compiled in
+    /// the crate that awaits it, with the level of optimisation of that crate.
+    pub fn serve(listener: Listener, router: Router<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(listener.serve(router))
     }
 
     /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`] and
