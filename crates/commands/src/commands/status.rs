@@ -10,6 +10,7 @@ use super::list::declared_lists;
 use super::serve::{runtime, start_instance};
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
+use crate::output::progress;
 use crate::output::render::for_stdout;
 use crate::session::{LoadedConfig, SessionPurpose, with_client};
 use crate::target::ServerTarget;
