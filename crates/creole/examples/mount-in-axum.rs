@@ -5,7 +5,7 @@
 
 use axum::Router;
 use axum::routing::get;
-use creole::serve::http::{EndpointSettings, McpEndpoint};
+use creole::serve::http::McpEndpoint;
 use creole::{Server, Tool};
 use serde_json::Value;
 
@@ -18,6 +18,6 @@ async fn main() -> std::io::Result<()> {
 fn application() -> Router {
     let echo = Tool::new("echo", "Says it again", |said: Value| async move { said.to_string() });
     let service = Server::new("mounted").tool(echo).start();
-    let endpoint = McpEndpoint::new(service, EndpointSettings::default());
+    let endpoint = McpEndpoint::from(service);
     Router::new().route("/", get(async || "hello")).route_service("/mcp", endpoint)
 }

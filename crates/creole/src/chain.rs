@@ -93,6 +93,16 @@ pub trait Middleware: Send + Sync {
     }
 }
 
+/// A function is a layer too: `fn log(call: Call, next: Next<'_>) -> BoxFuture<'_, Outcome>`.
+impl<F> Middleware for F
+where
+    F: for<'a> Fn(Call, Next<'a>) -> BoxFuture<'a, Outcome> + Send + Sync,
+{
+    fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        self(call, next)
+    }
+}
+
 /// The patterns of all layers that have matched no listed item so far, as readable text.
 pub fn unmatched_patterns(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
     layers.iter().flat_map(|layer| layer.unmatched_patterns()).collect()

@@ -128,12 +128,12 @@
 //! ```no_run
 //! use creole::Server;
 //! use creole::serve::http::{
-//!     Drain, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
+//!     Drain, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 //! };
 //!
 //! # async fn serve() -> std::io::Result<()> {
 //! let service = Server::new("hello").start();
-//! let endpoint = McpEndpoint::new(service, EndpointSettings::default());
+//! let endpoint = McpEndpoint::from(service);
 //! let methods = [Method::POST, Method::GET, Method::DELETE];
 //! let router = Router::new(OriginGuard::loopback(), Drain::new());
 //! let listener = Listener::bind(([127, 0, 0, 1], 8080).into(), HttpLimits::default()).await?;
@@ -144,26 +144,23 @@
 //!
 //! # Middleware
 //!
-//! A [`Middleware`] wraps every call. It may refuse, delay or change a call, or change its outcome.
+//! A [`Middleware`] wraps every call. It may refuse, delay or change a call, or change its outcome. It is a function, or a
+//! type that implements the trait.
 //!
 //! ```
 //! use creole::proto::fault::{Fault, FaultKind};
-//! use creole::{BoxFuture, Call, Middleware, Next, Outcome, Server};
+//! use creole::{BoxFuture, Call, Next, Outcome, Server};
 //!
-//! struct Closed;
-//!
-//! impl Middleware for Closed {
-//!     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-//!         Box::pin(async move {
-//!             match call.operation.method() {
-//!                 "tools/call" => Fault::new(FaultKind::Busy, "the server is closed today").into(),
-//!                 _ => next.call(call).await,
-//!             }
-//!         })
-//!     }
+//! fn close(call: Call, next: Next<'_>) -> BoxFuture<'_, Outcome> {
+//!     Box::pin(async move {
+//!         match call.operation.method() {
+//!             "tools/call" => Fault::new(FaultKind::Busy, "the server is closed today").into(),
+//!             _ => next.call(call).await,
+//!         }
+//!     })
 //! }
 //!
-//! let server = Server::new("shop").with(Closed);
+//! let server = Server::new("shop").with(close);
 //! # drop(server);
 //! ```
 //!

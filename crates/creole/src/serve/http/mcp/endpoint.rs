@@ -121,6 +121,13 @@ impl From<StateError> for SessionError {
     }
 }
 
+impl From<Service> for McpEndpoint {
+    /// An endpoint with the default settings.
+    fn from(service: Service) -> Self {
+        Self::new(service, EndpointSettings::default())
+    }
+}
+
 impl McpEndpoint {
     /// An endpoint for the service.
     pub fn new(service: Service, settings: EndpointSettings) -> Self {
