@@ -182,9 +182,7 @@ async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded_and_the_unused_ones_make_room() {
-    let mut settings = EndpointSettings::default();
-    settings.max_sessions = 2;
-    let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
+    let endpoint = endpoint_for(2);
     let (first, _second) = (open(&endpoint).await, open(&endpoint).await);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
@@ -232,6 +230,14 @@ const BOB: Option<&str> = Some("bob");
 fn endpoint_for(most: usize) -> McpEndpoint {
     let mut settings = EndpointSettings::default();
     settings.max_sessions = most;
+    McpEndpoint::new(service(&ToolWatch::default()), settings)
+}
+
+/// An endpoint on this state, with room for two sessions.
+fn endpoint_for_two(state: &State) -> McpEndpoint {
+    let mut settings = EndpointSettings::default();
+    settings.max_sessions = 2;
+    settings.state = state.clone();
     McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 
@@ -312,10 +318,7 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
 #[tokio::test]
 async fn a_flood_of_sessions_leaves_no_records_behind() {
     let state = State::default();
-    let mut settings = EndpointSettings::default();
-    settings.max_sessions = 2;
-    settings.state = state.clone();
-    let endpoint = McpEndpoint::new(service(&ToolWatch::default()), settings);
+    let endpoint = endpoint_for_two(&state);
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, BOB, HERE).await.unwrap();
@@ -342,10 +345,7 @@ async fn sessions_that_are_taken_up_again_count_like_others() {
     for _ in 0..3 {
         anns.push(opened(&before, ANN, HERE).await.unwrap());
     }
-    let mut settings = EndpointSettings::default();
-    settings.max_sessions = 2;
-    settings.state = state;
-    let after = McpEndpoint::new(service(&ToolWatch::default()), settings);
+    let after = endpoint_for_two(&state);
     assert_eq!(pinged(&after, &anns[0], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[2], ANN).await, 503);
