@@ -283,17 +283,26 @@ pub(super) fn rmcp_program(crate_folder: &str, files: &[&str]) -> Result<PathBuf
 /// The file of an installation that holds the pinned manifest that it was made from.
 const STAMP: &str = "stamp";
 
-/// Installs, unless the stamp shows the same installation and its product still exists. A lock file makes other
-/// processes wait meanwhile.
+/// Installs under `target/peers/`, unless the installation is current.
 pub(super) fn once(
     name: &str,
     pinned: &str,
     product: &Path,
     install: impl FnOnce() -> Result<(), Missing>,
 ) -> Result<(), Missing> {
-    let folder = folder(name);
-    fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
-    let path = lock_file(&folder);
+    once_in(&folder(name), pinned, product, install)
+}
+
+/// Installs, unless the stamp shows the same installation and its product still exists. A lock file makes other
+/// processes wait meanwhile.
+fn once_in(
+    folder: &Path,
+    pinned: &str,
+    product: &Path,
+    install: impl FnOnce() -> Result<(), Missing>,
+) -> Result<(), Missing> {
+    fs::create_dir_all(folder).map_err(|error| unusable(folder, &error))?;
+    let path = lock_file(folder);
     let lock = File::create(&path).map_err(|error| unusable(&path, &error))?;
     lock.lock().map_err(|error| unusable(&path, &error))?;
     let stamp = folder.join(STAMP);
@@ -365,9 +374,33 @@ fn unusable(path: &Path, error: &std::io::Error) -> Missing {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
 
-    use super::{Missing, job, lock_file, side_by_side};
+    use super::{Missing, job, lock_file, once_in, side_by_side};
+
+    #[test]
+    fn an_installation_runs_again_only_if_its_manifest_changed_or_its_product_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("peer");
+        let product = folder.join("program");
+        let mut runs = 0;
+        let mut install = |pinned: &str, fails: bool| {
+            let installed = once_in(&folder, pinned, &product, || {
+                runs += 1;
+                fs::write(&product, "").unwrap();
+                if fails { Err(Missing("no network".to_owned())) } else { Ok(()) }
+            });
+            (runs, installed.is_ok())
+        };
+        assert_eq!(install("1.0", false), (1, true));
+        assert_eq!(install("1.0", false), (1, true), "the second run installs nothing");
+        assert_eq!(install("1.1", true), (2, false));
+        assert_eq!(install("1.1", false), (3, true), "a failed installation leaves no stamp");
+        fs::remove_file(&product).unwrap();
+        assert_eq!(install("1.1", false), (4, true));
+        assert_eq!(install("1.1", false), (4, true));
+    }
 
     #[test]
     fn every_installation_has_its_own_lock() {
