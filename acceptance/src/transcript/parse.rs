@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_skip_needs_a_reason_and_a_header_a_known_name() {
         let with = |header| read(&format!("{HEAD}{header}\n\n> {{}}\n"));
-        assert!(with("Skip machine:").unwrap_err().starts_with("t.txt:4: a header that says"));
+        assert!(with("Skip machine:").unwrap_err().starts_with("t.txt:4: an empty header"));
         assert!(with("Skips machine: no").unwrap_err().contains("unknown header"));
         assert!(with("Server: twice").unwrap_err().contains("a second server"));
     }
