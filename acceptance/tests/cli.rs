@@ -96,13 +96,13 @@ Options:
 
 const EXAMPLES: &str = r#"
 Examples:
-  creole serve                       serve the tools that come with it, on stdin and stdout
-  creole init                        begin a configuration of your own
-  creole config check creole.toml    see what it means
-  creole serve creole.toml           serve it
-  creole list -- creole serve        list what a server has
+  creole serve                       serve the built-in tools on stdin and stdout
+  creole init                        write a first configuration
+  creole config check creole.toml    check the configuration and show what it means
+  creole serve creole.toml           serve the configuration
+  creole list -- creole serve        list the items of a server
 
-A client such as Claude Desktop or Cursor starts Creole by itself; `creole install` writes its configuration, which says:
+A client such as Claude Desktop or Cursor starts Creole itself. `creole install` writes this entry into its configuration:
   { "mcpServers": { "creole": { "command": "creole", "args": ["serve"] } } }
 "#;
 
@@ -194,8 +194,8 @@ error: unknown preset `bosman`
 #[test]
 fn a_missing_file_is_refused_with_a_way_to_begin() {
     let expected = "\
-error: there is no file `creole.toml`
-  = help: `creole config show > creole.toml` writes one to start from
+error: the file `creole.toml` does not exist
+  = help: `creole config show > creole.toml` creates one
 ";
     let folder = folder();
     for verb in [&["serve"][..], &["config", "show"], &["config", "check"]] {
@@ -260,7 +260,7 @@ error: expected a list, found the string \"echo\"
   |
 2 | packs = \"echo\"
   |         ^^^^^^
-  = help: write a list with each text by itself: `[\"…\", \"…\"]`
+  = help: write a list of strings: `[\"…\", \"…\"]`
 ";
     assert_refused(&check("[server]\npacks = \"echo\"\n"), expected);
 }
@@ -268,12 +268,12 @@ error: expected a list, found the string \"echo\"
 #[test]
 fn an_unknown_word_is_shown_with_the_allowed_ones() {
     let expected = "\
-error: unknown word `jsno`
+error: unknown value `jsno`
  --> creole.toml:3:10
   |
 3 | format = \"jsno\"
   |          ^^^^^^
-  = help: did you mean `json`? the words allowed here are `text`, `json`, `off`
+  = help: did you mean `json`? the allowed values are `text`, `json`, `off`
 ";
     assert_refused(&check("[server]\n[log]\nformat = \"jsno\"\n"), expected);
 }
@@ -313,7 +313,7 @@ error: `lifecycle` is strict, but `methods` has no notifications/initialized
   |
 3 | methods = [\"initialize\", \"tools/list\"]
   |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  = help: what this table does not say comes from the dialect that it extends
+  = help: keys that this table does not set are inherited from the dialect that it extends
 ";
     let text =
         "[server.dialect]\nextends = \"bossman\"\nmethods = [\"initialize\", \"tools/list\"]\n";
@@ -372,7 +372,7 @@ payloads = true
     let expected = "\
 creole.toml is right.
   server   acme-ann 1.2.3 (Acme)
-  dialect  house, built on 2025-03-26: Like `bossman`, with changes of its own.
+  dialect  house, based on 2025-03-26: Based on `bossman`, with changes.
   packs    echo, tasks
   limits   20 entries a page, 1048576 bytes a message, 10 calls at once,
            5 s for a silent call, 600 s for any call, 600 s for a question,

@@ -180,22 +180,22 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (
             &["call", "--preset", "default"],
             2,
-            "error: the tool is missing: `creole list` shows what there is\n",
+            "error: the tool is missing; `creole list` shows what the server offers\n",
         ),
         (
             &["call", "--preset", "default", "hello", "--arg", "name"],
             2,
-            "error: `name` is no argument; write `name=value`\n",
+            "error: invalid argument `name`; write `name=value`\n",
         ),
         (
             &["call", "--preset", "default", "hello", "name=World"],
             2,
-            "error: `name=World` is one word too many; an argument is given by --arg name=World\n",
+            "error: unexpected argument `name=World`; write --arg name=World\n",
         ),
         (
             &["call", "http://127.0.0.1:1/mcp", "hello", "name=World", "loud=yes"],
             2,
-            "error: `name=World` is one word too many; an argument is given by --arg name=World\n",
+            "error: unexpected argument `name=World`; write --arg name=World\n",
         ),
         (
             &["call", "--preset", "default", "hello", "--args", "[]"],
@@ -205,23 +205,23 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (
             &["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=many"],
             2,
-            "error: the argument `milliseconds` of `test_slow` is `many`, and should be a whole number\n",
+            "error: the argument `milliseconds` of `test_slow` must be a whole number, not `many`\n",
         ),
         (
             &["list", "--preset", "default", "toools"],
             2,
-            "error: `toools` cannot be listed; write tools, resources, templates or prompts\n",
+            "error: unknown kind `toools`; write tools, resources, templates or prompts\n",
         ),
         (
             &["list", "tools"],
             2,
-            "error: `tools` is no URL, and no other server is named: write a URL such as \
+            "error: invalid URL `tools`, and no other server is given: write a URL such as \
             `https://example.com/mcp`, `--config FILE`, `--preset NAME`, or `-- COMMAND ARGS` at the end\n",
         ),
         (
             &["connect", "tools"],
             2,
-            "error: `tools` is no URL, and no other server is named: write a URL such as \
+            "error: invalid URL `tools`, and no other server is given: write a URL such as \
             `https://example.com/mcp`, `--preset NAME` or `-- COMMAND ARGS` at the end\n",
         ),
         (
@@ -355,7 +355,10 @@ fn questions_are_asked_at_the_terminal() {
     let (code, stdout, shown) = at_terminal(&place, &call, "\n\n\n\n\n\n\n\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(stdout.contains("action=accept"), "{stdout}\n{shown}");
-    assert!(shown.contains("The server asks: ") && shown.contains("Enter for"), "{shown}");
+    assert!(
+        shown.contains("The server requests input: ") && shown.contains("Enter for"),
+        "{shown}"
+    );
     let (code, stdout, _) = at_terminal(&place, &call, "!no\n");
     assert_eq!((code, stdout.contains("action=decline")), (Some(0), true), "{stdout}");
     let url = ["call", "--preset", "everything", "test_elicitation_url"];
@@ -393,14 +396,10 @@ fn check_says_how_a_server_speaks_and_what_each_client_gets() {
     assert_eq!(old["revision"], "2025-11-25");
     assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["fate"], "translated");
     let told = place.run(&["check", &listening.url()]);
-    assert!(told.text().contains("dialect    spec, as far as its handshake shows\n"));
+    assert!(told.text().contains("dialect    spec, according to its handshake\n"));
     let text = place.run(&["check", "--preset", "default"]);
     assert!(text.text().contains("dialect    spec\n"), "{}", text.text());
-    assert!(
-        text.text().contains("Nothing is wrong with its names and schemas."),
-        "{}",
-        text.text()
-    );
+    assert!(text.text().contains("No findings in names and schemas."), "{}", text.text());
 }
 
 #[test]
@@ -409,7 +408,7 @@ fn check_knows_a_dialect_and_counts_noise() {
     let program = binary().expect("the binary under test").display().to_string();
     let script = format!("echo welcome; exec {program} serve --preset bb-mcp-server");
     let ran = place.run(&["check", "--json", "--", "sh", "-c", &script]);
-    let told = "creole: `sh` does not speak by the specification, but like `bb-mcp-server`\n";
+    let told = "creole: `sh` deviates from the specification; using the dialect `bb-mcp-server`\n";
     assert_eq!(ran.stderr, told);
     let report = ran.json();
     assert_eq!((&report["dialect"], &report["noise"]), (&"bb-mcp-server".into(), &1.into()));
@@ -437,13 +436,12 @@ fn check_finds_what_is_wrong_with_names_and_schemas() {
     let ran = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
     let expected = "\
 findings (6)
-  tool `get.it` has `.` in its name: some clients take only A-Z a-z 0-9 _ -
-  tool `get_it` looks like `get.it`
-  tool `get_it` has no description: models choose by it
-  tool `get_it` writes `\"required\": true` into its schema, as JSON Schema did until draft 3: write a list of names \
-beside `properties`
-  tool `far` refers in its `inputSchema` to `https://example.com/a.json`, which clients must not fetch
-  tool `head` has a header for an argument that clients must refuse: `x-mcp-header`: `A` ";
+  tool `get.it` has `.` in its name; some clients accept only A-Z a-z 0-9 _ -
+  tool `get_it` has a name that is confusable with `get.it`
+  tool `get_it` has no description; models choose tools by their descriptions
+  tool `get_it` has `\"required\": true` in its schema, which is JSON Schema draft 3; write a list of names beside `properties`
+  tool `far` has a reference to `https://example.com/a.json` in its `inputSchema`, which clients must not fetch
+  tool `head` has an `x-mcp-header` that clients must refuse: `x-mcp-header`: `A` ";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(ran.text().contains(expected), "{}", ran.text());
     assert!(ran.text().contains("speaks     2025-06-18 by handshake\n"), "{}", ran.text());
@@ -463,9 +461,9 @@ fn an_imported_configuration_holds_and_has_no_secrets() {
     fs::write(place.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
     let import = ["import", "desktop.json", "--output", "creole.toml"];
     let told = "\
-creole: `my remote` is called `my-remote` here
-creole: secrets are not written down; set them in the environment of creole: API_TOKEN
-creole: the environment of creole also needs: HOME, REMOTE
+creole: `my remote` was renamed to `my-remote`
+creole: secrets were not copied; set these variables in the environment of creole: API_TOKEN
+creole: creole also needs these environment variables: HOME, REMOTE
 creole: wrote creole.toml; `creole config check creole.toml` checks it
 ";
     assert_ran(&place.run(&import), 0, "", told);
@@ -480,8 +478,7 @@ creole: wrote creole.toml; `creole config check creole.toml` checks it
         .expect("the binary runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let again = place.run(&import);
-    let refused = "error: `creole.toml` is there already and is not overwritten: name another file, or move it \
-                   away\n";
+    let refused = "error: `creole.toml` already exists and is not overwritten; choose another file, or move it away\n";
     assert_ran(&again, 2, "", refused);
     let shown = place.run(&["import", "desktop.json"]);
     assert_eq!((shown.code, shown.text()), (Some(0), text.as_str()));

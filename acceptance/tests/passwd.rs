@@ -57,7 +57,7 @@ fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     let path = folder.path().join("users.txt");
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "# Users: name:hash of the password:role,role");
+    assert_eq!(lines[0], "# Users: name:password hash:role,role");
     assert!(lines[1].starts_with("alice:$argon2id$v=19$m=19456,t=2,p=1$"), "{text}");
     assert!(lines[1].ends_with(":mcp") && lines.len() == 2, "{text}");
     assert_eq!(mode(&path), 0o600);
@@ -102,7 +102,7 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
         ["keys.txt", "--key", "ci", "--role", "mcp", "--expires", "2999-01-31T12:00:00+02:00"];
     let ran = passwd(folder.path(), &words, "");
     let said = "creole: `ci` was added to keys.txt, with the role mcp\n\
-                creole: this is the key; it is shown only now:\n";
+                creole: this is the key; it is shown only once:\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), said));
     let key = ran.stdout.strip_suffix('\n').unwrap();
     assert_eq!((key.len(), key.starts_with("creole_")), (50, true));
@@ -123,7 +123,7 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     );
     assert_eq!(who(settings(), &header), None, "the old key is rejected");
     let removed = passwd(folder.path(), &["keys.txt", "--remove", "ci"], "");
-    assert_says(&removed, 0, "creole: `ci` was taken out of keys.txt\n");
+    assert_says(&removed, 0, "creole: `ci` was removed from keys.txt\n");
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn a_user_is_taken_out() {
     passwd(folder.path(), &["users.txt", "alice"], PASSWORD);
     passwd(folder.path(), &["users.txt", "bob"], PASSWORD);
     let ran = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
-    assert_says(&ran, 0, "creole: `alice` was taken out of users.txt\n");
+    assert_says(&ran, 0, "creole: `alice` was removed from users.txt\n");
     let text = fs::read_to_string(folder.path().join("users.txt")).unwrap();
     assert!(!text.contains("alice") && text.contains("\nbob:$argon2id$"), "{text}");
     let again = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
-    assert_says(&again, 1, "error: there is no `alice` in users.txt\n");
+    assert_says(&again, 1, "error: `alice` is not in users.txt\n");
     let missing = passwd(folder.path(), &["none.txt", "--remove", "alice"], "");
-    assert_says(&missing, 2, "error: none.txt: there is no such file\n");
+    assert_says(&missing, 2, "error: none.txt: the file does not exist\n");
 }
 
 #[test]
@@ -147,36 +147,32 @@ fn what_cannot_be_used_is_refused_and_changes_nothing() {
     let cases: [(&[&str], &str, &str); 9] = [
         (&["users.txt", "alice"], "hunter2\n", "the password has fewer than 12 characters"),
         (&["users.txt", "alice"], "\n", "the password has fewer than 12 characters"),
-        (
-            &["users.txt", "alice"],
-            "aaaaaaaaaaaaaaaa\n",
-            "the password is one character over and over",
-        ),
+        (&["users.txt", "alice"], "aaaaaaaaaaaaaaaa\n", "the password repeats a single character"),
         (
             &["users.txt", "alice"],
             "",
-            "stdin has no password: write it there, or run the command in a terminal",
+            "stdin has no password; write it to stdin, or run the command in a terminal",
         ),
         (
             &["users.txt", "alice"],
             "correct\thorse\n",
-            "the password has a control character, which clients cannot send",
+            "the password contains a control character, which clients cannot send",
         ),
         (
             &["users.txt", "al:ice"],
             PASSWORD,
-            "the name has a character that is not allowed; letters from A to Z, digits and . _ - + @ are",
+            "the name contains a character that is not allowed; use letters A to Z, digits and . _ - + @",
         ),
         (&["users.txt", "alice", "--role", ""], PASSWORD, "the role is empty"),
         (
             &["users.txt", "alice", "--role", "a", "--role", "a"],
             PASSWORD,
-            "the role `a` is named twice",
+            "the role `a` is listed twice",
         ),
         (
             &["keys.txt", "--key", "ci", "--expires", "2001-01-01"],
             "",
-            "the end of the key is in the past",
+            "the expiry of the key is in the past",
         ),
     ];
     for (words, typed, what) in cases {
@@ -213,23 +209,22 @@ fn a_file_with_a_mistake_is_shown_where_and_left_alone() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     };
     write("# Ours\nbob:hunter2\n", 0o600);
-    let expected = "error: users.txt:2: of `bob`: where the hash should be stands something else, perhaps \
-                    the password itself; `creole passwd users.txt NAME` stores the hash of a password\n";
+    let expected = "error: users.txt:2: of `bob`: the value is not a hash; it may be the password itself; `creole passwd users.txt NAME` stores the hash of a password\n";
     for words in [&["users.txt", "alice"][..], &["users.txt", "--remove", "bob"]] {
         assert_says(&passwd(folder.path(), words, PASSWORD), 2, expected);
     }
     let key = format!("ci:$sha256${}\n", NewKey::random().sha256);
     write(&key, 0o600);
-    let expected = "error: users.txt:1: of `ci`: a key in a file of users; keys have a file of their own, \
-                    `keys_file`\n";
+    let expected = "error: users.txt:1: of `ci`: a key hash in a file of users; put keys into the file of `keys_file`\n";
     assert_says(&passwd(folder.path(), &["users.txt", "alice"], PASSWORD), 2, expected);
     write(&key, 0o666);
-    let expected = "error: users.txt: others than its owner may write the file (mode 666); chmod 600 \
+    let expected = "error: users.txt: users other than the owner may write the file (mode 666); chmod 600 \
                     users.txt\n";
     assert_says(&passwd(folder.path(), &["users.txt", "--key", "cd"], ""), 2, expected);
     assert_eq!(fs::read_to_string(&path).unwrap(), key);
     let nowhere = passwd(folder.path(), &["none/users.txt", "alice"], PASSWORD);
-    let expected = "error: the file `none/users.txt` cannot be written: No such file or directory (os error 2)\n";
+    let expected =
+        "error: cannot write the file `none/users.txt`: No such file or directory (os error 2)\n";
     assert_says(&nowhere, 1, expected);
 }
 
@@ -271,6 +266,6 @@ fn check_reads_the_files_and_says_who_may_come_in() {
     assert!(stdout.ends_with("\n  auth     1 user, 1 key, with the role mcp\n"), "{stdout}");
     fs::remove_file(folder.path().join("users.txt")).unwrap();
     let expected =
-        format!("error: {}: there is no such file\n", folder.path().join("users.txt").display());
+        format!("error: {}: the file does not exist\n", folder.path().join("users.txt").display());
     assert_eq!(check(), (Some(2), String::new(), expected));
 }

@@ -41,8 +41,7 @@ fn an_entry_that_is_not_there_is_missed_at_once() {
         let words = [verb, "--env", "HANDED_ON", "--", "true"];
         let ran = command(folder.path(), &words).env_remove("HANDED_ON").output().unwrap();
         assert_eq!(ran.status.code(), Some(2), "{verb}");
-        let expected =
-            "error: the environment has no `HANDED_ON`; set it, or write `HANDED_ON=VALUE`\n";
+        let expected = "error: the environment variable `HANDED_ON` is not set; set it, or write `HANDED_ON=VALUE`\n";
         assert_eq!(String::from_utf8_lossy(&ran.stderr), expected, "{verb}");
     }
 }

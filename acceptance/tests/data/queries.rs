@@ -233,10 +233,10 @@ fn a_configuration_that_would_not_work_is_refused_with_its_place() {
             ),
             "stands in quotes",
         ),
-        (format!("{tool}command = [\"true\"]\nquery = \"SELECT 1\"\n"), "not two of them"),
+        (format!("{tool}command = [\"true\"]\nquery = \"SELECT 1\"\n"), "more than one of `command`, `query`, `http` and `script`"),
         (
             format!("{tool}command = [\"true\"]\ndatabase = \"x\"\n"),
-            "for tools that have a `query`",
+            "only valid for tools with a `query`",
         ),
         (
             "[databases.shop]\nurl = \"postgres://a:hunter2000@db.example.com/x?sslrootcert=no.pem\"\n"
@@ -245,9 +245,9 @@ fn a_configuration_that_would_not_work_is_refused_with_its_place() {
         ),
         (
             "[databases.shop]\nurl = \"sqlite:x\"\ntables = [\"a b\"]\n".to_owned(),
-            "no name of a table",
+            "invalid table name",
         ),
-        ("[tasks]\nurl = \"sqlite:x\"\n".to_owned(), "does not offer them"),
+        ("[tasks]\nurl = \"sqlite:x\"\n".to_owned(), "the pack `tasks` is not enabled"),
     ] {
         let said = check(&tables);
         assert!(said.contains(what) && said.contains("creole.toml:"), "{tables}\n{said}");

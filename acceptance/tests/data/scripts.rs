@@ -157,16 +157,16 @@ fn a_script_that_is_edited_holds_and_a_wrong_one_changes_nothing() {
         "behind.js",
         "const metadata = (it, kind) => kind === 'tools' && it.name !== 'echo' ? null : it;",
     );
-    server.until_said("was read again; changed: tools");
+    server.until_said("was reloaded; changed: tools");
     assert_eq!(tools(&mut server).len(), 2);
     write(folder.path(), "slug.js", "function tool({ title }) {\n  return (title;\n}");
-    server.until_said("the previous configuration stays in force");
+    server.until_said("the previous configuration stays active");
     assert_eq!(
         told(&called(&mut server, "slug", &json!({ "title": "A b" }))).as_deref(),
         Ok("a-b")
     );
     write(folder.path(), "slug.js", "function tool({ title }) { return title.length; }");
-    server.until_said("the lists are the same");
+    server.until_said("the lists are unchanged");
     assert_eq!(told(&called(&mut server, "slug", &json!({ "title": "A b" }))).as_deref(), Ok("3"));
     let log = server.finish().log;
     assert!(log.contains("slug.js:2:") && log.contains("SyntaxError"), "{log}");

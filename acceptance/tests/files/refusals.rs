@@ -25,20 +25,20 @@ fn what_is_wrong_is_shown_at_its_place_with_help() {
     for (table, what, place, help) in [
         (
             "[folders.docs]\npath = \"dosc\"",
-            "there is no folder `dosc`",
+            "the folder `dosc` does not exist",
             "creole.toml:3:8",
-            "as seen from the folder",
+            "relative to the folder of this configuration file",
         ),
         ("[prompts.mine]\npath = \"\"", "`path` is empty", "creole.toml:3:8", ""),
         (
             "[resources.r]\nuri = \"r\"\ntext = \"\"",
-            "`r` is no uri",
+            "invalid URI `r`",
             "creole.toml:3:7",
             "acme://rules",
         ),
         (
             "[folders.docs]\npath = \"docs\"\ninclude = [\"[ab]\"]",
-            "`[ab]` is no pattern",
+            "invalid pattern `[ab]`",
             "creole.toml:4:12",
             "`**`",
         ),

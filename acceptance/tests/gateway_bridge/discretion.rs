@@ -114,7 +114,7 @@ fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
     let refused = client.call("ask", json!({}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     let why = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(why.contains("changed and awaits approval"), "{refused}");
+    assert!(why.contains("changed and is not approved"), "{refused}");
     assert!(why.contains("`creole approve FILE behind ask`"), "{refused}");
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets no call");
     assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
@@ -178,5 +178,5 @@ fn a_tool_that_changed_without_a_word_is_withheld_once_its_list_is_fetched() {
     let refused = result("tools/call", json!({"name": "tell"}));
     assert_eq!(refused["isError"], true, "{refused}");
     let why = refused["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(why.contains("changed and awaits approval"), "{refused}");
+    assert!(why.contains("changed and is not approved"), "{refused}");
 }

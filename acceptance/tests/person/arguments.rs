@@ -74,11 +74,11 @@ fn a_strict_check_ends_with_one_where_something_is_wrong() {
     let words = ["check", "--strict", "--", "sh", "-c", &careless];
     let ran = place.run(&words);
     assert!(ran.stdout.contains("findings (1)"), "{}", ran.stdout);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 problem was found\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 finding\n"));
     let words = ["check", "--", "sh", "-c", &careless];
     place.run(&words).succeeded();
     let noisy = format!("echo welcome; {ORDERED}");
     let ran = place.run(&["check", "--strict", "--json", "--", "sh", "-c", &noisy]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 problem was found\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 finding\n"));
     assert!(ran.stdout.ends_with("}\n"), "{}", ran.stdout);
 }

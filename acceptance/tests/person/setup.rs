@@ -55,7 +55,8 @@ fn init_asks_at_a_terminal_and_nowhere_else() {
     let (code, shown) = at_terminal(&mut place.command(&["init"]), 100, typed);
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("What do you have?") && shown.contains("`9` is not one of the numbers"),
+        shown.contains("What should it contain?")
+            && shown.contains("invalid number `9`; choose from the list"),
         "{shown}"
     );
     let text = place.read("creole.toml");
@@ -169,7 +170,7 @@ fn a_client_whose_file_is_no_json_is_left_alone() {
     place.write("mcp.json", "{ broken");
     refused(
         &place.run(&["install", "cursor", "--file", "mcp.json", "--yes"]),
-        "is no JSON, so it is not changed",
+        "is not JSON and was not changed",
     );
     refused(
         &place.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
@@ -177,7 +178,7 @@ fn a_client_whose_file_is_no_json_is_left_alone() {
     );
     refused(
         &place.run(&["install", "claude-desktop", "--project", "--yes"]),
-        "has no files for projects",
+        "has no project configuration",
     );
     assert_eq!(place.read("mcp.json"), "{ broken");
 }

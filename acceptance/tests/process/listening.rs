@@ -78,7 +78,8 @@ fn it_says_where_it_listens_and_ends_with_zero_when_told() {
         assert_eq!(server.ask("/health"), "HTTP/1.1 200 OK");
         let idle = server.connect();
         server.signal(signal);
-        let expected = "creole: ends when its calls have; a second signal ends it at once\n";
+        let expected =
+            "creole: shutting down after the running calls; a second signal exits at once\n";
         assert_eq!(server.end(), (Some(0), expected.to_owned()));
         drop(idle);
     }

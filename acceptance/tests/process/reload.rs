@@ -65,7 +65,7 @@ fn a_file_that_changes_changes_the_lists_and_drops_no_call() {
     assert_eq!(ids, [json!(900), json!(901)]);
     let ended = server.finish();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.log.contains("was read again; changed: tools"), "{}", ended.log);
+    assert!(ended.log.contains("was reloaded; changed: tools"), "{}", ended.log);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\"]\n");
     let mut server = start(folder.path());
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\", \"echoo\"]\n");
-    server.until_said("the previous configuration stays in force");
+    server.until_said("the previous configuration stays active");
     assert_eq!(tools(&mut server), ["hello"]);
     write(folder.path(), "[server]\nname = \"other\"\npacks = [\"hello\", \"echo\"]\n");
-    server.until_said("`name` cannot change while the server runs; start it again");
+    server.until_said("`name` cannot change while the server runs; restart the server");
     assert_eq!(tools(&mut server), ["hello"]);
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"echo\"]\n");
     assert_eq!(server.answer()["method"], "notifications/tools/list_changed");
@@ -97,7 +97,7 @@ fn servers_behind_that_stay_the_same_are_not_started_again() {
     let before = children(&server);
 
     write(folder.path(), &format!("{head}{}{}", preset("one"), preset("two")));
-    server.until_said("was read again");
+    server.until_said("was reloaded");
     let listed = until(&mut server, |tools| tools.iter().any(|tool| tool.starts_with("two__")));
     assert_eq!(listed[0], "hello");
     let during = children(&server);
@@ -116,7 +116,7 @@ fn a_signal_has_the_file_read_again_on_stdio_too() {
     let mut server = start(folder.path());
     let id = server.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    server.until_said("creole.toml was read again; the lists are the same");
+    server.until_said("creole.toml was reloaded; the lists are unchanged");
     server.ping();
     assert_eq!(server.finish().code, Some(0));
 }
@@ -134,7 +134,7 @@ fn over_http_those_who_come_later_are_told_what_holds_by_then() {
     assert_eq!(name, "before");
 
     write(folder.path(), &of("after", "info"));
-    server.until_said("was read again; the lists are the same");
+    server.until_said("was reloaded; the lists are unchanged");
     assert_eq!(greeted(&server).1, "after");
     let call = Request::post(call(1, "hello", &json!({"name": "Ann"})))
         .with("Mcp-Session-Id", &session)
@@ -144,7 +144,8 @@ fn over_http_those_who_come_later_are_told_what_holds_by_then() {
     server.until_said("request completed");
 
     write(folder.path(), &of("last", "warn").replace("level", "format").replace("warn", "json"));
-    server.until_said("`format` in `[log]` cannot change while the server runs; start it again");
+    server
+        .until_said("`format` in `[log]` cannot change while the server runs; restart the server");
     assert_eq!(greeted(&server).1, "after");
     server.stop().unwrap();
 }

@@ -59,7 +59,8 @@ fn a_folder_that_is_not_there_is_refused_at_its_place_in_the_configuration() {
     let (code, said, error) = check(folder.path());
     assert_eq!((code, said.as_str()), (Some(2), ""));
     assert!(
-        error.contains("error: there is no folder `mine`") && error.contains("creole.toml:5:10"),
+        error.contains("error: the folder `mine` does not exist")
+            && error.contains("creole.toml:5:10"),
         "{error}"
     );
 }

@@ -63,7 +63,7 @@ fn values_stay_in_their_parameters_headers_and_bodies() {
     assert_eq!(body, json!({ "text": format!("Dear {hostile}"), "a": hostile, "n": 7 }));
     for value in ["a\r\nX-Admin: 1", "a\nb", "a\u{0}", "ü"] {
         let refused = server.call("t", json!({ "a": value })).unwrap_err();
-        assert!(refused.contains("headers cannot carry"), "{refused}");
+        assert!(refused.contains("not allowed in a header"), "{refused}");
     }
     assert_eq!(service.asked().len(), 1, "nothing was sent");
 }

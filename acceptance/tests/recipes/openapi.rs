@@ -254,7 +254,7 @@ fn a_document_may_be_fetched() {
     fs::write(folder.path().join("creole.toml"), format!("{wrong}'ftp://x.org'\n")).unwrap();
     let (code, _, said) = check(folder.path());
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("is not an address") && said.contains("creole.toml:4:7"), "{said}");
+    assert!(said.contains("invalid URL") && said.contains("creole.toml:4:7"), "{said}");
 }
 
 #[test]

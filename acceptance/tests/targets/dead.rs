@@ -19,9 +19,9 @@ const ALIVE: &str = "[upstreams.alive]\npreset = \"fpf-governance\"\n";
 fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
     let ran = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    let gone = "creole: upstream `gone` is missing: the program of `gone` was not found";
+    let gone = "creole: upstream `gone` is not available: the program of `gone` was not found";
     assert!(ran.stderr.contains(gone), "{ran:?}");
-    assert!(ran.stderr.contains("creole: upstream `broken` is missing: "), "{ran:?}");
+    assert!(ran.stderr.contains("creole: upstream `broken` is not available: "), "{ran:?}");
     assert!(ran.stderr.contains("the password is wrong"), "{ran:?}");
     assert!(ran.stderr.ends_with("error: no upstream answered\n"), "{ran:?}");
 }
@@ -32,7 +32,7 @@ fn the_only_upstream_is_named_when_it_is_dead() {
     for verb in [&["list"][..], &["check"], &["call", "x"]] {
         let ran = Place::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-        assert!(ran.stderr.contains("upstream `gone` is missing: the program"), "{ran:?}");
+        assert!(ran.stderr.contains("upstream `gone` is not available: the program"), "{ran:?}");
     }
 }
 
@@ -42,10 +42,10 @@ fn what_answers_is_listed_and_the_rest_is_named() {
     let listed = place.run(&["list", "--config", "creole.toml", "tools"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.starts_with("tools (2)\n"), "{listed:?}");
-    assert!(listed.stderr.contains("upstream `gone` is missing"), "{listed:?}");
+    assert!(listed.stderr.contains("upstream `gone` is not available"), "{listed:?}");
     let checked = place.run(&["check", "--config", "creole.toml"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stderr.contains("upstream `broken` is missing"), "{checked:?}");
+    assert!(checked.stderr.contains("upstream `broken` is not available"), "{checked:?}");
     assert!(checked.stdout.contains("\ngone      failed"), "{checked:?}");
     let checked = place.run(&["check", "--config", "creole.toml", "--json"]);
     let document: Value = serde_json::from_str(&checked.stdout).unwrap();
@@ -76,7 +76,10 @@ fn whoever_runs_the_gateway_is_told_where_an_upstream_is() {
     let place = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
     let why = "`wiki` (127.0.0.1:1) refuses connections";
     let listed = place.run(&["list", "--config", "creole.toml"]);
-    assert!(listed.stderr.contains(&format!("upstream `wiki` is missing: {why}\n")), "{listed:?}");
+    assert!(
+        listed.stderr.contains(&format!("upstream `wiki` is not available: {why}\n")),
+        "{listed:?}"
+    );
     assert!(listed.stderr.contains(&format!("reason=\"{why}\"")), "{listed:?}");
     let told = place.run(&["status"]);
     assert!(told.stdout.contains(why), "{told:?}");
@@ -91,7 +94,7 @@ fn a_401_names_the_upstream_and_what_to_set() {
     let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
     let ran = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
     let asks = format!(
-        "upstream `wiki` is missing: `wiki` ({refusing}) asks for credentials (status 401); set `headers`"
+        "upstream `wiki` is not available: `wiki` ({refusing}) asks for credentials (status 401); set `headers`"
     );
     assert!(ran.stderr.contains(&asks), "{ran:?}");
     let wrong = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");
@@ -130,7 +133,7 @@ fn status_names_a_document_that_cannot_be_fetched() {
     assert!(told.stdout.contains("the document cannot be fetched: "), "{told:?}");
     let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
     assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
-    assert!(listed.stderr.contains("upstream `api` is missing"), "{listed:?}");
+    assert!(listed.stderr.contains("upstream `api` is not available"), "{listed:?}");
 }
 
 #[test]

@@ -58,5 +58,5 @@ fn what_is_wrong_with_the_configuration_is_said() {
     assert!(ran.stderr.contains("--> creole.toml:2:11"), "{ran:?}");
     let missing = place.run(&["list", "--config", "none.toml"]);
     assert_eq!(missing.code, Some(2));
-    assert!(missing.stderr.contains("there is no file `none.toml`"), "{missing:?}");
+    assert!(missing.stderr.contains("the file `none.toml` does not exist"), "{missing:?}");
 }

@@ -27,11 +27,11 @@ fn every_line_is_json_where_the_log_is() {
     let file = place.path().join("creole.toml").display().to_string();
     let mut listening = ListeningServer::start(&[&file]).unwrap();
     place.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
-    listening.until_said("was read again; changed: tools");
+    listening.until_said("was reloaded; changed: tools");
     place.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
-    listening.until_said("the previous configuration stays in force");
+    listening.until_said("the previous configuration stays active");
     listening.stop().unwrap();
-    listening.until_said("ends when its calls have");
+    listening.until_said("shutting down after the running calls");
     let log = listening.log();
     let levels = levels(&log);
     assert!(levels.contains(&"ERROR".to_owned()) && levels.len() >= 4, "{log}");
@@ -77,7 +77,7 @@ fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         listening.until_said(&format!("reason=\"{reason}\""));
         let told = match (sent, reason) {
-            (None, _) => "asks for credentials (status 401): send them with --header",
+            (None, _) => "requires credentials (status 401); send them with --header",
             (_, "missing role") => "does not allow this (status 403)",
             _ => "refused these credentials (status 401)",
         };

@@ -102,11 +102,11 @@ fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
     let ran = place.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
     assert_says(&ran, 1, "WARN `creole` has not answered for 5 s");
-    assert_says(&ran, 1, "error: `creole` did not answer within 6 s; its last words on stderr:\n");
+    assert_says(&ran, 1, "error: `creole` did not respond within 6 s; its last lines on stderr:\n");
     assert_says(
         &ran,
         1,
-        "  creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them\n",
+        "  creole: serving HTTP because of `[http]`; use --stdio to serve stdin and stdout\n",
     );
 }
 
@@ -115,8 +115,8 @@ fn json_is_not_taken_for_a_configuration() {
     let place = Place::with("{ \"mcpServers\": {} }\n");
     for words in [&["serve", "creole.toml"][..], &["list", "--config", "creole.toml"]] {
         let ran = place.run(words);
-        assert_says(&ran, 2, "is JSON, and a configuration is TOML");
-        assert_says(&ran, 2, "`creole import creole.toml` makes a configuration of it");
+        assert_says(&ran, 2, "is JSON, but a configuration is TOML");
+        assert_says(&ran, 2, "`creole import creole.toml` converts it to a configuration");
     }
 }
 
@@ -125,6 +125,6 @@ fn a_port_alone_is_one_of_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = Place::with("").run(&["serve", "--http", &port]);
-    let why = "another program listens there; end it, or choose another port by --http or `listen`";
+    let why = "the address is in use by another program; stop it, or choose another port with --http or `listen`";
     assert_says(&ran, 1, &format!("127.0.0.1:{port} cannot be listened on: {why}"));
 }

@@ -336,7 +336,7 @@ fn what_is_wanted_of_a_site_may_change_while_callers_are_signed_in() {
     assert_eq!((ask(ADMIN), ask(ED).0), ((200, 5), 403));
     let wider = text.replace("\"members\"", "\"members\", \"friends\"");
     replace(format!("{wider}capability = \"read\"\n"));
-    server.until_said("was read again; changed: tools");
+    server.until_said("was reloaded; changed: tools");
     assert_eq!((ask(ADMIN), ask(ED).0), ((200, 10), 200));
     replace(text.replace("http://127.0.0.1", "http://localhost"));
     server.until_said("`url` in `[wordpress]` cannot change while the server runs");

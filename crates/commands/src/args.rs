@@ -21,35 +21,35 @@ use creole_config::plan::http::address;
 use creole_config::tables::enums::LogFormat;
 use lazy::LazyArgs;
 
-/// One MCP server that speaks every dialect.
+/// Connects any MCP client to any MCP server.
 ///
 /// Creole serves tools, resources and prompts over the Model Context Protocol, in every official
 /// revision and in dialects of your own.
 #[derive(Debug, Parser)]
 #[command(name = "creole", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  creole serve                       serve the tools that come with it, on stdin and stdout
-  creole init                        begin a configuration of your own
-  creole config check creole.toml    see what it means
-  creole serve creole.toml           serve it
-  creole list -- creole serve        list what a server has
+  creole serve                       serve the built-in tools on stdin and stdout
+  creole init                        write a first configuration
+  creole config check creole.toml    check the configuration and show what it means
+  creole serve creole.toml           serve the configuration
+  creole list -- creole serve        list the items of a server
 
-A client such as Claude Desktop or Cursor starts Creole by itself; `creole install` writes its configuration, which says:
+A client such as Claude Desktop or Cursor starts Creole itself. `creole install` writes this entry into its configuration:
   { \"mcpServers\": { \"creole\": { \"command\": \"creole\", \"args\": [\"serve\"] } } }";
 
-/// The verbs.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve a configuration to MCP clients.
     Serve(LazyArgs<ServeArgs>),
-    /// Be a stdio server in front of another server, of any era and over any transport.
+    /// Bridge stdio to another server of any revision and transport.
     Connect(LazyArgs<ConnectArgs>),
     /// List the tools, resources, templates and prompts of a server.
     List(LazyArgs<ListArgs>),
@@ -59,31 +59,31 @@ pub(crate) enum Command {
     Read(LazyArgs<ReadArgs>),
     /// Render a prompt of a server.
     Prompt(LazyArgs<PromptArgs>),
-    /// Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas.
+    /// Check a server: its revision and transport, what clients of each revision get, and problems of names and schemas.
     Check(LazyArgs<CheckArgs>),
     /// Show the state of each upstream of a configuration, or of one server.
     Status(LazyArgs<StatusArgs>),
-    /// Write a first configuration of what you have.
+    /// Write a first configuration.
     Init(LazyArgs<InitArgs>),
     /// Add a server to a configuration.
     Add(LazyArgs<AddArgs>),
-    /// Have a client start Creole: write its entry into the client's own configuration.
+    /// Write an entry for Creole into the configuration of a client.
     Install(LazyArgs<InstallArgs>),
-    /// Make a configuration of the servers that another client has configured.
+    /// Convert the configuration of another client to a Creole configuration.
     Import(LazyArgs<ImportArgs>),
     /// Show, check and describe configurations.
     #[command(subcommand)]
     Config(LazyArgs<ConfigCommand>),
-    /// Add, change and take out users and keys.
+    /// Add, change and remove users and keys.
     Passwd(LazyArgs<PasswdArgs>),
-    /// Print what a shell needs to complete command lines.
+    /// Print a completion script for a shell.
     Completions(LazyArgs<CompletionsArgs>),
-    /// Print the manual, or write a page for each verb.
+    /// Print the manual, or write one page per command.
     Man(LazyArgs<ManArgs>),
-    /// End the programs of a gateway that was killed. Started by the gateway itself.
+    /// Kill the child processes of a gateway that was killed. The gateway starts this command itself.
     #[command(hide = true)]
     Guard,
-    /// Show how tools changed that are withheld for it, and approve them.
+    /// Show withheld tools whose definitions changed, and approve them.
     Approve(LazyArgs<ApproveArgs>),
 }
 
@@ -96,10 +96,10 @@ pub(crate) struct ApproveArgs {
     /// The configuration file whose chains pin tools.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The server whose tools are approved. Without it nothing is, and all that changed is shown.
+    /// The upstream whose tools are approved. Without it, nothing is approved and all changes are shown.
     #[arg(value_name = "SERVER")]
     pub(crate) server: Option<String>,
-    /// The tool that is approved. Default: all of the server's that changed.
+    /// The tool that is approved. Default: all changed tools of the upstream.
     #[arg(value_name = "TOOL")]
     pub(crate) tool: Option<String>,
 }
@@ -110,27 +110,27 @@ pub(crate) struct ApproveArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) chosen: ConfigSourceArgs,
-    /// Speak on stdin and stdout, one message per line. This is the default without `[http]`.
+    /// Serve on stdin and stdout, one message per line. This is the default without `[http]`.
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Listen for HTTP on this address and port, whatever the configuration says.
+    /// Listen for HTTP on this address and port. Overrides the configuration.
     #[arg(long, value_name = "ADDRESS", value_parser = address_and_port, conflicts_with = "stdio")]
     pub(crate) http: Option<SocketAddr>,
-    /// Serve only this one of the servers that the configuration has.
+    /// Serve only this server of the configuration.
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Let everybody call who can reach the address.
+    /// Serve without authentication: every client that can reach the address may call.
     #[arg(long)]
     pub(crate) dangerously_without_auth: bool,
-    /// Log every step, and tell clients where a failure happened.
+    /// Log every step, and send the location of failures to clients.
     #[arg(long)]
     pub(crate) debug: bool,
-    /// How the log on stderr is written, whatever the configuration says.
+    /// The format of the log on stderr. Overrides the configuration.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArgs,
-    /// A program to start and serve: its tools, resources and prompts become this server's.
+    /// A server program to start. Its tools, resources and prompts are served.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -139,16 +139,16 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Group)]
 #[command(after_help = CONNECT_EXAMPLES, override_usage = CONNECT_USAGE)]
 pub(crate) struct ConnectArgs {
-    /// Where the server is, unless `--preset` or `--` names one: an `http` or `https` URL.
+    /// The `http` or `https` URL of the server, unless `--preset` or `--` selects one.
     #[arg(value_name = "URL", required_unless_present_any = ["preset", "command"])]
     #[arg(conflicts_with_all = ["preset", "command"])]
     pub(crate) url: Option<String>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Log every step, and tell the client where a failure happened.
+    /// Log every step, and send the location of failures to the client.
     #[arg(long)]
     pub(crate) debug: bool,
-    /// How the log on stderr is written.
+    /// The format of the log on stderr.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) log: Option<LogChoice>,
 }
@@ -163,12 +163,12 @@ Examples:
   creole connect http://127.0.0.1:8080/mcp --header 'Authorization: Bearer ${TOKEN}'
   creole connect --env API_KEY -- npx -y some-server
 
-In the configuration of a client that only knows stdio:
+In the configuration of a client that supports only stdio:
   { \"mcpServers\": { \"far\": { \"command\": \"creole\", \"args\": [\"connect\", \"https://example.com/mcp\"] } } }";
 
 /// Reads an address and a port.
 fn address_and_port(text: &str) -> Result<SocketAddr, String> {
-    let wrong = "write an address of this machine and a port, such as `127.0.0.1:8080`";
+    let wrong = "write a local address and a port, such as `127.0.0.1:8080`";
     address(text).ok_or_else(|| wrong.to_owned())
 }
 
@@ -194,15 +194,15 @@ pub(crate) enum ConfigCommand {
     #[command(after_help = "Example:\n  creole config show --preset bossman > creole.toml")]
     #[command(override_usage = "creole config show [FILE | --preset <NAME>]")]
     Show(ConfigSourceArgs),
-    /// Check a configuration and say what it means.
+    /// Check a configuration and show what it means.
     #[command(
         after_help = "Examples:\n  creole config check creole.toml\n  creole config check creole.toml --connect\n  creole config check creole.toml --operations"
     )]
     Check(ConfigCheckArgs),
-    /// Print the JSON Schema of configurations, with which editors complete and check them.
+    /// Print the JSON Schema of configurations, for completion and checks in editors.
     #[command(after_help = "Example:\n  creole config schema > creole.schema.json")]
     Schema,
-    /// Print every key that a configuration can have, as Markdown.
+    /// Print the configuration reference as Markdown.
     #[command(after_help = "Example:\n  creole config reference | less")]
     Reference,
 }
@@ -213,13 +213,13 @@ pub(crate) struct ConfigCheckArgs {
     /// The configuration file.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Also tell what became of every operation of the OpenAPI documents.
+    /// Also show for every OpenAPI operation whether it became a tool.
     #[arg(long)]
     pub(crate) operations: bool,
-    /// Also reach every upstream, database and document, and look whether the patterns of filters match something.
+    /// Also connect to every upstream, database and document, and report filter patterns that match nothing.
     #[arg(long)]
     pub(crate) connect: bool,
-    /// Let everybody call who can reach the address.
+    /// Serve without authentication: every client that can reach the address may call.
     #[arg(long)]
     pub(crate) dangerously_without_auth: bool,
 }
@@ -229,22 +229,22 @@ pub(crate) struct ConfigCheckArgs {
 #[command(after_help = PASSWD_EXAMPLES, override_usage = PASSWD_USAGE)]
 #[command(group(ArgGroup::new("whom").required(true).args(["user", "key", "remove"])))]
 pub(crate) struct PasswdArgs {
-    /// The file of users or of keys. It is made if there is none, readable for its owner only.
+    /// The file of users or keys. It is created if it does not exist, readable only by its owner.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The user who gets a password: typed twice at a terminal, or the first line of stdin.
+    /// The user whose password is set. It is typed twice at a terminal, or read from the first line of stdin.
     #[arg(value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// A role of the user or the key. Without it, roles stay as they are.
+    /// A role of the user or key. Without it, the roles do not change.
     #[arg(long = "role", value_name = "ROLE", conflicts_with = "remove")]
     pub(crate) roles: Vec<String>,
-    /// Make a bearer key of this name and print it, once; the file keeps its SHA-256.
+    /// Create a bearer key with this name and print it once. The file stores its SHA-256.
     #[arg(long, value_name = "NAME")]
     pub(crate) key: Option<String>,
-    /// When the key ends, such as 2027-01-31 or 2027-01-31T12:00:00Z.
+    /// The expiry of the key, such as 2027-01-31 or 2027-01-31T12:00:00Z.
     #[arg(long, value_name = "DATE", conflicts_with_all = ["user", "remove"])]
     pub(crate) expires: Option<Expiry>,
-    /// Take out the user or the key of this name.
+    /// Remove the user or key with this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) remove: Option<String>,
 }
@@ -266,10 +266,10 @@ The configuration names the files:
 /// The configuration that is meant.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct ConfigSourceArgs {
-    /// The configuration file. Without it: the preset `default`.
+    /// The configuration file. Default: the preset `default`.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A configuration that ships inside: default, bb-mcp-server, mcp-chain, bossman, fpf-governance,
+    /// A built-in configuration: default, bb-mcp-server, mcp-chain, bossman, fpf-governance,
     /// buddyboss, everything.
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     preset: Option<String>,
@@ -294,11 +294,11 @@ impl ConfigSourceArgs {
 /// How the log is written.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogChoice {
-    /// One line for people per event.
+    /// One line of text per event.
     Text,
     /// One line of JSON per event.
     Json,
-    /// Nothing.
+    /// No log.
     Off,
 }
 

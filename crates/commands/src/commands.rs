@@ -52,18 +52,20 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
     match rest {
         [word] => Ok(word),
-        [] => Err(Failure::Usage(format!("{what} is missing: `{verb}` shows what there is"))),
-        [_, extra, ..] if extra.contains('=') => Err(Failure::Usage(format!(
-            "`{extra}` is one word too many; an argument is given by --arg {extra}"
-        ))),
-        [_, extra, ..] => Err(Failure::Usage(format!("`{extra}` is one word too many"))),
+        [] => {
+            Err(Failure::Usage(format!("{what} is missing; `{verb}` shows what the server offers")))
+        }
+        [_, extra, ..] if extra.contains('=') => {
+            Err(Failure::Usage(format!("unexpected argument `{extra}`; write --arg {extra}")))
+        }
+        [_, extra, ..] => Err(Failure::Usage(format!("unexpected argument `{extra}`"))),
     }
 }
 
 /// The error for an unknown name, with the known ones.
 fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String {
     let hint = match known {
-        [] => format!("it has no {what} at all"),
+        [] => format!("it has none"),
         known => suggestion(name, known),
     };
     crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
@@ -77,6 +79,6 @@ pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
             let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
             format!("it has {}", names.join(", "))
         }
-        None => format!("it has {} others; `creole list` shows them", known.len()),
+        None => format!("it has {} others; `creole list` lists them", known.len()),
     }
 }

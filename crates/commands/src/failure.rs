@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
                     problems.iter().map(|problem| format!("error: {problem}")).collect();
                 formatter.write_str(&lines.join("\n"))
             }
-            Self::Output(error) => write!(formatter, "error: stdout cannot be written: {error}"),
+            Self::Output(error) => write!(formatter, "error: cannot write to stdout: {error}"),
             Self::Credentials(error) => write!(formatter, "error: {error}"),
             Self::Usage(what)
             | Self::Passwd(what)

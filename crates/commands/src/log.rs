@@ -113,13 +113,13 @@ struct LogState<W> {
 }
 
 fn text_notice(lost: u64) -> String {
-    format!("WARN {lost} lines of the log were left out because stderr was not read\n")
+    format!("WARN {lost} log lines were dropped because stderr was not read\n")
 }
 
 fn json_notice(lost: u64) -> String {
     format!(
-        "{{\"level\":\"WARN\",\"fields\":{{\"message\":\"lines of the log were left out because \
-         stderr was not read\",\"lost\":{lost}}}}}\n"
+        "{{\"level\":\"WARN\",\"fields\":{{\"message\":\"log lines were dropped because stderr \
+            was not read\",\"lost\":{lost}}}}}\n"
     )
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn with_client<T>(
 }
 
 fn interrupted_failure() -> Failure {
-    Failure::Call("interrupted: what was on its way is cancelled".to_owned())
+    Failure::Call("interrupted; the pending request was cancelled".to_owned())
 }
 
 /// A server that is ready to be connected to.
@@ -220,7 +220,7 @@ async fn connect_to(
     let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_told);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::write_message(&format!(
-        "creole: `{}` does not speak by the specification, but like `{}`",
+        "creole: `{}` deviates from the specification; using the dialect `{}`",
         way.name(),
         dialect.name
     ));
@@ -264,7 +264,7 @@ fn builder(
 /// The current directory as a root.
 fn root() -> Result<(String, String), Failure> {
     let folder = env::current_dir().map_err(|error| {
-        Failure::Usage(format!("the current directory cannot be told: {error}"))
+        Failure::Usage(format!("cannot determine the current directory: {error}"))
     })?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((file_uri(&folder.to_string_lossy()), name))
@@ -296,8 +296,8 @@ pub(crate) fn call_failure(name: &str, fault: &Fault) -> Failure {
         false => format!("`{name}`: {detail}{code}"),
     };
     Failure::Call(match fault.trace.as_deref().map(stderr_tail) {
-        Some(words) if said.ends_with("MCP answer") => format!("{said}; it wrote:\n{words}"),
-        Some(words) => format!("{said}; its last words on stderr:\n{words}"),
+        Some(words) if said.ends_with("MCP response") => format!("{said}; it wrote:\n{words}"),
+        Some(words) => format!("{said}; its last lines on stderr:\n{words}"),
         None => said,
     })
 }
@@ -322,7 +322,7 @@ mod tests {
         let told = call_failure("x", &fault).to_string();
         assert!(
             told.starts_with(
-                "error: `x` ended with code 1; its last words on stderr:\n  line 30\n"
+                "error: `x` ended with code 1; its last lines on stderr:\n  line 30\n"
             )
         );
         assert!(told.ends_with("\n  line 79"));

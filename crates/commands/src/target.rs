@@ -82,7 +82,7 @@ pub(crate) fn status_target<'a>(
     };
     match file {
         Some(_) if is_named => {
-            Err(Failure::Usage(format!("`{}` is one word too many", words.join(" "))))
+            Err(Failure::Usage(format!("unexpected argument `{}`", words.join(" "))))
         }
         Some(file) => Ok(ServerTarget::Config(ConfigTarget::file(file, peer.server.as_deref()))),
         None => target_and_words(words, peer).map(|(place, _)| place),
@@ -113,12 +113,12 @@ fn missing_target(word: Option<&str>, others: &str) -> Failure {
     let what = match word {
         Some(word) if is_address(word) => {
             return Failure::Usage(format!(
-                "`{word}` is no URL: did you mean `{}://{word}`?",
+                "invalid URL `{word}`; did you mean `{}://{word}`?",
                 default_scheme(word)
             ));
         }
-        Some(word) => format!("`{word}` is no URL, and no other server is named"),
-        None => "no server is named".to_owned(),
+        Some(word) => format!("invalid URL `{word}`, and no other server is given"),
+        None => "no server is given".to_owned(),
     };
     Failure::Usage(format!(
         "{what}: write a URL such as `https://example.com/mcp`, {others} or `-- COMMAND ARGS` at the end"
@@ -147,7 +147,7 @@ fn environment_entry(given: &str) -> Result<(OsString, OsString), Failure> {
     }
     let value = std::env::var_os(given).ok_or_else(|| {
         Failure::Usage(format!(
-            "the environment has no `{given}`; set it, or write `{given}=VALUE`"
+            "the environment variable `{given}` is not set; set it, or write `{given}=VALUE`"
         ))
     })?;
     Ok((given.into(), value))
@@ -178,7 +178,7 @@ fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
     let mut target = HttpAddress::with_certificates(host(url), url, trusted).map_err(refused)?;
     for header in headers {
         let (name, value) = header.split_once(':').ok_or_else(|| {
-            Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
+            Failure::Usage(format!("invalid header `{header}`; write `Name: value`"))
         })?;
         let value = expand_variables(value.trim())?;
         target = target.header(name.trim(), &value).map_err(refused)?;
@@ -189,7 +189,7 @@ fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
 /// The certificates of `--cacert`.
 fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
     if !url.starts_with("https://") {
-        let what = "`--cacert` is for servers whose URL begins with https://";
+        let what = "`--cacert` is only valid for https:// URLs";
         return Err(Failure::Usage(what.to_owned()));
     }
     CaCertificates::read(file.to_owned())
@@ -209,7 +209,9 @@ fn expand_variables(text: &str) -> Result<String, Failure> {
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, tail)) = after.split_once('}') else { break };
         let value = std::env::var(name).map_err(|_| {
-            Failure::Usage(format!("the environment has no `{name}`, which a header needs"))
+            Failure::Usage(format!(
+                "the environment variable `{name}`, which a header needs, is not set"
+            ))
         })?;
         filled.push_str(before);
         filled.push_str(&value);
@@ -233,11 +235,11 @@ mod tests {
     fn an_address_without_a_scheme_is_proposed_with_one() {
         let said = |word: &str| missing_target(Some(word), "`--preset NAME`").to_string();
         let local =
-            "error: `localhost:3901/mcp` is no URL: did you mean `http://localhost:3901/mcp`?";
+            "error: invalid URL `localhost:3901/mcp`; did you mean `http://localhost:3901/mcp`?";
         assert_eq!(said("localhost:3901/mcp"), local);
         assert!(said("example.com/mcp").ends_with("did you mean `https://example.com/mcp`?"));
         for word in ["tools", "./creole.toml", "add"] {
-            assert!(said(word).contains("no other server is named"), "{word}");
+            assert!(said(word).contains("no other server is given"), "{word}");
         }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn typed_arguments(
 /// The name and the text of an argument.
 pub(crate) fn split_argument(entry: &str) -> Result<(&str, &str), Failure> {
     let parts = entry.split_once('=').filter(|(name, _)| !name.is_empty());
-    parts.ok_or_else(|| Failure::Usage(format!("`{entry}` is no argument; write `name=value`")))
+    parts.ok_or_else(|| Failure::Usage(format!("invalid argument `{entry}`; write `name=value`")))
 }
 
 /// Whether the schema names every allowed argument. A schema without properties, or one that allows additional ones,
@@ -85,10 +85,7 @@ fn parse_typed(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Val
     let is_text = kinds.iter().any(|kind| kind == "string");
     read.or_else(|| is_text.then(|| Value::String(text.to_owned()))).ok_or_else(|| {
         let wanted: Vec<&str> = kinds.iter().map(|kind| type_phrase(kind)).collect();
-        format!(
-            "the argument `{name}` of `{tool}` is `{text}`, and should be {}",
-            wanted.join(" or ")
-        )
+        format!("the argument `{name}` of `{tool}` must be {}, not `{text}`", wanted.join(" or "))
     })
 }
 
@@ -104,7 +101,7 @@ fn unknown_argument(tool: &str, known: &[String], name: &str) -> String {
         return format!("the tool `{tool}` takes no arguments, so `{name}` is not sent");
     }
     format!(
-        "the tool `{tool}` has no argument `{name}`: {} (`--args` sends an object unchecked)",
+        "the tool `{tool}` has no argument `{name}`: {} (`--args` sends a JSON object unchecked)",
         suggestion(name, &names)
     )
 }
@@ -188,10 +185,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_with_what_would_be_right() {
         let problem = read_as("count=many").unwrap_err();
-        assert_eq!(
-            problem,
-            "the argument `count` of `tool` is `many`, and should be a whole number"
-        );
+        assert_eq!(problem, "the argument `count` of `tool` must be a whole number, not `many`");
         assert!(read_as("sure=yes").unwrap_err().ends_with("`true` or `false`"));
         assert!(read_as("maybe=x").unwrap_err().ends_with("a whole number or `null`"));
     }

@@ -94,8 +94,8 @@ pub(crate) fn problem_lines(row: &UpstreamRow) -> Vec<String> {
     let name = &row.name;
     let mut lines = Vec::new();
     if !row.is_ready() {
-        let why = row.error.as_deref().unwrap_or("it did not answer in time");
-        lines.push(format!("upstream `{name}` is missing: {why}"));
+        let why = row.error.as_deref().unwrap_or("it did not respond in time");
+        lines.push(format!("upstream `{name}` is not available: {why}"));
         lines.extend(row.stderr.iter().flat_map(|text| last_lines(text)));
     }
     lines.extend(row.failed_lists.iter().map(|(kind, why)| {
@@ -230,7 +230,7 @@ wiki      failed  -           http       -      -        refused\\u{1b}[2J
         let expected = [
             "upstream `files`: the list of resources failed: not known",
             "upstream `files`: excluded: `x`: no schema",
-            "upstream `wiki` is missing: refused\\u{1b}[2J",
+            "upstream `wiki` is not available: refused\\u{1b}[2J",
             "  first",
             "  last",
         ];

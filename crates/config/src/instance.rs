@@ -70,7 +70,10 @@ impl ServerInstance {
         let (state, sealer) = match &plan.state {
             None => (State::default(), Sealer::random()),
             Some(file) => open_state(file, &plan.server.name).await.map_err(|error| {
-                RunError::Refused(format!("`{}` cannot keep the state: {error}", file.display()))
+                RunError::Refused(format!(
+                    "cannot use the state file `{}`: {error}",
+                    file.display()
+                ))
             })?,
         };
         load_keys(&sealer, plan)?;

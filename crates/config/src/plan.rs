@@ -325,7 +325,7 @@ fn packs(written: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, C
             return Err(ConfigProblem::new(format!("unknown pack `{name}`")).help(help).at(span));
         }
         if packs.contains(&name) {
-            return Err(ConfigProblem::new(format!("the pack `{name}` is named twice")).at(span));
+            return Err(ConfigProblem::new(format!("the pack `{name}` is listed twice")).at(span));
         }
         packs.push(name);
     }

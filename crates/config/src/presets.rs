@@ -33,7 +33,7 @@ pub const ALL: &[Preset] = &[
 pub fn find(name: &str) -> Result<&'static Preset, ConfigError> {
     ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|preset| preset.name).collect();
-        let help = suggestion(name, "the presets", &names);
+        let help = suggestion(name, "the known presets", &names);
         ConfigError::without_location(format!("unknown preset `{name}`"), Some(help))
     })
 }

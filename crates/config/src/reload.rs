@@ -137,7 +137,7 @@ impl Reloader {
                     Ok(true) => {}
                     Ok(false) => return renewal.is_fetching.store(false, Ordering::Release),
                     Err(Rejection(reason)) => {
-                        tracing::warn!(target: "creole", reason, "documents were not fetched again");
+                        tracing::warn!(target: "creole", reason, "cannot fetch the OpenAPI documents again");
                     }
                 }
             }
@@ -159,7 +159,7 @@ impl Reloader {
         }
         self.replace(&mut running, plan).await?;
         let openapi = fetched.join(", ");
-        tracing::info!(target: "creole", openapi, "documents were fetched");
+        tracing::info!(target: "creole", openapi, "the OpenAPI documents were fetched");
         Ok(!missing.is_empty())
     }
 
@@ -214,17 +214,17 @@ impl Reloader {
         match renewed {
             Ok(changed) if changed.is_empty() => {
                 self.host.write_message(&format!(
-                    "creole: {name} was read again; the lists are the same"
+                    "creole: {name} was reloaded; the lists are unchanged"
                 ));
             }
             Ok(changed) => {
                 let changed = changed.join(", ");
                 self.host
-                    .write_message(&format!("creole: {name} was read again; changed: {changed}"));
+                    .write_message(&format!("creole: {name} was reloaded; changed: {changed}"));
             }
             Err(Rejection(reason)) => {
                 self.host.write_message(&format!(
-                    "{reason}\ncreole: {name} was rejected; the previous configuration stays in force"
+                    "{reason}\ncreole: {name} was rejected; the previous configuration stays active"
                 ));
             }
         }
@@ -234,7 +234,7 @@ impl Reloader {
         let mut running = self.running.lock().await;
         let plan = self.load_plan_after(&running.plan).await?;
         if let Some(what) = plan.needs_restart(&running.plan, self.client_scope) {
-            let detail = format!("{what} cannot change while the server runs; start it again");
+            let detail = format!("{what} cannot change while the server runs; restart the server");
             return Err(RunError::Refused(detail).into());
         }
         // Set first: whether a connection is observed depends on the log level when it begins.
@@ -309,7 +309,7 @@ impl Reloader {
 
 /// The rejection of a reload that the shutdown interrupts.
 fn shutdown_failure() -> Rejection {
-    RunError::Serve("the server ends".to_owned()).into()
+    RunError::Serve("the server is shutting down".to_owned()).into()
 }
 
 /// Removes duplicates. Each name stays at its first position.

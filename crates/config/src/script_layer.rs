@@ -131,7 +131,9 @@ impl ScriptLayer {
             Ok(Some(text)) if text == "null" => return None,
             Ok(Some(changed)) if is_same_item(&changed, text) => return Some(changed),
             Ok(Some(_)) => {
-                "it returned something else than the definition of the same item; `rename` gives other names".to_owned()
+                "the script must return a definition of the same item; use a `rename` layer to \
+                    change names"
+                    .to_owned()
             }
             Err(thrown) => {
                 self.is_stuck.store(thrown.name == "Limit", Ordering::Relaxed);
@@ -140,7 +142,7 @@ impl ScriptLayer {
             }
         };
         self.log_once(format!(
-            "{}: metadata of {}: {what}; it is not listed",
+            "{}: `metadata` failed for {}: {what}; the item is not listed",
             self.script.file().display(),
             item.name()
         ));

@@ -71,7 +71,7 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     }
     let bytes = read_bytes(path).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > MAX_BYTES {
-        let what = format!("`{}` is longer than {MAX_BYTES} bytes", path.display());
+        let what = format!("`{}` is larger than {MAX_BYTES} bytes", path.display());
         return Err(ConfigError::without_location(what, None));
     }
     String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
@@ -87,20 +87,19 @@ fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
     let shown = path.display();
     match error.kind() {
         ErrorKind::NotFound => ConfigError::without_location(
-            format!("there is no file `{shown}`"),
-            Some(format!("`creole config show > {shown}` writes one to start from")),
+            format!("the file `{shown}` does not exist"),
+            Some(format!("`creole config show > {shown}` creates one")),
         ),
         ErrorKind::IsADirectory => ConfigError::without_location(
             format!("`{shown}` is a directory, not a configuration file"),
             None,
         ),
         ErrorKind::PermissionDenied => {
-            ConfigError::without_location(format!("the file `{shown}` may not be read"), None)
+            ConfigError::without_location(format!("no permission to read the file `{shown}`"), None)
         }
-        _ => ConfigError::without_location(
-            format!("the file `{shown}` cannot be read: {error}"),
-            None,
-        ),
+        _ => {
+            ConfigError::without_location(format!("cannot read the file `{shown}`: {error}"), None)
+        }
     }
 }
 

@@ -108,8 +108,11 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
             Ok(Address::Child(program))
         }
         UpstreamAddress::Preset(preset) => {
-            let unknown =
-                |error| LayerError::new(format!("this program cannot find itself: {error}"));
+            let unknown = |error| {
+                LayerError::new(format!(
+                    "cannot determine the path of the creole executable: {error}"
+                ))
+            };
             preset_address(&plan.name, preset).map_err(unknown)
         }
         UpstreamAddress::Url { url, headers, token, authorities } => {

@@ -342,11 +342,11 @@ impl LoadedCredentials {
         };
         if users.is_none() && keys.is_none() {
             return Err(AuthError::new(
-                "neither users nor keys are named, so nobody could come in",
+                "neither users nor keys are configured, so every request would be refused",
             ));
         }
         if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, BearerKeys::len) == 0 {
-            tracing::warn!("there are no users and no keys, so nobody can come in");
+            tracing::warn!("there are no users and no keys, so every request is refused");
         }
         Ok(Self { settings, users, keys, password_cache: PasswordCache::new() })
     }
@@ -365,7 +365,7 @@ impl LoadedCredentials {
                 // Neither the name nor the key is logged: users type passwords into name fields.
                 let (status, reason) = (challenge.status.as_u16(), reason.description());
                 let peer = peer.map(tracing::field::display);
-                tracing::warn!(status, reason, peer, "a caller was refused");
+                tracing::warn!(status, reason, peer, "authentication failed");
                 AuthDecision::Refused(challenge)
             }
         }
@@ -427,6 +427,6 @@ impl Fingerprints {
 fn random() -> Digest {
     let mut bytes = Digest::default();
     // Any fallback instead of a panic would create guessable keys.
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the system provides random bytes");
     bytes
 }

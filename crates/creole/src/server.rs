@@ -68,7 +68,7 @@ impl Server {
                 ..Implementation::default()
             },
             instructions: None,
-            dialect: builtin("spec").expect("the dialect `spec` ships inside"),
+            dialect: builtin("spec").expect("the dialect `spec` is built in"),
             limits: ServerLimits::default(),
             page_size: 100,
             debug: false,

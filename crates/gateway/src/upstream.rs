@@ -107,7 +107,7 @@ impl UpstreamSettings {
         Self {
             address: way,
             revisions: RevisionChoice::default(),
-            dialect: builtin("spec").expect("the dialect `spec` ships inside"),
+            dialect: builtin("spec").expect("the dialect `spec` is built in"),
             detects_dialect: false,
             naming: Naming::UNPREFIXED,
             affinity: Affinity::default(),

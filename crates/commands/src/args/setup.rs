@@ -12,16 +12,16 @@ use super::address_and_port;
 #[derive(Debug, Group)]
 #[command(after_help = INIT_EXAMPLES)]
 pub(crate) struct InitArgs {
-    /// The file to write, which must not be there yet; `-` is stdout.
+    /// The file to write. It must not exist. `-` is stdout.
     #[arg(value_name = "FILE", default_value = "creole.toml")]
     pub(crate) file: PathBuf,
-    /// What the server is called.
+    /// The name of the server.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// An MCP server to put behind it: its name, and a URL or a command line.
+    /// An upstream MCP server: its name, and a URL or a command line.
     #[arg(long = "upstream", value_name = "NAME=URL|COMMAND")]
     pub(crate) upstreams: Vec<String>,
-    /// A service that an OpenAPI document describes: its name, and the file or the URL of the document.
+    /// A service with an OpenAPI document: its name, and the file or the URL of the document.
     #[arg(long, value_name = "NAME=DOCUMENT")]
     pub(crate) openapi: Vec<String>,
     /// A folder whose files become resources.
@@ -33,7 +33,7 @@ pub(crate) struct InitArgs {
     /// A WordPress site with the BuddyBoss platform.
     #[arg(long, value_name = "URL")]
     pub(crate) wordpress: Option<String>,
-    /// Listen for HTTP on this address and port, in place of stdin and stdout.
+    /// Listen for HTTP on this address and port instead of stdin and stdout.
     #[arg(long, value_name = "ADDRESS", value_parser = address_and_port)]
     pub(crate) http: Option<std::net::SocketAddr>,
 }
@@ -44,32 +44,32 @@ Examples:
   creole init --upstream files='npx -y @modelcontextprotocol/server-filesystem /data'
   creole init team.toml --upstream far=https://example.com/mcp --http 127.0.0.1:8080
 
-At a terminal it asks for what the command line does not say; in a pipe it asks nothing.";
+At a terminal, it prompts for settings that are not on the command line. Without a terminal, it does not prompt.";
 
 /// `creole add`.
 #[derive(Debug, Group)]
 #[command(after_help = ADD_EXAMPLES, override_usage = ADD_USAGE)]
 pub(crate) struct AddArgs {
-    /// What the server is called in the configuration; its tools get this name and `__` before theirs.
+    /// The name of the upstream. It becomes the prefix of its tools, followed by `__`.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Where the server is, unless `--` names a command: an `http` or `https` URL.
+    /// The `http` or `https` URL of the server, unless `--` gives a command.
     #[arg(value_name = "URL", required_unless_present = "command", conflicts_with = "command")]
     pub(crate) url: Option<String>,
-    /// The configuration file. It is made if there is none.
+    /// The configuration file. It is created if it does not exist.
     #[arg(long, value_name = "FILE", default_value = "creole.toml")]
     pub(crate) config: PathBuf,
-    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of the
-    /// environment when it is served.
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`. `${NAME}` is replaced by an environment
+    /// variable at the time of serving.
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "command")]
     pub(crate) headers: Vec<String>,
-    /// A file of the certificates of the authorities that vouch for the server.
+    /// A PEM file with the certificate authorities (CA) of the server.
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) cacert: Option<String>,
-    /// An entry of the environment for the program; `NAME` alone hands on the one that is set when it is served.
+    /// An environment variable for the program. `NAME` alone passes the value at the time of serving.
     #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
     pub(crate) entries: Vec<String>,
-    /// A program to start, which serves on its standard streams.
+    /// A server program to start. It serves on its stdin and stdout.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -88,22 +88,22 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = INSTALL_EXAMPLES)]
 pub(crate) struct InstallArgs {
-    /// The client that is to start Creole.
+    /// The client whose configuration is changed.
     #[arg(value_name = "CLIENT", value_enum)]
     pub(crate) client: ClientName,
-    /// The configuration that it serves there. Without it: the preset `default`.
+    /// The configuration that Creole serves in this client. Default: the preset `default`.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// What the server is called in the client.
+    /// The name of the server in the client.
     #[arg(long, value_name = "NAME", default_value = "creole")]
     pub(crate) name: String,
-    /// Write the file of the current folder's project, and not that of the user.
+    /// Write the configuration of the project in the current folder instead of the user's.
     #[arg(long, conflicts_with = "file")]
     pub(crate) project: bool,
-    /// The configuration file of the client, if it is at another place than usual.
+    /// The configuration file of the client, if it is not at its default path.
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Write without asking.
+    /// Write without confirmation.
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the change and write nothing.
@@ -117,8 +117,8 @@ Examples:
   creole install vscode --project --dry-run
   creole install cursor --config team.toml --name team --yes
 
-It shows what it would change and asks first. Everything else in the file stays as it is, comments included, and the
-file as it was is kept beside it.";
+It shows the change and asks for confirmation. The rest of the file does not change, including comments. The previous
+version of the file is kept beside it.";
 
 /// Clients that start servers as child processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -154,8 +154,8 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// The folder to write one page for each verb into; it is made if there is none. Without it: the page of `creole`
-    /// itself, on stdout.
+    /// The folder for one page per command. It is created if it does not exist. Without it, the page of `creole` is
+    /// printed to stdout.
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }

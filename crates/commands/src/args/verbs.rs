@@ -12,8 +12,8 @@ use creole::proto::revision::Revision;
 #[derive(Debug, Group)]
 #[command(after_help = LIST_EXAMPLES, override_usage = LIST_USAGE)]
 pub(crate) struct ListArgs {
-    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then what to list:
-    /// tools, resources, templates or prompts. Without: all that the server has.
+    /// The URL of the server, unless `--config`, `--preset` or `--` selects one, and the kind to list: tools,
+    /// resources, templates or prompts. Default: all kinds.
     #[arg(value_name = "URL, KIND", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -35,14 +35,14 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = CALL_EXAMPLES, override_usage = CALL_USAGE)]
 pub(crate) struct CallArgs {
-    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the name of the tool.
+    /// The URL of the server, unless `--config`, `--preset` or `--` selects one, and the name of the tool.
     #[arg(value_name = "URL, TOOL", num_args = 0..)]
     pub(crate) words: Vec<String>,
-    /// An argument. Its value is read as the tool's schema says: a number, true or false, JSON for lists and
-    /// objects, and text otherwise.
+    /// An argument. Its value is converted to the type in the tool's schema: a number, a boolean, JSON for arrays and
+    /// objects, otherwise a string.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub(crate) arguments: Vec<String>,
-    /// All arguments at once, as a JSON object that is sent unchecked; `-` reads it from stdin.
+    /// All arguments as a JSON object, which is sent unchecked. `-` reads it from stdin.
     #[arg(long = "args", value_name = "OBJECT", conflicts_with = "arguments")]
     pub(crate) object: Option<String>,
     #[command(flatten)]
@@ -60,14 +60,14 @@ Examples:
   creole call https://example.com/mcp add --arg a=2 --arg b=3
   creole call add --args '{\"a\":2,\"b\":3}' --json -- npx -y @modelcontextprotocol/server-everything
 
-It ends with 0 if the tool did its work, with 1 if it failed, and with 2 if the command line is wrong. A tool
-that asks something is answered at the terminal; where there is none, the answer is no.";
+The exit code is 0 if the tool succeeded, 1 if it failed, and 2 if the command line is invalid. Input requests of the
+tool are answered at the terminal. Without a terminal, they are declined.";
 
 /// `creole read`.
 #[derive(Debug, Group)]
 #[command(after_help = READ_EXAMPLES, override_usage = READ_USAGE)]
 pub(crate) struct ReadArgs {
-    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the URI of the resource.
+    /// The URL of the server, unless `--config`, `--preset` or `--` selects one, and the URI of the resource.
     #[arg(value_name = "URL, URI", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -89,10 +89,10 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = PROMPT_EXAMPLES, override_usage = PROMPT_USAGE)]
 pub(crate) struct PromptArgs {
-    /// The URL of the server, unless `--config`, `--preset` or `--` names one, and then the name of the prompt.
+    /// The URL of the server, unless `--config`, `--preset` or `--` selects one, and the name of the prompt.
     #[arg(value_name = "URL, NAME", num_args = 0..)]
     pub(crate) words: Vec<String>,
-    /// An argument; arguments of prompts are text.
+    /// An argument. Arguments of prompts are strings.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub(crate) arguments: Vec<String>,
     #[command(flatten)]
@@ -113,13 +113,13 @@ Examples:
 #[derive(Debug, Group)]
 #[command(after_help = CHECK_EXAMPLES, override_usage = CHECK_USAGE)]
 pub(crate) struct CheckArgs {
-    /// The URL of the server, unless `--config`, `--preset` or `--` names one.
+    /// The URL of the server, unless `--config`, `--preset` or `--` selects one.
     #[arg(value_name = "URL", num_args = 0..=1)]
     pub(crate) words: Vec<String>,
-    /// Look at a WordPress site instead: permalinks, Application Passwords, and whether the platform sees who calls.
+    /// Check a WordPress site instead: permalinks, Application Passwords, and whether BuddyBoss sees the authenticated user.
     #[arg(long, value_name = "SITE", conflicts_with_all = ["words", "config", "preset", "command"])]
     pub(crate) wordpress: Option<String>,
-    /// End with 1 if anything is found to be wrong, so that scripts can tell.
+    /// Exit with 1 if there are findings.
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
@@ -137,18 +137,18 @@ Examples:
   creole check --json -- npx -y @modelcontextprotocol/server-everything
   creole check --wordpress https://example.org
 
-A site is looked at as CREOLE_WORDPRESS_USER with CREOLE_WORDPRESS_PASSWORD, if they are set. No tool is called.
+A WordPress site is checked as CREOLE_WORDPRESS_USER with CREOLE_WORDPRESS_PASSWORD, if they are set. No tool is called.
 
-It ends with 1 if the server cannot be spoken to, and with 0 whatever else it finds; with --strict also with 1 if there are findings.";
+The exit code is 1 if the connection to the server fails, otherwise 0. With --strict, it is also 1 if there are findings.";
 
 /// `creole import`.
 #[derive(Debug, Group)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub(crate) struct ImportArgs {
-    /// The file of another client: JSON with `mcpServers` or `servers`, comments allowed.
+    /// The configuration file of another client: JSON with `mcpServers` or `servers`, with or without comments.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The file to write, which must not be there yet. Without: stdout.
+    /// The file to write. It must not exist. Default: stdout.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -159,28 +159,28 @@ Examples:
   creole import .vscode/mcp.json --output creole.toml
   creole config check creole.toml
 
-What looks like a secret is not written down: it becomes ${NAME}, to be set in the environment.";
+Values that look like secrets are not copied. They become ${NAME}; set these variables in the environment.";
 
 /// Another server, and what is wanted of the conversation with it.
 #[derive(Debug, Group)]
 pub(crate) struct SessionArgs {
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-    /// Serve this configuration file within this process, with the environment of this shell, and use that. Nothing
-    /// listens.
+    /// Serve this configuration file in this process, with the environment of this shell, and use it. Creole does not
+    /// listen on any port.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "cacert", "dialect"])]
     pub(crate) config: Option<PathBuf>,
-    /// The server of the configuration that is meant, if it has several.
+    /// The server of the configuration, if it has several.
     #[arg(long, value_name = "NAME", requires = "config")]
     pub(crate) server: Option<String>,
-    /// How long the server may be silent, in seconds.
+    /// The timeout for a silent server, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-    /// Tell the server about the current directory, if it asks.
+    /// Offer the current directory as a root to the server.
     #[arg(long)]
     pub(crate) root: bool,
-    /// The least serious messages of the server that are shown on stderr.
+    /// The minimum level of the server's log messages that are shown on stderr.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     pub(crate) level: Level,
     /// Print one JSON document.
@@ -191,28 +191,28 @@ pub(crate) struct SessionArgs {
 /// Another server, and how it is spoken to; its URL stands among the words of the verb.
 #[derive(Debug, Group)]
 pub(crate) struct TargetArgs {
-    /// Serve a configuration that ships inside, and use that.
+    /// Serve a built-in configuration in this process and use it.
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub(crate) preset: Option<String>,
-    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`; `${NAME}` stands for an entry of
-    /// the environment.
+    /// A header of every request, such as `Authorization: Bearer ${TOKEN}`. `${NAME}` is replaced by an environment
+    /// variable.
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["command", "preset"])]
     pub(crate) headers: Vec<String>,
-    /// A file of certificates in the PEM form: the authorities that vouch for an `https` server, in place of those
-    /// that the system trusts.
+    /// A PEM file with the certificate authorities (CA) that are trusted for an `https` server, instead of the
+    /// system's.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset"])]
     pub(crate) cacert: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArgs,
-    /// How the server speaks, if it is not by the specification.
+    /// The dialect of the server, if it deviates from the specification.
     #[arg(long, value_name = "NAME", value_parser = BUILTIN_NAMES.to_vec(), conflicts_with = "preset")]
     pub(crate) dialect: Option<String>,
-    /// The revision of the protocol that is spoken to the server, such as 2025-11-25, and no other. Without: for
-    /// `check` the newest that the server has, for `connect` the generation of the client. The others shake hands
-    /// with a server that can, because more servers can ask something then.
+    /// The only protocol revision to use with the server, such as 2025-11-25. Default: `check` uses the newest
+    /// revision of the server, `connect` uses the era of the client. The other commands prefer the handshake era, because
+    /// more servers support input requests there.
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub(crate) revision: Option<Revision>,
-    /// A program to start, which serves on its standard streams.
+    /// A server program to start. It serves on its stdin and stdout.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -220,8 +220,8 @@ pub(crate) struct TargetArgs {
 /// What a program is told that is started.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct EnvironmentArgs {
-    /// An entry of the environment for the program, which otherwise gets only what every program needs; `NAME`
-    /// alone hands on the one that is set here.
+    /// An environment variable for the program, which otherwise gets only basic variables. `NAME` alone passes the
+    /// value of this environment.
     #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
     pub(crate) entries: Vec<String>,
 }
@@ -230,14 +230,15 @@ pub(crate) struct EnvironmentArgs {
 fn revision(text: &str) -> Result<Revision, String> {
     Revision::from_name(text).ok_or_else(|| {
         let known = Revision::ALL.map(|revision| revision.rules().name);
-        format!("the revisions are {}", known.join(", "))
+        format!("the known revisions are {}", known.join(", "))
     })
 }
 
 /// Reads the name of a log level.
 fn level(text: &str) -> Result<Level, String> {
     Level::from_name(text).ok_or_else(|| {
-        "the levels are debug, info, notice, warning, error, critical, alert, emergency".to_owned()
+        "the known levels are debug, info, notice, warning, error, critical, alert, emergency"
+            .to_owned()
     })
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
     let plan = Plan::load(ConfigSource::File(&args.file), &creole_config::packs())?;
     let files = files(&plan);
     if files.is_empty() {
-        return Err(Failure::Refused("no chain of this configuration pins tools".to_owned()));
+        return Err(Failure::Refused("this configuration has no `pin` layer".to_owned()));
     }
     match &args.server {
         Some(server) => approve_in(&files, server, args.tool.as_deref()),
@@ -79,12 +79,12 @@ fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Re
     }
     if approved.is_empty() {
         let what = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
-        let help = "`creole approve FILE` shows those that are";
+        let help = "`creole approve FILE` shows the withheld tools";
         return Err(Failure::Refused(format!("{what} of `{server}` is withheld; {help}")));
     }
     output::write_data(&format!("approved: {}\n", approved.join(", ")))
 }
 
 fn file_failure(file: &Path, error: &io::Error) -> Failure {
-    Failure::Refused(format!("`{}` cannot be used: {error}", file.display()))
+    Failure::Refused(format!("cannot use the pin file `{}`: {error}", file.display()))
 }

@@ -46,7 +46,7 @@ fn object(text: &str) -> Result<OrderedValue, Failure> {
     let text = match text {
         "-" => {
             let read = io::stdin().lock().take(MAX_STDIN).read_to_string(&mut stdin);
-            read.map_err(|error| Failure::Usage(format!("stdin cannot be read: {error}")))?;
+            read.map_err(|error| Failure::Usage(format!("cannot read stdin: {error}")))?;
             &stdin
         }
         text => text,
@@ -82,7 +82,7 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
     let text = text(&read, result);
     match (is_error, as_json) {
         (true, _) => Err(Failure::Call(match text.trim() {
-            "" => format!("the tool `{tool}` failed and does not say why"),
+            "" => format!("the tool `{tool}` failed without a message"),
             text => format!("the tool `{tool}` failed: {}", output::printable(text)),
         })),
         (false, true) => Ok(()),

@@ -79,8 +79,8 @@ mod site {
 fn fail_if_strict(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
     match (args.strict, problems) {
         (false, _) | (_, 0) => Ok(()),
-        (true, 1) => Err(Failure::Call("1 problem was found".to_owned())),
-        (true, count) => Err(Failure::Call(format!("{count} problems were found"))),
+        (true, 1) => Err(Failure::Call("1 finding".to_owned())),
+        (true, count) => Err(Failure::Call(format!("{count} findings"))),
     }
 }
 
@@ -108,7 +108,7 @@ async fn lists(client: &Client, name: &str) -> Result<ServerLists, Failure> {
             }
             Err(fault) if fault.kind == FaultKind::MethodNotFound => {
                 let method = creole::proto::operation::Operation::List(kind, None).method();
-                output::write_message(&format!("creole: `{name}` does not know `{method}`"));
+                output::write_message(&format!("creole: `{name}` does not support `{method}`"));
                 lists.unknown.push(method);
             }
             Err(fault) => return Err(call_failure(name, &fault)),

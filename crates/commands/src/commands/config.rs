@@ -47,7 +47,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     check_files(&plan)?;
     dry_run::check_offline(&plan)?;
     let tried = if args.connect { Some(dry_run::check_connected(&plan)?) } else { None };
-    let mut lines = vec![format!("{} is right.", file.display())];
+    let mut lines = vec![format!("{} is valid.", file.display())];
     for each in std::iter::once(&plan.server).chain(&plan.other_servers) {
         lines.extend([
             format!("  server   {}", server(each)),
@@ -57,7 +57,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
         ]);
         lines.extend(each.path.as_ref().map(|path| format!("  path     {path}")));
         lines.extend(
-            each.upstreams.as_ref().map(|names| format!("  behind   only {}", list(names))),
+            each.upstreams.as_ref().map(|names| format!("  upstream only {}", list(names))),
         );
         lines.extend(each.tools.as_ref().map(|names| format!("  tools    only {}", list(names))));
         lines.extend(chain("chain   ", &each.chain));
@@ -67,7 +67,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
         plan.recipes.iter().filter_map(Recipe::api).flat_map(|api| service(api, operations)),
     );
     for upstream in &plan.upstreams {
-        lines.push(format!("  behind   {}", upstream_line(upstream)));
+        lines.push(format!("  upstream {}", upstream_line(upstream)));
         lines.extend(chain("        ", &upstream.chain));
     }
     lines.extend(plan.wordpress.iter().flat_map(|site| site_lines(site, &plan)));
@@ -143,11 +143,11 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
 fn tool_line(tool: &ToolRecipe) -> String {
     let what = match &tool.action {
         ToolAction::Command(command) => format!("runs {}", command.program.display()),
-        ToolAction::Script(script) => format!("calls {}", script.name()),
-        ToolAction::Query(query) => format!("asks the database {}", query.database.name()),
+        ToolAction::Script(script) => format!("runs the script {}", script.name()),
+        ToolAction::Query(query) => format!("queries the database {}", query.database.name()),
         ToolAction::Http(http) => {
             let host = http.url.literal_prefix().split('/').nth(2).unwrap_or_default();
-            format!("asks {}", host.split('?').next().unwrap_or_default())
+            format!("sends requests to {}", host.split('?').next().unwrap_or_default())
         }
     };
     format!("  tool     {}: {what}", tool.name)
@@ -163,8 +163,8 @@ fn site_lines(_site: &SiteSettings, _plan: &Plan) -> Vec<String> {
 #[cfg(feature = "wordpress")]
 fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
     let who = match site.capability.as_str() {
-        "" => "for whom it knows".to_owned(),
-        capability => format!("for who may `{capability}` there"),
+        "" => "for every user of the site".to_owned(),
+        capability => format!("for users with the capability `{capability}`"),
     };
     let account = site.account.as_ref().map(|(user, _)| format!(", on stdio as `{user}`"));
     let account = account.unwrap_or_default();
@@ -178,8 +178,8 @@ fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
         }
     };
     tell("buddyboss-platform", "sets", &site.sets);
-    tell("wordpress", "routes that are read", &site.routes.read);
-    tell("wordpress", "routes that are written to", &site.routes.write);
+    tell("wordpress", "readable routes", &site.routes.read);
+    tell("wordpress", "writable routes", &site.routes.write);
     lines
 }
 
@@ -192,7 +192,8 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
     let mut lines = vec![format!("  openapi  {}: {report}", api.name)];
     if report.tool_count() > MANY_TOOLS {
         lines.push(
-            "           models choose badly among so many tools; `include` takes fewer".to_owned(),
+            "           models choose badly among so many tools; select fewer with `include`"
+                .to_owned(),
         );
     }
     if operations {
@@ -200,7 +201,7 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
         return lines;
     }
     let reasons = report.excluded_reasons().into_iter();
-    lines.extend(reasons.map(|(why, count)| format!("           {count} left out: {why}")));
+    lines.extend(reasons.map(|(why, count)| format!("           {count} excluded: {why}")));
     let noted = |kept: &GeneratedTool| kept.rename_reason.is_some() || !kept.notes.is_empty();
     let kept = report.operations.iter().filter(|fate| fate.outcome.as_ref().is_ok_and(noted));
     match kept.count() {
@@ -218,7 +219,7 @@ fn upstream_line(upstream: &UpstreamPlan) -> String {
     };
     match upstream.prefix.as_str() {
         "" => format!("{}: {place}", upstream.name),
-        prefix => format!("{}: {place}, as {prefix}…", upstream.name),
+        prefix => format!("{}: {place}, prefix `{prefix}`", upstream.name),
     }
 }
 
@@ -231,7 +232,7 @@ fn server(server: &ServerPlan) -> String {
 
 fn dialect(server: &ServerPlan) -> String {
     let dialect = &server.dialect;
-    format!("{}, built on {}: {}", dialect.name, dialect.base_rules().name, dialect.about)
+    format!("{}, based on {}: {}", dialect.name, dialect.base_rules().name, dialect.about)
 }
 
 fn list(packs: &[String]) -> String {
@@ -241,15 +242,14 @@ fn list(packs: &[String]) -> String {
 fn limits(server: &ServerPlan) -> String {
     let limits = &server.limits;
     let pages = if server.dialect.paging {
-        format!("{} entries a page", server.page_size)
+        format!("{} items per page", server.page_size)
     } else {
-        "lists in one piece".to_owned()
+        "lists without pages".to_owned()
     };
     format!(
-        "{pages}, {} bytes a message, {} calls at once,\n           \
-         {} s for a silent call, {} s for any call, {} s for a question,\n           \
-         {} s for the first lists of slow upstreams,\n           \
-         {} tasks, {} of one caller, kept for {} s, or up to {} s",
+        "{pages}, {} bytes per message, {} calls at once,\n           timeouts: {} s for a \
+            silent call, {} s for any call, {} s for input,\n           {} s for the first lists \
+            of slow upstreams,\n           {} tasks, {} per principal, kept for {} s, at most {} s",
         server.dialect.max_message,
         limits.calls_in_flight,
         limits.call_timeout.as_secs(),
@@ -268,7 +268,7 @@ fn http(http: &HttpPlan) -> String {
     let legacy = http.legacy_sse.iter().map(|path| format!(" and {path}")).collect::<String>();
     let limits = &http.limits;
     format!(
-        "{scheme}://{}{}{legacy}, {} connections, {} sessions,\n           {} bytes a body",
+        "{scheme}://{}{}{legacy}, {} connections, {} sessions,\n           {} bytes per body",
         http.listen, http.path, limits.max_connections, limits.max_sessions, limits.max_body
     )
 }

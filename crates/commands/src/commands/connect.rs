@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     if io::stdin().is_terminal() {
         let name = settings.address.name();
         output::write_message(&format!(
-            "creole: speaks for {name} on stdin and stdout and waits for a client to start it"
+            "creole: serves {name} on stdin and stdout; an MCP client usually starts this command"
         ));
     }
     let runtime = runtime(&mut Builder::new_current_thread())?;
@@ -60,8 +60,11 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
         ServerTarget::Config(inside) => {
             let plan = Plan::load(inside.source, &creole_config::packs())?;
             let name = &inside.name;
-            let unknown =
-                |error| Failure::Serve(format!("this program cannot find itself: {error}"));
+            let unknown = |error| {
+                Failure::Serve(format!(
+                    "cannot determine the path of the creole executable: {error}"
+                ))
+            };
             (creole_config::preset_address(name, name).map_err(unknown)?, Some(plan.server.dialect))
         }
     };

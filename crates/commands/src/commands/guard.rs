@@ -26,5 +26,7 @@ pub(crate) fn attach_reaper<'a>(
 /// Starts a reaper, if possible.
 pub(crate) fn start() -> Option<Reaper> {
     let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["guard"]));
-    started.inspect_err(|error| tracing::warn!("no guardian for child processes: {error}")).ok()
+    started
+        .inspect_err(|error| tracing::warn!("cannot start the reaper of child processes: {error}"))
+        .ok()
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let wanted = match rest {
         [] => None,
         [word] => Some(kind(word)?),
-        [_, extra, ..] => return Err(Failure::Usage(format!("`{extra}` is one word too many"))),
+        [_, extra, ..] => return Err(Failure::Usage(format!("unexpected argument `{extra}`"))),
     };
     let name = place.name().to_owned();
     let lists = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
@@ -46,8 +46,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
 
 fn kind(word: &str) -> Result<ListKind, Failure> {
     LIST_KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
-        let what =
-            format!("`{word}` cannot be listed; write tools, resources, templates or prompts");
+        let what = format!("unknown kind `{word}`; write tools, resources, templates or prompts");
         Failure::Usage(what)
     })
 }
@@ -64,7 +63,7 @@ async fn list(client: &Client, name: &str, kind: ListKind) -> Result<Vec<String>
 /// Reports the excluded items of a list with the reasons.
 fn report_excluded(client: &Client, name: &str, kind: ListKind) {
     for item in client.excluded_items(kind) {
-        output::write_message(&format!("creole: `{name}`: {} left out: {item}", kind.member()));
+        output::write_message(&format!("creole: `{name}`: {} excluded: {item}", kind.member()));
     }
 }
 

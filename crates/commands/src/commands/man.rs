@@ -36,9 +36,8 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> Result<(), Failure> {
 
 /// Writes the pages of a command and its subcommands. Returns their number.
 fn write(command: &Command, folder: &Path) -> Result<usize, Failure> {
-    let unwritable = |path: &Path, error| {
-        Failure::Call(format!("`{}` cannot be written: {error}", path.display()))
-    };
+    let unwritable =
+        |path: &Path, error| Failure::Call(format!("cannot write `{}`: {error}", path.display()));
     fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
     let mut count = 0;
     let mut rest = vec![command];
@@ -61,6 +60,6 @@ fn name(command: &Command) -> String {
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let written = Man::new(command.clone()).title(name(command)).render(&mut page);
-    written.map_err(|error| Failure::Call(format!("the manual cannot be made: {error}")))?;
+    written.map_err(|error| Failure::Call(format!("cannot render the manual: {error}")))?;
     Ok(page)
 }

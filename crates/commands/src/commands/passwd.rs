@@ -39,7 +39,7 @@ fn put_user(file: &Path, user: &str, roles: Option<&[String]>) -> Result<(), Fai
     let password = password()?;
     password::check_strength(&password, user).map_err(Failure::Usage)?;
     let hash = password::hash(&password)
-        .map_err(|error| Failure::Passwd(format!("the password cannot be hashed: {error}")))?;
+        .map_err(|error| Failure::Passwd(format!("cannot hash the password: {error}")))?;
     let store = LockedFile::open(file)?;
     let mut text = read(file, CredentialKind::Users)?;
     let replaced = text.put_user(user, &hash, roles).map_err(usage)?;
@@ -56,7 +56,7 @@ fn put_key(
     expires: Option<Expiry>,
 ) -> Result<(), Failure> {
     if expires.is_some_and(|end| end.has_passed(std::time::SystemTime::now())) {
-        return Err(Failure::Usage("the end of the key is in the past".to_owned()));
+        return Err(Failure::Usage("the expiry of the key is in the past".to_owned()));
     }
     let key = NewKey::random();
     let store = LockedFile::open(file)?;
@@ -65,7 +65,7 @@ fn put_key(
     store.write(&text.text())?;
     let done = if replaced { "has a new key in" } else { "was added to" };
     report_change(&text, name, done, file);
-    output::write_message("creole: this is the key; it is shown only now:");
+    output::write_message("creole: this is the key; it is shown only once:");
     output::write_data(&format!("{}\n", String::from_utf8_lossy(key.key.expose())))
 }
 
@@ -75,11 +75,11 @@ fn remove(file: &Path, name: &str) -> Result<(), Failure> {
     let kind = CredentialKind::detect(&written);
     let mut text = CredentialText::parse(&written, kind, file)?;
     if !text.remove(name) {
-        let what = format!("there is no `{name}` in {}", file.display());
+        let what = format!("`{name}` is not in {}", file.display());
         return Err(Failure::Passwd(what));
     }
     store.write(&text.text())?;
-    output::write_message(&format!("creole: `{name}` was taken out of {}", file.display()));
+    output::write_message(&format!("creole: `{name}` was removed from {}", file.display()));
     Ok(())
 }
 
@@ -115,9 +115,9 @@ fn password() -> Result<Secret, Failure> {
         return first_line(io::stdin().lock());
     }
     let password = terminal::ask("New password: ")?;
-    let again = terminal::ask("The same again: ")?;
+    let again = terminal::ask("Repeat the password: ")?;
     if password.expose() != again.expose() {
-        return Err(Failure::Usage("the two passwords are not the same".to_owned()));
+        return Err(Failure::Usage("the two passwords differ".to_owned()));
     }
     Ok(password)
 }
@@ -128,7 +128,7 @@ mod terminal {
     use super::{Failure, Secret};
 
     pub(super) fn ask(_prompt: &str) -> Result<Secret, Failure> {
-        let what = "a terminal would show the password here: write it to stdin";
+        let what = "the terminal would show the password; write it to stdin";
         Err(Failure::Usage(what.to_owned()))
     }
 }
@@ -138,9 +138,9 @@ fn first_line(input: impl Read) -> Result<Secret, Failure> {
     input
         .take(MAX_STDIN)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::Passwd(format!("stdin cannot be read: {error}")))?;
+        .map_err(|error| Failure::Passwd(format!("cannot read stdin: {error}")))?;
     if bytes.is_empty() {
-        let what = "stdin has no password: write it there, or run the command in a terminal";
+        let what = "stdin has no password; write it to stdin, or run the command in a terminal";
         return Err(Failure::Usage(what.to_owned()));
     }
     Ok(line_of(bytes))

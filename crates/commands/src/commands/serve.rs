@@ -53,7 +53,7 @@ pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
     plan.only_named(name).ok_or_else(|| {
         let names: Vec<String> = plan.split().into_iter().map(|plan| plan.server.name).collect();
         let names = names.join("`, `");
-        Failure::Usage(format!("there is no server `{name}`; those that there are: `{names}`"))
+        Failure::Usage(format!("unknown server `{name}`; configured servers: `{names}`"))
     })
 }
 
@@ -82,5 +82,5 @@ fn log_plan(plan: &Plan, args: &ServeArgs) -> LogPlan {
 
 pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     let built = builder.enable_all().build();
-    built.map_err(|error| Failure::Serve(format!("the runtime cannot start: {error}")))
+    built.map_err(|error| Failure::Serve(format!("cannot start the runtime: {error}")))
 }

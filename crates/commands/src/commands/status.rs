@@ -30,7 +30,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     }
     match rows.is_empty() || rows.iter().any(UpstreamRow::is_ready) {
         true => Ok(()),
-        false => Err(Failure::Call("no upstream answered".to_owned())),
+        false => Err(Failure::Call("no upstream responded".to_owned())),
     }
 }
 

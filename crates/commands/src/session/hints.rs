@@ -24,13 +24,13 @@ impl GivenUrl {
             }
             ("unauthorized", _) => {
                 fault.detail = format!(
-                    "`{name}` asks for credentials (status 401): send them with \
-                     --header 'Authorization: Bearer ${{TOKEN}}'"
+                    "`{name}` requires credentials (status 401); send them with --header \
+                        'Authorization: Bearer ${{TOKEN}}'"
                 );
             }
             ("not_found", Some(status)) => {
                 let path = path(&self.url);
-                fault.detail = format!("`{name}` answers {status} at `{path}`");
+                fault.detail = format!("`{name}` responds with status {status} at `{path}`");
                 if path != "/mcp" {
                     fault.detail.push_str("; MCP endpoints are often at `/mcp`");
                 }
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn a_status_is_explained_by_what_was_typed() {
         let data = |reason: &str, status: u16| json!({"reason": reason, "upstream": "h", "status": status});
-        let nothing = "`h` answers 404 at `/`; MCP endpoints are often at `/mcp`";
+        let nothing = "`h` responds with status 404 at `/`; MCP endpoints are often at `/mcp`";
         assert_eq!(said("http://h?key=1", false, data("not_found", 404)), nothing);
         assert_eq!(
             said("http://h/mcp", false, data("not_found", 404)),
-            "`h` answers 404 at `/mcp`"
+            "`h` responds with status 404 at `/mcp`"
         );
         let refused = "`h` refused these credentials (status 401)";
         assert_eq!(said("http://h/", true, data("unauthorized", 401)), refused);

@@ -113,7 +113,7 @@ impl ConfigUpstreams {
         let rows = self.rows();
         match self.has_own_items || rows.is_empty() || rows.iter().any(UpstreamRow::is_ready) {
             true => Ok(()),
-            false => Err(Failure::Call("no upstream answered".to_owned())),
+            false => Err(Failure::Call("no upstream responded".to_owned())),
         }
     }
 }

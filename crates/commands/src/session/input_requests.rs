@@ -52,7 +52,8 @@ impl TerminalUser {
         };
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             output::write_message(&format!(
-                "creole: the server asks: {}\ncreole: there is no terminal to answer at, so the answer is no",
+                "creole: the server requests input: {}\ncreole: declined, because there is no \
+                    terminal",
                 output::printable(asked)
             ));
             return None;
@@ -77,12 +78,15 @@ fn answer_to_raw(answer: FormAnswer) -> Raw {
 fn ask(question: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
     match question {
         InputRequest::Form { message, schema } => {
-            output::write_message(&format!("The server asks: {}", output::printable(message)));
+            output::write_message(&format!(
+                "The server requests input: {}",
+                output::printable(message)
+            ));
             form::ask(schema, input)
         }
         InputRequest::Url { message, url, .. } => {
             output::write_message(&format!(
-                "The server asks you to visit a page: {}\n  {}",
+                "The server asks you to open a URL: {}\n  {}",
                 output::printable(message),
                 output::printable(url)
             ));
@@ -93,7 +97,7 @@ fn ask(question: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
 }
 
 fn ask_url(input: &mut impl BufRead) -> FormAnswer {
-    output::prompt(&format!("Enter once you agree to it, {DECLINE} or {CANCEL}: "));
+    output::prompt(&format!("Enter to accept, {DECLINE} or {CANCEL}: "));
     match read_typed(input) {
         TypedLine::Line(_) => FormAnswer::Accept(Map::new()),
         TypedLine::Decline => FormAnswer::Decline,

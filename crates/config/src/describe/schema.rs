@@ -20,7 +20,7 @@ pub fn schema(known_packs: &[&str]) -> Value {
     document["$defs"][ENVIRONMENT] = json!({
         "type": "string",
         "pattern": r"\$\{",
-        "description": "`${NAME}` or `${NAME:-text}`: a variable of the environment.",
+        "description": "`${NAME}` or `${NAME:-text}`: the value of an environment variable.",
     });
     if let Some(packs) = document.pointer_mut("/$defs/ServerTable/properties/packs") {
         packs["items"] = or_from_environment(&json!({ "type": "string", "enum": known_packs }));

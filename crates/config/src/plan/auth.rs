@@ -63,9 +63,12 @@ pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProb
         role: table.role.map(|role| name("role", role)).transpose()?,
     };
     if plan.users.is_none() && plan.keys.is_empty() && plan.keys_file.is_none() {
-        let problem =
-            ConfigProblem::new("`auth` names neither users nor keys, so nobody could come in");
-        return Err(problem.help("add `users`, `keys` or `keys_file`, or take it out").at(span));
+        let problem = ConfigProblem::new(
+            "`[auth]` has neither users nor keys, so every request would be refused",
+        );
+        return Err(problem
+            .help("add `users`, `keys` or `keys_file`, or remove `[auth]`")
+            .at(span));
     }
     Ok(plan)
 }
@@ -79,8 +82,8 @@ fn name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
     } else if value.len() > MAX_NAME {
         ConfigProblem::new(format!("`{key}` is longer than {MAX_NAME} characters"))
     } else if !value.bytes().all(is_plain) {
-        let help = "letters from A to Z, digits and . _ - + @ are";
-        ConfigProblem::new(format!("`{key}` has a character that is not allowed")).help(help)
+        let help = "use letters A to Z, digits and . _ - + @";
+        ConfigProblem::new(format!("`{key}` contains a character that is not allowed")).help(help)
     } else {
         return Ok(value);
     };
@@ -93,12 +96,15 @@ fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
         let (at_name, at_digest) = (table.name.span.clone(), table.sha256.span.clone());
         let key = key(table)?;
         if keys.iter().any(|other| other.name == key.name) {
-            let what = format!("there are two keys of the name `{}`", key.name);
+            let what = format!("two keys have the name `{}`", key.name);
             return Err(ConfigProblem::new(what).at(at_name));
         }
         if keys.iter().any(|other| other.sha256 == key.sha256) {
-            let problem = ConfigProblem::new(format!("`{}` is the same key as another", key.name));
-            let help = "make a key for each, so that one can be taken back";
+            let problem = ConfigProblem::new(format!(
+                "the key `{}` has the same SHA-256 as another key",
+                key.name
+            ));
+            let help = "create a separate key for each name, so that each can be revoked";
             return Err(problem.help(help).at(at_digest));
         }
         keys.push(key);
@@ -112,7 +118,7 @@ fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
         let span = written.span.clone();
         let role = name("roles", written)?;
         if roles.contains(&role) {
-            return Err(ConfigProblem::new(format!("the role `{role}` is named twice")).at(span));
+            return Err(ConfigProblem::new(format!("the role `{role}` is listed twice")).at(span));
         }
         roles.push(role);
     }
@@ -131,7 +137,7 @@ fn sha256(written: &Spanned<String>) -> Result<String, ConfigProblem> {
         return Ok(text.to_ascii_lowercase());
     }
     let problem = ConfigProblem::new("`sha256` is not 64 hexadecimal digits");
-    let help = "`creole passwd FILE --key NAME` makes a key and stores its SHA-256";
+    let help = "`creole passwd FILE --key NAME` creates a key and stores its SHA-256";
     Err(problem.help(help).at(written.span.clone()).hide_value())
 }
 
@@ -151,7 +157,7 @@ fn expiry(written: Spanned<String>) -> Result<String, ConfigProblem> {
     if is_moment {
         return Ok(value);
     }
-    let problem = ConfigProblem::new("`expires` is not a date");
+    let problem = ConfigProblem::new("`expires` is not a valid date");
     Err(problem.help("write it like \"2027-01-31\" or \"2027-01-31T12:00:00Z\"").at(span))
 }
 
@@ -205,10 +211,13 @@ mod tests {
     fn each_refusal_names_the_place_and_what_is_wrong_there() {
         let key = |rest: &str| format!("keys = [{{ name = \"ci\", sha256 = \"DIGEST\"{rest} }}]");
         let cases = [
-            (String::new(), "2:1 `auth` names neither users nor keys, so nobody could come in"),
+            (
+                String::new(),
+                "2:1 `[auth]` has neither users nor keys, so every request would be refused",
+            ),
             (
                 "keys = []".to_owned(),
-                "2:1 `auth` names neither users nor keys, so nobody could come in",
+                "2:1 `[auth]` has neither users nor keys, so every request would be refused",
             ),
             ("user = \"x\"".to_owned(), "3:1 unknown key `user`"),
             ("users = \" \"".to_owned(), "3:9 `users` is empty"),
@@ -219,7 +228,7 @@ mod tests {
             ),
             (
                 "users = \"u\"\nrole = \"m c p\"".to_owned(),
-                "4:8 `role` has a character that is not allowed",
+                "4:8 `role` contains a character that is not allowed",
             ),
             ("users = \"u\"\nrole = \"\"".to_owned(), "4:8 `role` is empty"),
             ("keys = \"ci\"".to_owned(), "3:8 expected a list, found the string \"ci\""),
@@ -229,26 +238,26 @@ mod tests {
                 "3:33 `sha256` is not 64 hexadecimal digits",
             ),
             (key(", role = \"x\""), "3:101 unknown key `role`"),
-            (key(", roles = [\"a\", \"a\"]"), "3:115 the role `a` is named twice"),
-            (key(", expires = \"soon\""), "3:111 `expires` is not a date"),
-            (key(", expires = \"2027-02-30\""), "3:111 `expires` is not a date"),
-            (key(", expires = \"2027-01-31T12:00:00\""), "3:111 `expires` is not a date"),
-            (key(", expires = \"12:00:00\""), "3:111 `expires` is not a date"),
-            (key(", expires = \"1969-12-31\""), "3:111 `expires` is not a date"),
+            (key(", roles = [\"a\", \"a\"]"), "3:115 the role `a` is listed twice"),
+            (key(", expires = \"soon\""), "3:111 `expires` is not a valid date"),
+            (key(", expires = \"2027-02-30\""), "3:111 `expires` is not a valid date"),
+            (key(", expires = \"2027-01-31T12:00:00\""), "3:111 `expires` is not a valid date"),
+            (key(", expires = \"12:00:00\""), "3:111 `expires` is not a valid date"),
+            (key(", expires = \"1969-12-31\""), "3:111 `expires` is not a valid date"),
             (
                 format!(
                     "{0}\nname = \"ci\"\nsha256 = \"DIGEST\"\n{0}\nname = \"ci\"\nsha256 = \"{1}\"",
                     "[[auth.keys]]",
                     "0".repeat(64)
                 ),
-                "7:8 there are two keys of the name `ci`",
+                "7:8 two keys have the name `ci`",
             ),
             (
                 format!(
                     "{0}\nname = \"ci\"\nsha256 = \"DIGEST\"\n{0}\nname = \"cd\"\nsha256 = \"DIGEST\"",
                     "[[auth.keys]]"
                 ),
-                "8:10 `cd` is the same key as another",
+                "8:10 the key `cd` has the same SHA-256 as another key",
             ),
         ];
         for (table, expected) in cases {
@@ -265,7 +274,7 @@ error: `sha256` is not 64 hexadecimal digits
   |
 3 | keys = [{ name = \"ci\", sha256 = **************** }]
   |                                 ^^^^^^^^^^^^^^^^
-  = help: `creole passwd FILE --key NAME` makes a key and stores its SHA-256";
+  = help: `creole passwd FILE --key NAME` creates a key and stores its SHA-256";
         assert_eq!(error.to_string(), expected);
         assert!(!format!("{error:?}").contains("cret"));
     }

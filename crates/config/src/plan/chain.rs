@@ -95,8 +95,7 @@ fn retry(table: RetryTable) -> Result<RetrySettings, ConfigProblem> {
     if millis(delay) > max_delay {
         let what =
             format!("`delay_ms` is {delay}, but `max_delay_ms` is {}", max_delay.as_millis());
-        let problem =
-            ConfigProblem::new(what).help("the first wait cannot be longer than the longest");
+        let problem = ConfigProblem::new(what).help("`delay_ms` must not exceed `max_delay_ms`");
         return Err(table.delay_ms.map_or(problem.clone(), |written| problem.at(written.span)));
     }
     Ok(RetrySettings {
@@ -133,17 +132,20 @@ fn filter(table: FilterTable) -> Result<FilterSettings, ConfigProblem> {
     let hints = [read_only, destructive, idempotent, open_world];
     let by_hints = hints.iter().any(Option::is_some);
     if allow.is_none() && deny.is_none() && !by_hints {
-        return Err(empty_layer("set `allow`, `deny` or one of the hints of tools"));
+        return Err(empty_layer(
+            "set `allow`, `deny`, `read_only`, `destructive`, `idempotent` or `open_world`",
+        ));
     }
     if allow.as_ref().is_some_and(Vec::is_empty) {
-        return Err(ConfigProblem::new("`allow` is empty: everything would be hidden")
-            .help("name what is allowed, or leave `allow` out"));
+        return Err(ConfigProblem::new("`allow` is empty, so every item would be hidden")
+            .help("list the allowed names, or remove `allow`"));
     }
     let places = kinds.clone();
     let kinds = self::kinds(kinds);
     if by_hints && !kinds.contains(&ListKind::Tools) {
-        let problem =
-            ConfigProblem::new("only tools have hints, and this layer does not look at them");
+        let problem = ConfigProblem::new(
+            "only tools have hints, and `kinds` of this layer does not include tools",
+        );
         let problem = problem.help("add \"tools\" to `kinds`");
         let first = places.into_iter().flatten().next();
         return Err(first.map_or(problem.clone(), |kind| problem.at(kind.span)));
@@ -162,15 +164,15 @@ fn kinds(written: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
 fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
     for Spanned { value, span } in table.kinds.iter().flatten() {
         if !matches!(value, ListKindChoice::Tools | ListKindChoice::Prompts) {
-            let what = "only tools and prompts have names to be changed";
-            return Err(ConfigProblem::new(what).help("leave it out").at(span.clone()));
+            let what = "only tools and prompts can be renamed";
+            return Err(ConfigProblem::new(what).help("remove it").at(span.clone()));
         }
     }
     let mut names = BTreeMap::new();
     for (old, new) in table.names.map(|names| names.0).unwrap_or_default() {
         if names.values().any(|other| *other == new.value) {
-            let what = format!("two items would be called `{}`", new.value);
-            return Err(ConfigProblem::new(what).help("give each its own name").at(new.span));
+            let what = format!("two items would have the name `{}`", new.value);
+            return Err(ConfigProblem::new(what).help("choose different names").at(new.span));
         }
         names.insert(old.value, item_name("names", new)?);
     }
@@ -191,8 +193,8 @@ fn item_name(key: &str, written: Spanned<String>) -> Result<String, ConfigProble
     let Spanned { value, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     if value.is_empty() || value.len() > MAX_NAME || !value.bytes().all(letter) {
-        let what = format!("`{value}` in `{key}` is no name");
-        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        let what = format!("invalid name `{value}` in `{key}`");
+        let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
         return Err(ConfigProblem::new(what).help(help).at(span));
     }
     Ok(value)
@@ -215,8 +217,8 @@ fn tool_rewrite(table: ToolRewriteTable) -> Result<ToolRewrite, ConfigProblem> {
         fixed: values(fixed)?,
     };
     if let Some(name) = changed.fixed.keys().find(|name| changed.defaults.contains_key(*name)) {
-        let what = format!("the argument `{name}` is fixed, so it needs no default");
-        return Err(ConfigProblem::new(what).help("take it out of `defaults` or of `fixed`"));
+        let what = format!("the argument `{name}` is in both `defaults` and `fixed`");
+        return Err(ConfigProblem::new(what).help("remove it from one of them"));
     }
     if changed == ToolRewrite::default() {
         return Err(empty_layer("set `title`, `description`, `defaults` or `fixed`"));
@@ -230,7 +232,7 @@ fn values(
     let mut values = BTreeMap::new();
     for (name, Spanned { value, span }) in written.map(|it| it.0).unwrap_or_default() {
         if has_date(&value) {
-            let what = format!("`{}` is a date, which JSON has not", name.value);
+            let what = format!("`{}` is a TOML date, and JSON has no dates", name.value);
             return Err(ConfigProblem::new(what).help("write it as a string").at(span));
         }
         values.insert(name.value, Raw::from_value(&value));
@@ -270,11 +272,9 @@ fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
     let arguments = table.arguments.unwrap_or(AuditArgumentsChoice::Digest);
     let useless = table.patterns.as_ref().or(table.pointers.as_ref());
     if let Some(written) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
-        return Err(ConfigProblem::new(
-            "arguments are not written, so nothing is taken out of them",
-        )
-        .help("set `arguments = \"redacted\"`, or leave this out")
-        .at(written.span.clone()));
+        return Err(ConfigProblem::new("arguments are not logged, so this key has no effect")
+            .help("set `arguments = \"redacted\"`, or remove this key")
+            .at(written.span.clone()));
     }
     let lists = (table.patterns.map(|it| it.value), table.pointers.map(|it| it.value));
     let (patterns, pointers) = (patterns(lists.0)?, pointers(lists.1)?);
@@ -296,17 +296,17 @@ fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
 
 fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
     let pattern = |Spanned { value, span }: Spanned<String>| match Regex::new(&value) {
-        Ok(pattern) if pattern.is_match("") => Err(ConfigProblem::new(format!(
-            "`{value}` matches nothing at all, so it would be everywhere"
-        ))
-        .help("write a pattern that matches at least one character")
-        .at(span)),
+        Ok(pattern) if pattern.is_match("") => {
+            Err(ConfigProblem::new(format!("the pattern `{value}` matches the empty string"))
+                .help("write a pattern that matches at least one character")
+                .at(span))
+        }
         Ok(_) => Ok(value),
         Err(error) => {
             let why = error.to_string();
             let why =
                 why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Err(ConfigProblem::new(format!("`{value}` is no regular expression: {why}")).at(span))
+            Err(ConfigProblem::new(format!("invalid regular expression `{value}`: {why}")).at(span))
         }
     };
     written.unwrap_or_default().into_iter().map(pattern).collect()
@@ -315,8 +315,8 @@ fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
 fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
     let pointer = |Spanned { value, span }: Spanned<String>| match value.starts_with('/') {
         true => Ok(value),
-        false => Err(ConfigProblem::new(format!("`{value}` is no JSON pointer"))
-            .help("write a slash before each key, such as `/user/email`")
+        false => Err(ConfigProblem::new(format!("invalid JSON pointer `{value}`"))
+            .help("write a `/` before each key, such as `/user/email`")
             .at(span)),
     };
     written.unwrap_or_default().into_iter().map(pointer).collect()

@@ -34,7 +34,7 @@ pub(crate) fn apply_errors(
 
 fn fault_kind(name: &Spanned<String>) -> Result<FaultKind, ConfigProblem> {
     FaultKind::from_name(&name.value).ok_or_else(|| {
-        let help = suggestion(&name.value, "the kinds", &protocol_names::fault_kinds());
+        let help = suggestion(&name.value, "the known kinds", &protocol_names::fault_kinds());
         let problem = ConfigProblem::new(format!("unknown kind of fault `{}`", name.value));
         problem.help(help).at(name.span.clone())
     })
@@ -102,6 +102,6 @@ fn template(written: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
 
 fn unknown_variable(variable: &str) -> ConfigProblem {
     let known = TEMPLATE_VARIABLES.map(|name| format!("{{{name}}}"));
-    let help = suggestion(variable, "the variables", &known.each_ref().map(String::as_str));
+    let help = suggestion(variable, "the known variables", &known.each_ref().map(String::as_str));
     ConfigProblem::new(format!("unknown variable `{variable}`")).help(help).about_part(variable)
 }

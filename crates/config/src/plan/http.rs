@@ -139,9 +139,9 @@ pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
     let main =
         table.path.as_ref().map_or(Ok(DEFAULT_PATH.to_owned()), |written| path("path", written))?;
     if let Some(written) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
-        let what = format!("`legacy_sse` is `{main}`, and so is `path`");
+        let what = format!("`legacy_sse` and `path` are both `{main}`");
         return Err(ConfigProblem::new(what)
-            .help("give them different paths")
+            .help("choose different paths")
             .at(written.span.clone()));
     }
     Ok(HttpPlan {
@@ -157,8 +157,8 @@ pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
 
 fn listen(written: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
     address(&written.value).ok_or_else(|| {
-        ConfigProblem::new(format!("`{}` is not an address with a port", written.value))
-            .help("write an address of this machine and a port, such as `127.0.0.1:8080`")
+        ConfigProblem::new(format!("invalid listen address `{}`", written.value))
+            .help("write a local address and a port, such as `127.0.0.1:8080`")
             .at(written.span.clone())
     })
 }
@@ -170,15 +170,15 @@ pub(crate) fn path(key: &str, written: &Spanned<String>) -> Result<String, Confi
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
     let wrong = if RESERVED_PATHS.contains(&path.as_str()) {
-        format!("`{key}` is `{path}`, which tells how the process is")
+        format!("`{key}` is `{path}`, which is reserved for health checks")
     } else if path.len() > MAX_PATH {
         format!("`{key}` is longer than {MAX_PATH} characters")
     } else if !plain || !path.bytes().all(letter) {
-        format!("`{key}` is `{path}`, which is not a plain path")
+        format!("invalid path `{path}` in `{key}`")
     } else {
         return Ok(path.clone());
     };
-    let help = "write a slash and letters, digits, `-`, `.`, `_` or `~` behind it, such as `/mcp`";
+    let help = "write a `/` followed by letters, digits, `-`, `.`, `_` or `~`, such as `/mcp`";
     Err(ConfigProblem::new(wrong).help(help).at(written.span.clone()))
 }
 
@@ -186,17 +186,18 @@ fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
     let mut guard = OriginGuard::loopback();
     for Spanned { value, span } in table.hosts.iter().flatten() {
         guard.allow_host(value).map_err(|_| {
-            ConfigProblem::new(format!("`{value}` is not a host"))
-                .help("write a name or an address, and perhaps a port, such as `mcp.example.com`")
+            ConfigProblem::new(format!("invalid host `{value}`"))
+                .help(
+                    "write a host name or an IP address with an optional port, such as \
+                    `mcp.example.com`",
+                )
                 .at(span.clone())
         })?;
     }
     for Spanned { value, span } in table.origins.iter().flatten() {
         guard.allow_origin(value).map_err(|_| {
-            ConfigProblem::new(format!("`{value}` is not an origin"))
-                .help(
-                    "write it as browsers do, in small letters, such as `https://app.example.com`",
-                )
+            ConfigProblem::new(format!("invalid origin `{value}`"))
+                .help("write a scheme and a host in lower case, such as `https://app.example.com`")
                 .at(span.clone())
         })?;
     }
@@ -206,7 +207,7 @@ fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
 fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
     let networks = table.trusted_proxies.iter().flatten().map(|Spanned { value, span }| {
         value.parse::<Network>().map_err(|_| {
-            ConfigProblem::new(format!("`{value}` is neither an address nor a network"))
+            ConfigProblem::new(format!("`{value}` is neither an IP address nor a network"))
                 .help("write an address such as `192.0.2.7`, or a network such as `10.0.0.0/8`")
                 .at(span.clone())
         })
@@ -219,7 +220,7 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
         if written.value.is_empty() {
             let what = format!("`{key}` is empty");
             return Err(ConfigProblem::new(what)
-                .help("write the name of a file")
+                .help("write a file name")
                 .at(written.span.clone()));
         }
         Ok(PathBuf::from(&written.value))

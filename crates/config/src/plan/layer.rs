@@ -156,7 +156,7 @@ impl LayerPlan {
             Self::Audit(plan) => Arc::new(plan.build(server)?),
             Self::Pin(file) => Arc::new(Pin::new(server, file).map_err(|error| {
                 let file = file.display();
-                LayerError(format!("`{file}`, which remembers tools, cannot be used: {error}"))
+                LayerError(format!("cannot use the pin file `{file}`: {error}"))
             })?),
             Self::Script(script) => Arc::new(ScriptLayer::new(script.clone())),
         })
@@ -190,10 +190,7 @@ impl AuditPlan {
         };
         Audit::new(server, AuditSettings { file, max_bytes, keep, arguments, sync }).map_err(
             |error| {
-                LayerError(format!(
-                    "the audit log `{}` cannot be written: {error}",
-                    self.file.display()
-                ))
+                LayerError(format!("cannot write the audit log `{}`: {error}", self.file.display()))
             },
         )
     }

@@ -19,7 +19,7 @@ pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> 
             table.call_timeout_max_seconds.as_ref(),
             usual.call_timeout_max,
         ),
-        "a call cannot be silent for longer than it may take in all",
+        "`call_timeout_seconds` must not exceed `call_timeout_max_seconds`",
     )?;
     Ok(LimitsPlan {
         call_timeout,
@@ -39,7 +39,7 @@ fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigPro
     let (ttl, longest_ttl) = ordered_timeouts(
         ("task_lifetime_seconds", table.task_lifetime_seconds.as_ref(), usual.ttl),
         ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.max_ttl),
-        "a task is not kept for longer than a client may have it kept",
+        "`task_lifetime_seconds` must not exceed `task_lifetime_max_seconds`",
     )?;
     let mut limits = usual;
     limits.per_principal =

@@ -31,10 +31,10 @@ impl Plan {
             ("`format` in `[log]`", self.log.format != running.log.format),
             ("`url` in `[wordpress]`", moves),
             (
-                "whether callers sign in at the site of `[wordpress]`",
+                "the use of authentication at the site of `[wordpress]`",
                 self.signs_in_at_a_site() != running.signs_in_at_a_site(),
             ),
-            ("whether there is `[auth]`", self.auth.is_some() != running.auth.is_some()),
+            ("the presence of `[auth]`", self.auth.is_some() != running.auth.is_some()),
         ];
         changed
             .or_else(|| (told == ClientScope::Single).then(greeted).flatten())

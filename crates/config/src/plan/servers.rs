@@ -30,13 +30,13 @@ pub(crate) fn resolve(
         (Some(only), None) => vec![only],
         (None, Some(several)) if !several.value.is_empty() => several.value,
         (Some(_), Some(several)) => {
-            return Err(ConfigProblem::new("there is a table `server`, and `servers` besides")
-                .help("write `[server]` for one, or `[[servers]]` for each of several")
+            return Err(ConfigProblem::new("both `[server]` and `[[servers]]` are present")
+                .help("use `[server]` for one server, or `[[servers]]` for each of several")
                 .at(several.span));
         }
         _ => {
             return Err(ConfigProblem::new("the configuration describes nothing to serve").help(
-                "add an upstream with a table `[upstreams.NAME]`, or `[server]` with `packs`",
+                "add an upstream with a table `[upstreams.NAME]`, or `packs` to `[server]`",
             ));
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn resolve(
         check_distinct(&server, &mut taken).map_err(|problem| problem.or_at(span))?;
         Ok(server)
     };
-    let first = written.next().ok_or_else(|| ConfigProblem::new("there is no server"))?;
+    let first = written.next().ok_or_else(|| ConfigProblem::new("`[[servers]]` is empty"))?;
     let first = next(first, true)?;
     let further = written.map(|table| next(table, false)).collect::<Result<_, _>>()?;
     Ok((first, further))
@@ -86,7 +86,7 @@ fn resolve_one(
         None if !is_first => {
             let path = Spanned { value: format!("/{}/mcp", server.name), span };
             Some(http::path("path", &path).map_err(|problem| {
-                problem.help("the name makes no path; give the server a `path` of its own")
+                problem.help("the server's name cannot be used as a path; set its `path`")
             })?)
         }
         path => path,
@@ -100,24 +100,20 @@ struct ItemNoun {
     plural: &'static str,
 }
 
-const UPSTREAMS: ItemNoun =
-    ItemNoun { singular: "upstream", plural: "the servers behind that are enabled" };
-const TOOLS: ItemNoun =
-    ItemNoun { singular: "tool", plural: "the tools in `[tools]` that are enabled" };
+const UPSTREAMS: ItemNoun = ItemNoun { singular: "upstream", plural: "the enabled upstreams" };
+const TOOLS: ItemNoun = ItemNoun { singular: "tool", plural: "the enabled tools in `[tools]`" };
 const FOLDERS: ItemNoun =
-    ItemNoun { singular: "folder", plural: "the folders in `[folders]` that are enabled" };
-const PROMPTS: ItemNoun = ItemNoun {
-    singular: "folder of prompts",
-    plural: "the folders in `[prompts]` that are enabled",
-};
+    ItemNoun { singular: "folder", plural: "the enabled folders in `[folders]`" };
+const PROMPTS: ItemNoun =
+    ItemNoun { singular: "prompt folder", plural: "the enabled folders in `[prompts]`" };
 const RESOURCES: ItemNoun =
-    ItemNoun { singular: "resource", plural: "the resources in `[resources]` that are enabled" };
+    ItemNoun { singular: "resource", plural: "the enabled resources in `[resources]`" };
 const OPENAPI: ItemNoun =
-    ItemNoun { singular: "service", plural: "the services in `[openapi]` that are enabled" };
+    ItemNoun { singular: "service", plural: "the enabled services in `[openapi]`" };
 
 const DATABASES: ItemNoun = ItemNoun {
     singular: "database with tables",
-    plural: "the databases in `[databases]` that have `tables`",
+    plural: "the databases in `[databases]` with `tables`",
 };
 
 fn noun_of(recipe: &Recipe) -> &'static ItemNoun {
@@ -155,7 +151,7 @@ fn check_distinct(server: &ServerPlan, taken: &mut HashSet<String>) -> Result<()
     for (key, what) in [(format!("name {}", server.name), "name")].into_iter().chain(of_path) {
         if !taken.insert(key) {
             return Err(ConfigProblem::new(format!("two servers have the same {what}"))
-                .help("give each of several servers a `name` and a `path` of its own"));
+                .help("set a different `name` and `path` for each server"));
         }
     }
     Ok(())

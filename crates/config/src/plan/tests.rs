@@ -290,7 +290,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
         ("[server]\npacks = \"echo\"", "2:9 expected a list, found the string \"echo\""),
         ("[server]\npacks = [\"a\", 1]", "2:15 expected a string, found the number `1`"),
         ("[server]\npacks = [\"ecco\"]", "2:10 unknown pack `ecco`"),
-        ("[server]\npacks = [\"echo\", \"echo\"]", "2:18 the pack `echo` is named twice"),
+        ("[server]\npacks = [\"echo\", \"echo\"]", "2:18 the pack `echo` is listed twice"),
         ("[server]\npage_size = 0", "2:13 0 is not a whole number from 1 to 1000"),
         ("[server]\ndialect = \"spek\"", "2:11 unknown dialect `spek`"),
         (
@@ -309,8 +309,8 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
             "[server]\nlimits.task_lifetime_max_seconds = 60",
             "2:36 `task_lifetime_seconds` is 900, but `task_lifetime_max_seconds` is 60",
         ),
-        ("[server]\n[log]\nformat = \"xml\"", "3:10 unknown word `xml`"),
-        ("[server]\n[log]\nformat = 1", "3:10 expected a word in quotes"),
+        ("[server]\n[log]\nformat = \"xml\"", "3:10 unknown value `xml`"),
+        ("[server]\n[log]\nformat = 1", "3:10 expected a string in quotes"),
         (
             "[server]\n[log]\npayloads = \"yes\"",
             "3:12 expected `true` or `false`, found the string \"yes\"",
@@ -351,23 +351,26 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
         ("methods = [\"tool/list\"]", "2:12 unknown method `tool/list`"),
         (
             "revision = \"2026-07-28\"",
-            "2:12 `2026-07-28` has no handshake, so nothing can build on it",
+            "2:12 `2026-07-28` has no handshake, so it cannot be the base of a dialect",
         ),
         ("revision = \"2025-03-27\"", "2:12 unknown revision `2025-03-27`"),
         ("version = \"\"", "2:11 `version` is empty"),
-        ("initialize_requires = [\"a..b\"]", "2:24 `a..b` is not the path of a member"),
-        ("initialized_aliases = [\"ping\"]", "2:24 `ping` is a method of its own, not an alias"),
+        ("initialize_requires = [\"a..b\"]", "2:24 invalid member path `a..b`"),
+        (
+            "initialized_aliases = [\"ping\"]",
+            "2:24 `ping` is a method of the protocol and cannot be an alias",
+        ),
         ("conceal = [\"tolls\"]", "2:12 unknown capability `tolls`"),
         (
             "extends = \"bossman\"\nconceal = [\"logging\"]",
-            "3:11 `conceal` has no meaning where `advertise` says what is shown",
+            "3:11 `conceal` has no effect together with `advertise`",
         ),
         ("advertise = [\"tolls\"]", "2:14 unknown capability `tolls`"),
         (
             "capability_flags = { a = true }",
-            "2:20 `capability_flags` has no meaning where capabilities are objects",
+            "2:20 `capability_flags` has no effect while `capabilities` are objects",
         ),
-        ("lifecycle = \"strikt\"", "2:13 unknown word `strikt`"),
+        ("lifecycle = \"strikt\"", "2:13 unknown value `strikt`"),
         ("max_message = 10", "2:15 10 is not a whole number from 1024 to 268435456"),
         ("errors.unknown-tol.code = 1", "2:8 unknown kind of fault `unknown-tol`"),
         ("errors.busy.cod = 3", "2:13 unknown key `cod`"),
@@ -393,7 +396,7 @@ fn help_names_what_would_be_right() {
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),
-        "did you mean `strict`? the words allowed here are `none`, `flag`, `strict`"
+        "did you mean `strict`? the allowed values are `none`, `flag`, `strict`"
     );
     assert_eq!(help("[server.dialect]\nmethods = [\"tool/list\"]"), "did you mean `tools/list`?");
     assert!(
@@ -438,7 +441,7 @@ fn the_folder_of_skills_is_seen_from_the_folder_of_the_file() {
         assert!(error.help.is_some(), "{error}");
     }
     let usual = read("[server]\npacks = [\"skills\"]").unwrap_err();
-    assert!(usual.message.contains("there is no folder"), "{usual}");
+    assert!(usual.message.ends_with("does not exist"), "{usual}");
     std::fs::create_dir(place.path().join("skills")).unwrap();
     let usual = read("[server]\npacks = [\"skills\"]\n[skills]").unwrap();
     assert_eq!(usual.skills, Some(place.path().join("skills")));

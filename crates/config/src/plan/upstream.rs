@@ -187,13 +187,16 @@ fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_plain = !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(letter);
     let wrong = if name.contains(SEPARATOR) || name.ends_with('_') {
-        format!("the name `{name}` cannot be told from those of tools: `{SEPARATOR}` ends it")
+        format!(
+            "invalid upstream name `{name}`: `{SEPARATOR}` separates the upstream's name \
+            from a tool's name"
+        )
     } else if !is_plain {
-        format!("`{name}` is not a plain name")
+        format!("invalid upstream name `{name}`")
     } else {
         return Ok(name);
     };
-    let help = format!("write at most {MAX_NAME} letters, digits, `-` or single `_`");
+    let help = format!("use at most {MAX_NAME} letters, digits, `-` or single `_`");
     Err(ConfigProblem::new(wrong).help(help).at(span))
 }
 
@@ -201,8 +204,8 @@ fn prefix(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     if value.len() > MAX_NAME || !value.bytes().all(letter) {
-        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
-        return Err(ConfigProblem::new(format!("`{value}` is no prefix"))
+        let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
+        return Err(ConfigProblem::new(format!("invalid prefix `{value}`"))
             .help(help)
             .at(span.clone()));
     }
@@ -217,7 +220,7 @@ fn revision_and_era(
     let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
     let Some(written) = revision else { return Ok((None, chosen)) };
     let Some(revision) = Revision::from_name(&written.value) else {
-        let help = suggestion(&written.value, "the revisions", &protocol_names::revisions());
+        let help = suggestion(&written.value, "the known revisions", &protocol_names::revisions());
         let what = format!("unknown revision `{}`", written.value);
         return Err(ConfigProblem::new(what).help(help).at(written.span.clone()));
     };
@@ -226,9 +229,9 @@ fn revision_and_era(
         false => UpstreamEra::Stateless,
     };
     if let Some(era) = era.filter(|era| ![UpstreamEra::Auto, of_revision].contains(&era.value)) {
-        let what = format!("the revision {} is of the other generation", written.value);
+        let what = format!("`revision` {} does not belong to the configured `era`", written.value);
         return Err(ConfigProblem::new(what)
-            .help("leave `era` or `revision` out")
+            .help("remove `era` or `revision`")
             .at(era.span.clone()));
     }
     Ok((Some(revision), of_revision))
@@ -241,20 +244,22 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
         let is_alone = command.is_none() && url.is_none();
         return match presets::find(&preset.value) {
             Ok(found) if is_alone => Ok(UpstreamAddress::Preset(found.name.to_owned())),
-            Ok(_) => Err(ConfigProblem::new("an upstream has a `preset`, a `command` or a `url`")
-                .help("leave the others out")
-                .at(preset.span)),
+            Ok(_) => Err(ConfigProblem::new(
+                "the upstream has `preset` together with `command` or `url`",
+            )
+            .help("remove all but one")
+            .at(preset.span)),
             Err(_) => {
                 let names: Vec<&str> = presets::ALL.iter().map(|preset| preset.name).collect();
-                let help = suggestion(&preset.value, "the presets", &names);
+                let help = suggestion(&preset.value, "the known presets", &names);
                 let what = format!("unknown preset `{}`", preset.value);
                 Err(ConfigProblem::new(what).help(help).at(preset.span))
             }
         };
     }
     let only = |key: &str, with: &str, span: &std::ops::Range<usize>| {
-        let what = format!("`{key}` is for upstreams that have a `{with}`");
-        ConfigProblem::new(what).help("leave it out").at(span.clone())
+        let what = format!("`{key}` is only valid for upstreams with a `{with}`");
+        ConfigProblem::new(what).help("remove it").at(span.clone())
     };
     match (command, url) {
         (Some(command), None) => {
@@ -295,11 +300,11 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
             Ok(UpstreamAddress::Url { url, headers, token, authorities: authorities.transpose()? })
         }
         (Some(_), Some(url)) => {
-            Err(ConfigProblem::new("an upstream has a `command` or a `url`, not both")
-                .help("leave one of them out")
+            Err(ConfigProblem::new("the upstream has both `command` and `url`")
+                .help("remove one of them")
                 .at(url.span))
         }
-        (None, None) => Err(ConfigProblem::new("an upstream needs a `command` or a `url`")
+        (None, None) => Err(ConfigProblem::new("the upstream has neither `command` nor `url`")
             .help("add `command = [\"program\", \"argument\"]` or `url = \"https://…\"`")),
     }
 }
@@ -311,11 +316,11 @@ fn program(
     let help = "write the program and its arguments, such as `[\"npx\", \"-y\", \"server\"]`";
     let is_named = written.value.first().is_some_and(|program| !program.value.trim().is_empty());
     if !is_named {
-        let what = format!("`{key}` names no program");
+        let what = format!("`{key}` has no program");
         return Err(ConfigProblem::new(what).help(help).at(written.span));
     }
     let argument = |Spanned { value, span }: Spanned<String>| match value.contains('\0') {
-        true => Err(ConfigProblem::new("an argument has a NUL character").at(span)),
+        true => Err(ConfigProblem::new("an argument contains a NUL character").at(span)),
         false => Ok(value),
     };
     written.value.into_iter().map(argument).collect()
@@ -327,7 +332,7 @@ pub(crate) fn variable(
     let (name, value) = entry;
     let name = variable_name(name)?;
     if value.value.contains('\0') {
-        return Err(ConfigProblem::new(format!("`{name}` has a NUL character"))
+        return Err(ConfigProblem::new(format!("`{name}` contains a NUL character"))
             .at(value.span)
             .hide_value());
     }
@@ -345,8 +350,8 @@ pub(crate) fn variable_name(written: Spanned<String>) -> Result<String, ConfigPr
     if is_variable_name(&name) {
         return Ok(name);
     }
-    let what = format!("`{name}` is not the name of an environment variable");
-    Err(ConfigProblem::new(what).help("write letters, digits and `_`").at(span))
+    let what = format!("invalid environment variable name `{name}`");
+    Err(ConfigProblem::new(what).help("use letters, digits and `_`").at(span))
 }
 
 pub(crate) fn header(
@@ -356,16 +361,17 @@ pub(crate) fn header(
     let (Spanned { value: name, span }, value) = entry;
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        return Err(ConfigProblem::new(format!("`{name}` is not the name of a header")).at(span));
+        return Err(ConfigProblem::new(format!("invalid header name `{name}`")).at(span));
     }
     if own.contains(&name.to_ascii_lowercase().as_str()) {
-        let what = format!("the header `{name}` is written by the transport itself");
-        return Err(ConfigProblem::new(what).help("leave it out").at(span));
+        let what = format!("the header `{name}` is set by the transport");
+        return Err(ConfigProblem::new(what).help("remove it").at(span));
     }
     let is_plain =
         |text: &str| text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
     if !is_plain(&value.value) {
-        let what = format!("the value of `{name}` has a character that headers cannot carry");
+        let what =
+            format!("the value of `{name}` contains a character that is not allowed in a header");
         return Err(ConfigProblem::new(what).at(value.span).hide_value());
     }
     Ok((name, Secret(value.value)))
@@ -378,14 +384,14 @@ pub(crate) fn endpoint_url(written: Spanned<String>) -> Result<String, ConfigPro
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     let (wrong, help) = if host.contains('@') {
-        return Err(ConfigProblem::new("`url` holds a name or a password")
-            .help("send them in a header: `headers = { Authorization = \"…\" }`")
+        return Err(ConfigProblem::new("`url` contains a user name or a password")
+            .help("send credentials in a header: `headers = { Authorization = \"…\" }`")
             .at(span)
             .hide_value());
     } else if host.is_empty() || host.starts_with(':') || !is_plain {
-        (format!("`{url}` is not an address"), "write it as `https://host/path`")
+        (format!("invalid URL `{url}`"), "write it as `https://host/path`")
     } else if url.contains('#') {
-        (format!("`{url}` names a part of a page"), "leave out what is behind `#`")
+        (format!("the URL `{url}` has a fragment"), "remove the part after `#`")
     } else {
         return Ok(url);
     };

@@ -43,9 +43,9 @@ fn subject_fields(operation: &Operation) -> Map<String, Value> {
 pub(crate) fn call_from_json(call: &Call, text: &str) -> Result<Call, String> {
     let refusal = |what: &str| json!({ "message": what, "name": "TypeError" }).to_string();
     let wanted: Value =
-        serde_json::from_str(text).map_err(|_| refusal("next was given no call"))?;
+        serde_json::from_str(text).map_err(|_| refusal("the argument of `next` is not a call"))?;
     if wanted["method"] != json!(call.operation.method()) {
-        return Err(refusal("next was given a call with another `method`"));
+        return Err(refusal("the argument of `next` has another `method` than the call"));
     }
     let mut call = call.clone();
     match &mut call.operation {
@@ -54,7 +54,7 @@ pub(crate) fn call_from_json(call: &Call, text: &str) -> Result<Call, String> {
             let given = wanted.get("arguments").filter(|it| !it.is_null()).cloned();
             let given = given.unwrap_or_else(|| json!({}));
             if !given.is_object() {
-                return Err(refusal("the `arguments` of the call are no object"));
+                return Err(refusal("the `arguments` of the call are not an object"));
             }
             let before = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
             if !is_same_value(&before.unwrap_or_else(|| json!({})), &given) {
@@ -157,8 +157,8 @@ pub(crate) fn outcome_from_json(
     last: Option<ForwardedCall>,
 ) -> Result<Outcome, String> {
     let Some(text) = text else { return Err("`request` returned nothing".to_owned()) };
-    let value: Value =
-        serde_json::from_str(text).map_err(|_| "`request` returned what is too deep")?;
+    let value: Value = serde_json::from_str(text)
+        .map_err(|_| "`request` returned a value that is nested too deep")?;
     if let Some(last) =
         last.filter(|last| last.result_json.as_ref().is_some_and(|it| is_same_value(it, &value)))
     {
@@ -184,7 +184,7 @@ fn tool_result(value: Value) -> Result<Value, String> {
         Value::String(text) => Ok(json!({ "content": [Content::text(text)], "isError": false })),
         Value::Object(result) if result.contains_key("content") => {
             let blocks = serde_json::from_value::<Vec<Content>>(result["content"].clone());
-            let wrong = |error| format!("the `content` that `request` returned is none: {error}");
+            let wrong = |error| format!("`request` returned invalid `content`: {error}");
             blocks.map(|_| Value::Object(result)).map_err(wrong)
         }
         data => {
@@ -199,16 +199,16 @@ fn contents(value: Value, uri: &str) -> Result<Value, String> {
         Value::String(text) => Ok(json!({ "contents": [Contents::text(uri, "text/plain", text)] })),
         Value::Object(result) => {
             let held = result.get("contents").cloned().unwrap_or_default();
-            let wrong = |error| format!("the `contents` that `request` returned are none: {error}");
+            let wrong = |error| format!("`request` returned invalid `contents`: {error}");
             serde_json::from_value::<Vec<Contents>>(held).map_err(wrong)?;
             Ok(Value::Object(result))
         }
-        _ => Err("`request` returned neither a text nor an object with `contents`".to_owned()),
+        _ => Err("`request` returned neither a string nor an object with `contents`".to_owned()),
     }
 }
 
 fn prompt(value: Value) -> Result<Value, String> {
-    let wrong = || "`request` returned neither a text nor an object with `messages`".to_owned();
+    let wrong = || "`request` returned neither a string nor an object with `messages`".to_owned();
     match value {
         Value::String(text) => {
             Ok(json!({ "messages": [{ "role": "user", "content": Content::text(text) }] }))

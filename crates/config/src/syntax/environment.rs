@@ -66,8 +66,8 @@ fn expand_text(text: &str, lookup: Lookup<'_>) -> Result<Option<String>, ConfigP
         }
         expanded.push_str(before);
         let Some(end) = reference.find('}') else {
-            return Err(ConfigProblem::new("`${` without a `}` that ends it")
-                .help("write `$${` for the characters `${` themselves")
+            return Err(ConfigProblem::new("`${` without a closing `}`")
+                .help("write `$${` for a literal `${`")
                 .about_part("${"));
         };
         let (reference, tail) = reference.split_at(end + 1);
@@ -86,11 +86,9 @@ fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, Confi
         None => (inner, None),
     };
     if !is_variable_name(name) {
-        return Err(ConfigProblem::new(format!(
-            "`{name}` is not the name of an environment variable"
-        ))
-        .help("write `${NAME}` or `${NAME:-text}`, or `$${` for the characters `${` themselves")
-        .about_part(reference));
+        return Err(ConfigProblem::new(format!("invalid environment variable name `{name}`"))
+            .help("write `${NAME}` or `${NAME:-text}`, or `$${` for a literal `${`")
+            .about_part(reference));
     }
     match (lookup(name), otherwise) {
         (Ok(value), None) => Ok(value),
@@ -102,7 +100,7 @@ fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, Confi
         (_, Some(otherwise)) => Ok(otherwise.to_owned()),
         (Err(VarError::NotPresent), None) => {
             Err(ConfigProblem::new(format!("the environment variable `{name}` is not set"))
-                .help(format!("set it, or write `${{{name}:-text}}` to say what holds without it"))
+                .help(format!("set it, or write `${{{name}:-text}}` with a default value"))
                 .about_part(reference))
         }
     }

@@ -175,8 +175,8 @@ impl Location {
 impl ConfigError {
     /// The error for a JSON file, the format of clients' configurations.
     pub(crate) fn json_file(file: &str) -> Self {
-        let help = format!("`creole import {file}` makes a configuration of it");
-        Self::without_location(format!("`{file}` is JSON, and a configuration is TOML"), Some(help))
+        let help = format!("`creole import {file}` converts it to a configuration");
+        Self::without_location(format!("`{file}` is JSON, but a configuration is TOML"), Some(help))
     }
 
     /// An error without a location.

@@ -63,18 +63,19 @@ fn tag_in_table(table: &mut DeTable<'_>) -> Result<(), ConfigProblem> {
 fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, ConfigProblem> {
     let key = options.keys().find(|key| key.get_ref() == "kind").cloned();
     let found = key.and_then(|key| options.remove(&key));
-    let help = || format!("write `kind = \"…\"`; {}", suggestion("", "the kinds", &LAYER_KINDS));
+    let help =
+        || format!("write `kind = \"…\"`; {}", suggestion("", "the known kinds", &LAYER_KINDS));
     match found.map(|kind| (kind.span(), kind.into_inner())) {
         None => Err(ConfigProblem::new("`kind` is missing").help(help())),
         Some((span, DeValue::String(kind))) => {
             if LAYER_KINDS.contains(&&*kind) {
                 return Ok(Spanned::new(span, kind));
             }
-            let said = suggestion(&kind, "the kinds", &LAYER_KINDS);
+            let said = suggestion(&kind, "the known kinds", &LAYER_KINDS);
             Err(ConfigProblem::new(format!("unknown kind of layer `{kind}`")).help(said).at(span))
         }
         Some((span, _)) => {
-            Err(ConfigProblem::new("expected a word in quotes").help(help()).at(span))
+            Err(ConfigProblem::new("expected a string in quotes").help(help()).at(span))
         }
     }
 }

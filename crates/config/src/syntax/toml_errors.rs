@@ -43,7 +43,7 @@ fn unknown_key(message: &str) -> Option<ConfigProblem> {
     let known = backquoted(known);
     let help = match nearest(key, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => format!("known here: {}", backquoted_list(known)),
+        None => format!("known keys: {}", backquoted_list(known)),
     };
     Some(ConfigProblem::new(format!("unknown key `{key}`")).help(help))
 }
@@ -56,11 +56,11 @@ fn has_variables(written: &str) -> bool {
 fn unknown_value(message: &str, written: &str) -> Option<ConfigProblem> {
     let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
     if has_variables(written) {
-        let help = format!("the words allowed here are {}", backquoted_list(backquoted(known)));
-        return Some(ConfigProblem::new("this stands for no word that is known here").help(help));
+        let help = format!("the allowed values are {}", backquoted_list(backquoted(known)));
+        return Some(ConfigProblem::new("this is not one of the allowed values").help(help));
     }
-    let help = suggestion(word, "the words allowed here", &backquoted(known));
-    Some(ConfigProblem::new(format!("unknown word `{word}`")).help(help))
+    let help = suggestion(word, "the allowed values", &backquoted(known));
+    Some(ConfigProblem::new(format!("unknown value `{word}`")).help(help))
 }
 
 fn missing_key(message: &str) -> Option<(&str, ConfigProblem)> {
@@ -74,7 +74,7 @@ fn missing_key(message: &str) -> Option<(&str, ConfigProblem)> {
 
 fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
     if message == "wanted string or table" {
-        return Some(ConfigProblem::new("expected a word in quotes"));
+        return Some(ConfigProblem::new("expected a string in quotes"));
     }
     let wrong = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     let (found, expected) = wrong?.rsplit_once(", expected ")?;
@@ -84,9 +84,7 @@ fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
         if has_variables(written) { "a string".to_owned() } else { found_type(found) }
     ));
     Some(match (expected, found.starts_with("string ")) {
-        ("a sequence", true) => {
-            problem.help("write a list with each text by itself: `[\"…\", \"…\"]`")
-        }
+        ("a sequence", true) => problem.help("write a list of strings: `[\"…\", \"…\"]`"),
         _ => problem,
     })
 }

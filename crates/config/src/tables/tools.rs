@@ -81,7 +81,8 @@ pub struct ToolTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "a word of a command is a text, a list of texts that belong together, or a table with `when` and `words`"
+    expecting = "an argument of a command is a string, a list of strings, or a table with `when` \
+        and `words`"
 )]
 pub enum CommandWord {
     /// One argument. It is omitted if it contains the placeholder of an argument that a call omits.

@@ -185,10 +185,10 @@ fn what_is_no_readable_file_is_refused() {
     let path = |name: &str| folder.path().join(name);
     fs::write(path("latin1.toml"), b"[server]\nname = \"caf\xe9\"\n").unwrap();
     fs::write(path("huge.toml"), vec![b'\n'; 1_048_577]).unwrap();
-    assert!(refusal(&path("none.toml")).message.starts_with("there is no file"));
+    assert!(refusal(&path("none.toml")).message.ends_with("does not exist"));
     assert!(refusal(folder.path()).message.ends_with("is a directory, not a configuration file"));
     assert!(refusal(&path("latin1.toml")).message.ends_with("is not UTF-8 text (line 2)"));
-    assert!(refusal(&path("huge.toml")).message.ends_with("is longer than 1048576 bytes"));
+    assert!(refusal(&path("huge.toml")).message.ends_with("is larger than 1048576 bytes"));
     assert_eq!(refusal(Path::new("")).message, "the name of the configuration file is empty");
 }
 

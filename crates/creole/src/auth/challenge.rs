@@ -97,14 +97,15 @@ fn instructions_for(schemes: Schemes) -> &'static str {
     }
 }
 
-const BASIC_OR_BEARER: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
-password, or `Authorization: Bearer` with a key; whoever runs the server hands them out.\n";
-const BASIC: &str = "This server asks who you are. Send the header `Authorization: Basic` with your name and \
-password; whoever runs the server hands them out.\n";
-const BEARER: &str = "This server asks who you are. Send the header `Authorization: Bearer` with a key; \
-whoever runs the server hands them out.\n";
-const FORBIDDEN: &str = "You are known here, but you do not have the role that this server asks for; whoever \
-runs it can give it to you.\n";
+const BASIC_OR_BEARER: &str = "Authentication required. Send the header `Authorization: Basic` \
+    with a user name and password, or `Authorization: Bearer` with a key. The operator of the \
+    server provides them.\n";
+const BASIC: &str = "Authentication required. Send the header `Authorization: Basic` with a user \
+    name and password. The operator of the server provides them.\n";
+const BEARER: &str = "Authentication required. Send the header `Authorization: Bearer` with a \
+    key. The operator of the server provides it.\n";
+const FORBIDDEN: &str = "Forbidden: your account does not have the role that this server \
+    requires. The operator of the server can grant it.\n";
 const TOO_MANY_ATTEMPTS: &str =
-    "There were too many attempts. Wait as long as the header `Retry-After` says.\n";
-const BUSY: &str = "Too many callers prove who they are at this moment. Try again soon.\n";
+    "Too many failed attempts. Wait for the time in the header `Retry-After`.\n";
+const BUSY: &str = "Too many authentications are in progress. Try again later.\n";

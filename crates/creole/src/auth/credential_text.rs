@@ -22,8 +22,8 @@ impl CredentialText {
     #[must_use]
     pub fn new(kind: CredentialKind) -> Self {
         let opening = match kind {
-            CredentialKind::Users => "# Users: name:hash of the password:role,role",
-            CredentialKind::Keys => "# Keys: name:hash of the key:role,role:end",
+            CredentialKind::Users => "# Users: name:password hash:role,role",
+            CredentialKind::Keys => "# Keys: name:key hash:role,role:expiry",
         };
         Self { kind, lines: vec![opening.to_owned()], entries: Vec::new() }
     }

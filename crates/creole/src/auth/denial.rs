@@ -28,7 +28,7 @@ impl DenialReason {
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::NoCredentials => "no credentials",
-            Self::OtherScheme => "a scheme that is not accepted",
+            Self::OtherScheme => "unsupported authentication scheme",
             Self::UnknownKey => "unknown key",
             Self::ExpiredKey => "expired key",
             Self::WrongPassword => "unknown user or wrong password",

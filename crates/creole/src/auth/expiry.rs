@@ -50,7 +50,7 @@ impl fmt::Display for Expiry {
 
 impl fmt::Display for ParseExpiryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a moment such as 2027-01-31T12:00:00Z")
+        f.write_str("not a time such as 2027-01-31T12:00:00Z")
     }
 }
 

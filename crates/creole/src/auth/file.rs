@@ -84,24 +84,24 @@ pub fn read_credential_file(path: &Path) -> Result<String, AuthError> {
 
 fn read_text(path: &Path) -> Result<String, AuthError> {
     let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => AuthError::new("there is no such file"),
-        _ => AuthError::new(format!("the file cannot be read: {error}")),
+        std::io::ErrorKind::NotFound => AuthError::new("the file does not exist"),
+        _ => AuthError::new(format!("cannot read the file: {error}")),
     };
     // Checked before it is opened, because opening a pipe would wait for a writer.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(AuthError::new("this is not a file"));
+        return Err(AuthError::new("it is not a regular file"));
     }
     let file = File::open(path).map_err(cannot)?;
     check_mode(path, &file)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(AuthError::new(format!("the file is longer than {MAX_FILE_BYTES} bytes")));
+        return Err(AuthError::new(format!("the file is larger than {MAX_FILE_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        AuthError::new("this is not UTF-8 text").help("save the file as UTF-8").at_line(line)
+        AuthError::new("the file is not UTF-8 text").help("save the file as UTF-8").at_line(line)
     })
 }
 
@@ -114,13 +114,14 @@ fn check_mode(path: &Path, file: &File) -> Result<(), AuthError> {
     let metadata = file.metadata();
     let mode = metadata.map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o022 != 0 {
-        let what = format!("others than its owner may write the file (mode {:03o})", mode & 0o777);
+        let what =
+            format!("users other than the owner may write the file (mode {:03o})", mode & 0o777);
         return Err(AuthError::new(what).help(format!("chmod 600 {}", path.display())));
     }
     if mode & 0o004 != 0 {
         tracing::warn!(
             file = %path.display(),
-            "everybody on this machine can read the hashes; chmod 600 would keep them private"
+            "every user of this machine can read the hashes; make the file private with chmod 600"
         );
     }
     Ok(())
@@ -143,7 +144,7 @@ pub(super) fn parse(text: &str, kind: CredentialKind) -> Result<Vec<CredentialEn
         }
         let entry = parse_line(number, line, kind).map_err(|error| error.at_line(number))?;
         if let Some(first) = seen.insert(entry.name.clone(), number) {
-            let what = format!("`{}` stands in line {first} already", entry.name);
+            let what = format!("`{}` is already defined in line {first}", entry.name);
             return Err(AuthError::new(what).at_line(number));
         }
         entries.push(entry);
@@ -163,10 +164,10 @@ fn parse_line(
         let right = match kind {
             CredentialKind::Users => "a line is `name:hash` or `name:hash:role,role`",
             CredentialKind::Keys => {
-                "a line is `name:hash`, `name:hash:role,role` or `name:hash:roles:end`"
+                "a line is `name:hash`, `name:hash:role,role` or `name:hash:roles:expiry`"
             }
         };
-        return Err(AuthError::new("there is no colon").help(right));
+        return Err(AuthError::new("the line has no colon").help(right));
     };
     check_name("name", name)?;
     let roles = parse_roles(parts.next().unwrap_or_default())?;
@@ -183,8 +184,8 @@ fn parse_line(
 
 fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
     if hash.starts_with(keys::KEY_HASH_PREFIX) {
-        let what = "a key in a file of users";
-        return Err(AuthError::new(what).help("keys have a file of their own, `keys_file`"));
+        let what = "a key hash in a file of users";
+        return Err(AuthError::new(what).help("put keys into the file of `keys_file`"));
     }
     password::parse_hash(hash)
         .map(|hash| StoredCredential::Password(Arc::new(hash)))
@@ -193,21 +194,19 @@ fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
 
 fn parse_key_credential(hash: &str, expires: Option<&str>) -> Result<StoredCredential, AuthError> {
     if hash.starts_with("$argon2") {
-        let what = "a password in a file of keys";
-        return Err(AuthError::new(what).help("users have a file of their own, `users`"));
+        let what = "a password hash in a file of keys";
+        return Err(AuthError::new(what).help("put users into the file of `users`"));
     }
     let digest = hash
         .strip_prefix(keys::KEY_HASH_PREFIX)
         .and_then(keys::digest_of_hex)
-        .ok_or_else(|| {
-            AuthError::new("where the hash should be stands something else, perhaps the key itself")
-        })?;
+        .ok_or_else(|| AuthError::new("the value is not a hash; it may be the key itself"))?;
     Ok(StoredCredential::Key { digest, expires: expires.map(parse_expiry).transpose()? })
 }
 
 pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
     let right = "write it like 2027-01-31 or 2027-01-31T12:00:00Z";
-    text.parse().map_err(|_| AuthError::new("the end is not a date").help(right))
+    text.parse().map_err(|_| AuthError::new("the expiry is not a valid date").help(right))
 }
 
 /// Names and roles are simple words, so that they mean the same in a header, a log and a list.
@@ -218,8 +217,8 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), AuthError> {
     } else if name.len() > MAX_NAME_BYTES {
         Err(AuthError::new(format!("the {what} is longer than {MAX_NAME_BYTES} characters")))
     } else if !name.bytes().all(is_plain) {
-        let what = format!("the {what} has a character that is not allowed");
-        Err(AuthError::new(what).help("letters from A to Z, digits and . _ - + @ are"))
+        let what = format!("the {what} contains a character that is not allowed");
+        Err(AuthError::new(what).help("use letters A to Z, digits and . _ - + @"))
     } else {
         Ok(())
     }
@@ -239,7 +238,7 @@ pub(super) fn check_roles<'a>(
     for role in roles {
         check_name("role", role)?;
         if checked.iter().any(|each| &**each == role) {
-            return Err(AuthError::new(format!("the role `{role}` is named twice")));
+            return Err(AuthError::new(format!("the role `{role}` is listed twice")));
         }
         checked.push(role.into());
     }
@@ -257,7 +256,7 @@ pub(super) fn explain_error(error: AuthError, kind: CredentialKind, path: &Path)
             format!("`creole passwd {shown} NAME` stores the hash of a password")
         }
         CredentialKind::Keys => {
-            format!("`creole passwd {shown} --key NAME` makes a key and stores its hash")
+            format!("`creole passwd {shown} --key NAME` creates a key and stores its hash")
         }
     };
     let error = if error.help.is_none() && error.message.contains("hash") {

@@ -106,13 +106,12 @@ impl BearerKeys {
     fn add(&mut self, key: Digest, end: Option<Expiry>, known: Principal) -> Result<(), AuthError> {
         let name = known.id.trim_start_matches("key:");
         if self.keys.iter().any(|(.., other)| other.id == known.id) {
-            return Err(AuthError::new(format!("there are two keys of the name `{name}`")));
+            return Err(AuthError::new(format!("two keys have the name `{name}`")));
         }
         if self.keys.iter().any(|(other, ..)| *other == key) {
-            let what = format!("`{name}` is the same key as another");
-            return Err(
-                AuthError::new(what).help("make a key for each, so that one can be taken back")
-            );
+            let what = format!("the key `{name}` has the same SHA-256 as another key");
+            return Err(AuthError::new(what)
+                .help("create a separate key for each name, so that each can be revoked"));
         }
         self.keys.push((key, end, known));
         Ok(())

@@ -45,15 +45,15 @@ pub fn check_strength(password: &Secret, user: &str) -> Result<(), String> {
     };
     let first = text.chars().next();
     if text.chars().any(char::is_control) {
-        Err("the password has a control character, which clients cannot send".to_owned())
+        Err("the password contains a control character, which clients cannot send".to_owned())
     } else if text.chars().count() < MIN_CHARACTERS {
         Err(format!("the password has fewer than {MIN_CHARACTERS} characters"))
     } else if text.len() > MAX_BYTES {
         Err(format!("the password is longer than {MAX_BYTES} bytes"))
     } else if text.chars().all(|letter| Some(letter) == first) {
-        Err("the password is one character over and over".to_owned())
+        Err("the password repeats a single character".to_owned())
     } else if text.eq_ignore_ascii_case(user) {
-        Err("the password is the name of the user".to_owned())
+        Err("the password is the user's name".to_owned())
     } else {
         Ok(())
     }
@@ -66,7 +66,7 @@ pub(super) fn verify(password: &[u8], hash: &PasswordHash) -> bool {
 
 /// A hash with the cost of a real one.
 pub(super) fn dummy_hash() -> PasswordHash {
-    PasswordHash::new(DUMMY_HASH).expect("the constant is a hash")
+    PasswordHash::new(DUMMY_HASH).expect("the constant is a valid hash")
 }
 
 /// Parses a hash, if its kind and cost are accepted.
@@ -74,7 +74,7 @@ pub(super) fn parse_hash(text: &str) -> Result<PasswordHash, String> {
     if !text.starts_with("$argon2id$") {
         return Err(explain_unsupported_hash(text).to_owned());
     }
-    let damaged = || "the hash is damaged".to_owned();
+    let damaged = || "the hash is malformed".to_owned();
     let hash = PasswordHash::new(text).map_err(|_| damaged())?;
     let params = Params::try_from(&hash).map_err(|_| damaged())?;
     let long_enough = hash.salt.as_ref().is_some_and(|salt| salt.len() >= MIN_SALT_BYTES)
@@ -84,10 +84,14 @@ pub(super) fn parse_hash(text: &str) -> Result<PasswordHash, String> {
     }
     let (memory, passes) = (params.m_cost(), params.t_cost());
     if memory < MIN_MEMORY_KIB || u64::from(memory) * u64::from(passes) < MIN_WORK {
-        return Err("the hash is too cheap: passwords could be guessed from it".to_owned());
+        return Err(
+            "the cost of the hash is too low: passwords could be guessed from it".to_owned()
+        );
     }
     if memory > MAX_MEMORY_KIB || passes > MAX_PASSES || params.p_cost() > MAX_LANES {
-        return Err("the hash is too expensive: checking it would hold up the server".to_owned());
+        return Err(
+            "the cost of the hash is too high: checking it would block the server".to_owned()
+        );
     }
     Ok(hash)
 }
@@ -95,13 +99,13 @@ pub(super) fn parse_hash(text: &str) -> Result<PasswordHash, String> {
 fn explain_unsupported_hash(text: &str) -> &'static str {
     let is_bcrypt = ["$2a$", "$2b$", "$2y$"].iter().any(|kind| text.starts_with(kind));
     if text.starts_with("$argon2") {
-        "the hash is of another kind of argon2 than argon2id"
+        "the hash is not argon2id but another variant of argon2"
     } else if is_bcrypt {
-        "the hash is one of bcrypt, which is not read"
+        "the hash is bcrypt, which is not supported"
     } else if text.starts_with('$') {
-        "the hash is of a kind that is not read"
+        "the kind of the hash is not supported"
     } else {
-        "where the hash should be stands something else, perhaps the password itself"
+        "the value is not a hash; it may be the password itself"
     }
 }
 
@@ -126,26 +130,32 @@ mod tests {
             assert!(with(cost).is_ok(), "{cost}");
         }
         for cost in ["m=7167,t=16,p=1", "m=19456,t=1,p=1", "m=8,t=1,p=1"] {
-            assert!(with(cost).unwrap_err().starts_with("the hash is too cheap"), "{cost}");
+            assert!(
+                with(cost).unwrap_err().starts_with("the cost of the hash is too low"),
+                "{cost}"
+            );
         }
         for cost in ["m=262145,t=1,p=1", "m=19456,t=17,p=1", "m=19456,t=2,p=17"] {
-            assert!(with(cost).unwrap_err().starts_with("the hash is too expensive"), "{cost}");
+            assert!(
+                with(cost).unwrap_err().starts_with("the cost of the hash is too high"),
+                "{cost}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_hash_of_argon2id_is_refused_without_being_shown() {
         let wrong = [
-            ("hunter2", "where the hash should be stands something else"),
-            ("", "where the hash should be stands something else"),
-            ("$2y$10$abcdefghijklmnopqrstuv", "the hash is one of bcrypt"),
-            ("$argon2i$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA", "the hash is of another kind"),
-            ("$6$salt$hash", "the hash is of a kind that is not read"),
-            ("$argon2id$", "the hash is damaged"),
-            ("$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA", "the hash is damaged"),
+            ("hunter2", "the value is not a hash"),
+            ("", "the value is not a hash"),
+            ("$2y$10$abcdefghijklmnopqrstuv", "the hash is bcrypt"),
+            ("$argon2i$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA", "the hash is not argon2id"),
+            ("$6$salt$hash", "the kind of the hash is not supported"),
+            ("$argon2id$", "the hash is malformed"),
+            ("$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA", "the hash is malformed"),
             (
                 "$argon2id$v=16$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA",
-                "the hash is damaged",
+                "the hash is malformed",
             ),
         ];
         for (text, expected) in wrong {
@@ -159,8 +169,8 @@ mod tests {
     fn weak_passwords_are_refused() {
         let weak = |password: &str| check_strength(&password.into(), "administrator").unwrap_err();
         assert_eq!(weak("hunter2"), "the password has fewer than 12 characters");
-        assert_eq!(weak("aaaaaaaaaaaaaaa"), "the password is one character over and over");
-        assert_eq!(weak("Administrator"), "the password is the name of the user");
+        assert_eq!(weak("aaaaaaaaaaaaaaa"), "the password repeats a single character");
+        assert_eq!(weak("Administrator"), "the password is the user's name");
         assert!(weak("correct\u{7f}horse").contains("control character"));
         assert!(weak(&"ab".repeat(600)).contains("longer than 1024 bytes"));
         assert!(check_strength(&vec![0xff; 20].into(), "a").unwrap_err().contains("not UTF-8"));

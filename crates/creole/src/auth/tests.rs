@@ -425,15 +425,14 @@ async fn a_wrong_file_keeps_the_old_one_and_says_where() {
     assert_eq!((error.file.as_deref(), error.line), (Some(&*path), Some(3)));
     let shown = path.display();
     let expected = format!(
-        "{shown}:3: of `carol`: where the hash should be stands something else, perhaps the password \
-         itself; `creole passwd {shown} NAME` stores the hash of a password"
+        "{shown}:3: of `carol`: the value is not a hash; it may be the password itself; `creole passwd {shown} NAME` stores the hash of a password"
     );
     assert_eq!(error.to_string(), expected);
     granted(authenticator.authenticate(Some(&header), None).await);
     fs::remove_file(&path).unwrap();
     assert_eq!(
         authenticator.reload().unwrap_err().to_string(),
-        format!("{shown}: there is no such file")
+        format!("{shown}: the file does not exist")
     );
     granted(authenticator.authenticate(Some(&header), None).await);
 }
@@ -442,21 +441,24 @@ async fn a_wrong_file_keeps_the_old_one_and_says_where() {
 fn settings_that_let_nobody_in_or_confuse_keys_are_refused() {
     let stage = AuthFixture::new();
     let said = |settings| stage.open(settings).unwrap_err().to_string();
-    assert!(said(AuthSettings::default()).starts_with("neither users nor keys are named"));
+    assert!(said(AuthSettings::default()).starts_with("neither users nor keys are configured"));
     let (one, two) = (NewKey::random().sha256, NewKey::random().sha256);
     let key = |name: &str, sha256: &str| BearerKey::new(name, sha256, &[], None).unwrap();
     let keys = |keys: Vec<BearerKey>| AuthSettings { keys, ..AuthSettings::default() };
     let twice = said(keys(vec![key("ci", &one), key("ci", &two)]));
-    assert_eq!(twice, "there are two keys of the name `ci`");
+    assert_eq!(twice, "two keys have the name `ci`");
     let same = said(keys(vec![key("ci", &one), key("cd", &one)]));
-    assert!(same.starts_with("`cd` is the same key as another; "), "{same}");
+    assert!(same.starts_with("the key `cd` has the same SHA-256 as another key; "), "{same}");
     let file = stage.write("keys.txt", &format!("\nci:$sha256${two}\n"));
     let both = AuthSettings { keys_file: Some(file.clone()), ..keys(vec![key("ci", &one)]) };
-    assert_eq!(said(both), format!("{}:2: there are two keys of the name `ci`", file.display()));
+    assert_eq!(said(both), format!("{}:2: two keys have the name `ci`", file.display()));
     let wrong = BearerKey::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
     assert_eq!(wrong, "the SHA-256 of the key `ci` is not 64 hexadecimal digits");
     assert!(
-        BearerKey::new("ci", &one, &[], Some("soon")).unwrap_err().message.contains("not a date")
+        BearerKey::new("ci", &one, &[], Some("soon"))
+            .unwrap_err()
+            .message
+            .contains("not a valid date")
     );
     assert!(BearerKey::new("c:i", &one, &[], None).is_err());
     assert!(BearerKey::new("ci", &one, &["a b".to_owned()], None).is_err());

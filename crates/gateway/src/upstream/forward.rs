@@ -79,7 +79,7 @@ impl Upstream {
                 return fault.for_caller().into();
             }
         }
-        internal_fault("the server forgets its sessions").into()
+        internal_fault("the upstream lost its session twice in a row").into()
     }
 
     /// Removes the cause why an upstream did not process a call, if that is possible and was not tried before.
@@ -371,5 +371,6 @@ fn url_elicitation_declined(context: &Context) -> Option<Fault> {
         answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
     };
     let is_declined = context.input_responses().any(|(_, answer)| !accepted(answer));
-    is_declined.then(|| Fault::new(FaultKind::InputRefused, "the page was not visited"))
+    is_declined
+        .then(|| Fault::new(FaultKind::InputRefused, "the user declined the URL elicitation"))
 }

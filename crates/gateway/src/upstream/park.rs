@@ -222,7 +222,7 @@ impl ParkedCalls {
                 CallerMessage::Done(outcome) => return outcome,
             }
         }
-        super::internal_fault("the call was given up").into()
+        super::internal_fault("the parked call was abandoned").into()
     }
 
     /// Evicts the oldest parked call of this principal that no caller waits for, and waits until its slot is free.
@@ -361,14 +361,14 @@ pub(super) fn needs_parking(
 
 /// The fault of a call that needs input while too many others are parked.
 pub(super) fn too_many_parked_calls() -> Fault {
-    let detail = "too many calls wait for answers; answer one of them first";
+    let detail = "too many calls are waiting for input; answer or cancel one of them";
     Fault::new(FaultKind::Busy, detail)
 }
 
 /// The fault of a call that is no longer known. It may have been executed.
 pub(super) fn lost_call(operation: &Operation) -> Fault {
-    let detail = "the call that asked this is over: its answer was taken, it took too long, or the gateway was \
-                  restarted. Nothing is known about its effects; call again if that is safe";
+    let detail = "the pending call no longer exists (answered, timed out, or lost in a restart). \
+        Its effects are unknown; call again if that is safe";
     let kind = match operation {
         Operation::CallTool { .. } => FaultKind::ToolFailed,
         _ => FaultKind::Internal,
@@ -378,7 +378,8 @@ pub(super) fn lost_call(operation: &Operation) -> Fault {
 
 /// The fault of late input responses: newer calls of the caller have evicted the call.
 fn state_expired() -> Fault {
-    let detail = "`requestState` is no longer valid: the call that asked was given up for newer ones; call again";
+    let detail = "`requestState` is no longer valid: newer calls of this client evicted the \
+        pending call; call again";
     let data = Raw::from_value(&json!({"reason": "state_expired"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
 }

@@ -63,7 +63,7 @@ impl Upstream {
             },
             _ => {
                 let (name, seconds) = (self.name(), self.settings.startup_timeout.as_secs());
-                let detail = format!("{name} did not answer within {seconds} s");
+                let detail = format!("`{name}` did not respond within {seconds} s");
                 Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name))
             }
         }

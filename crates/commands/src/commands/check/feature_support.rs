@@ -81,7 +81,7 @@ fn input_support(server: &Rules, client: &Rules) -> SupportVerdict {
         true => SAME,
         false => (
             Support::Translated,
-            "a question in the middle of a call becomes `input_required` and back",
+            "input requests within a call are converted to and from `input_required`",
         ),
     }
 }
@@ -95,11 +95,12 @@ fn elicitation(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Suppor
     };
     match (server.elicitation, client.elicitation) {
         (ElicitationSupport::Absent, _) => ABSENT,
-        (_, ElicitationSupport::Absent) => {
-            (Support::Refused, "the client shows no forms, and the server is told so")
-        }
+        (_, ElicitationSupport::Absent) => (
+            Support::Refused,
+            "the client does not support elicitation; the server sees no such capability",
+        ),
         _ if pages(server) && !pages(client) => {
-            (Support::Degraded, "forms are simplified, and pages to visit are refused")
+            (Support::Degraded, "forms are simplified; URL elicitations are refused")
         }
         _ => input_support(server, client),
     }
@@ -121,10 +122,10 @@ fn structured(server: &Rules, client: &Rules, _: &ServerCapabilities) -> Support
     match (server.structured_content, client.structured_content) {
         (StructuredContent::Absent, _) => ABSENT,
         (_, StructuredContent::Absent) => {
-            (Support::Degraded, "the data arrives as text, without a schema")
+            (Support::Degraded, "structured data arrives as text, without a schema")
         }
         (StructuredContent::Any, StructuredContent::Object) => {
-            (Support::Translated, "what is no object is wrapped in one")
+            (Support::Translated, "values that are not objects are wrapped in an object")
         }
         _ => SAME,
     }
@@ -134,7 +135,7 @@ fn audio(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdi
     match (server.audio, client.audio) {
         (false, _) => ABSENT,
         (true, true) => SAME,
-        (true, false) => (Support::Degraded, "sound arrives as an embedded resource"),
+        (true, false) => (Support::Degraded, "audio arrives as an embedded resource"),
     }
 }
 
@@ -142,7 +143,7 @@ fn links(server: &Rules, client: &Rules, _: &ServerCapabilities) -> SupportVerdi
     match (server.resource_links, client.resource_links) {
         (false, _) => ABSENT,
         (true, true) => SAME,
-        (true, false) => (Support::Degraded, "a link arrives as text"),
+        (true, false) => (Support::Degraded, "a resource link arrives as text"),
     }
 }
 
@@ -150,9 +151,12 @@ fn tasks(server: &Rules, client: &Rules, can: &ServerCapabilities) -> SupportVer
     match (server.tasks, client.tasks) {
         _ if !can.tasks => ABSENT,
         (TaskModel::Absent, _) => ABSENT,
-        (_, TaskModel::Absent) => (Support::Degraded, "the call waits until the task is over"),
+        (_, TaskModel::Absent) => (Support::Degraded, "the call waits until the task ends"),
         (ours, theirs) if ours == theirs => SAME,
-        _ => (Support::Translated, "tasks of the core become those of the extension and back"),
+        _ => (
+            Support::Translated,
+            "tasks of the core protocol are converted to and from the tasks extension",
+        ),
     }
 }
 
@@ -160,9 +164,10 @@ fn log_level(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Suppor
     match (can.logging, server.session_log_level == client.session_log_level) {
         (false, _) => ABSENT,
         (true, true) => SAME,
-        (true, false) => {
-            (Support::Translated, "the level of a session becomes that of each request and back")
-        }
+        (true, false) => (
+            Support::Translated,
+            "the log level of a session is converted to and from the level of each request",
+        ),
     }
 }
 
@@ -170,9 +175,10 @@ fn subscriptions(server: &Rules, client: &Rules, can: &ServerCapabilities) -> Su
     match server.unsolicited_changes == client.unsolicited_changes {
         _ if !can.subscribe && !can.list_changed => ABSENT,
         true => SAME,
-        false => {
-            (Support::Translated, "`resources/subscribe` becomes `subscriptions/listen` and back")
-        }
+        false => (
+            Support::Translated,
+            "`resources/subscribe` is converted to and from `subscriptions/listen`",
+        ),
     }
 }
 

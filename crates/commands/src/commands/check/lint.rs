@@ -25,7 +25,8 @@ pub(super) fn lint(lists: &ServerLists) -> Vec<LintFinding> {
     let mut findings = Vec::new();
     for (kind, excluded) in &lists.excluded {
         let item = format!("{} {:?}", noun(*kind), excluded.name);
-        let problem = format!("is left out, because clients reject its list: {}", excluded.reason);
+        let problem =
+            format!("is excluded, because clients reject a list with it: {}", excluded.reason);
         findings.push(LintFinding { item, problem });
     }
     for (kind, items) in &lists.listed {
@@ -43,7 +44,10 @@ pub(super) fn lint(lists: &ServerLists) -> Vec<LintFinding> {
         for item in &items {
             let name = item[kind.key()].as_str().unwrap_or_default();
             if !matches!(kind, ListKind::Resources) && is_blank(&item["description"]) {
-                add(name, "has no description: models choose by it".to_owned());
+                add(
+                    name,
+                    "has no description; models choose tools by their descriptions".to_owned(),
+                );
             }
             if *kind == ListKind::Tools {
                 if lists.repaired_tools.iter().any(|mended| mended == name) {
@@ -97,7 +101,7 @@ mod tests {
             ServerLists { excluded: vec![(ListKind::Prompts, excluded)], ..ServerLists::default() };
         let expected = LintFinding {
             item: r#"prompt "a\u{202e}""#.to_owned(),
-            problem: "is left out, because clients reject its list: bad".to_owned(),
+            problem: "is excluded, because clients reject a list with it: bad".to_owned(),
         };
         assert_eq!(lint(&lists), [expected]);
     }
@@ -106,9 +110,9 @@ mod tests {
     fn each_finding_names_its_item() {
         let twice = r#"{"name":"add","description":" ","inputSchema":{"type":"object"}}"#;
         let expected = [
-            "tool `add` is listed twice: clients see only one of them",
-            "tool `add` has no description: models choose by it",
-            "tool `add` has no description: models choose by it",
+            "tool `add` is listed twice; clients see only one of them",
+            "tool `add` has no description; models choose tools by their descriptions",
+            "tool `add` has no description; models choose tools by their descriptions",
         ];
         assert_eq!(problems(&[twice, twice]), expected);
     }

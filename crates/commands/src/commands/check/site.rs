@@ -18,7 +18,7 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let address = address.map_err(|wrong| Failure::Usage(format!("`{url}` {wrong}")))?;
     let account = account()?;
     if account.is_some() && !address.is_encrypted() && !address.is_loopback() {
-        let what = "the password would be sent unencrypted; name the site by https://";
+        let what = "the password would be sent unencrypted; use https://";
         return Err(Failure::Refused(what.to_owned()));
     }
     let settings = SiteSettings {
@@ -46,7 +46,7 @@ fn account() -> Result<Option<(String, SecretSource)>, Failure> {
     const NAMES: [&str; 2] = ["CREOLE_WORDPRESS_USER", "CREOLE_WORDPRESS_PASSWORD"];
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let half = |is: &str, lacks: &str| {
-        Failure::Usage(format!("`{is}` is set, and `{lacks}` is not: set both, or neither"))
+        Failure::Usage(format!("`{is}` is set, but `{lacks}` is not; set both, or neither"))
     };
     match NAMES.map(variable) {
         [Some(user), Some(password)] => Ok(Some((user, SecretSource::Inline(Secret(password))))),

@@ -22,10 +22,10 @@ pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
         let program = upstream.missing_program()?;
         let name = &upstream.name;
         let advice = match program.contains('/') {
-            true => "does not exist, or is not executable",
-            false => "is not in PATH; install it, or write its whole path",
+            true => "does not exist or is not executable",
+            false => "was not found in PATH; install it, or write its full path",
         };
-        Some(format!("the program `{program}` of the upstream `{name}` {advice}"))
+        Some(format!("upstream `{name}`: the program `{program}` {advice}"))
     });
     fail_if_any(missing.collect())?;
     let runtime = runtime(&mut Builder::new_current_thread())?;
@@ -64,7 +64,7 @@ fn writes(layer: &LayerPlan) -> bool {
 }
 
 fn matches_nothing(pattern: String) -> String {
-    format!("{pattern} matches nothing that is listed")
+    format!("{pattern} matches no listed item")
 }
 
 /// Connects to every upstream, database and document. Returns the state of each upstream and document.
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn each_problem_is_an_error_and_its_further_lines_are_none() {
-        let lines = ["`a` is missing", "  its last words", "`b` is missing"].map(str::to_owned);
+        let lines = ["`a` is missing", "  its last lines", "`b` is missing"].map(str::to_owned);
         assert_eq!(
             each_an_error(&lines),
-            "`a` is missing\n  its last words\nerror: `b` is missing"
+            "`a` is missing\n  its last lines\nerror: `b` is missing"
         );
     }
 }

@@ -71,7 +71,7 @@ impl LockedFile {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Passwd(format!("the file `{}` cannot be written: {error}", path.display()))
+    Failure::Passwd(format!("cannot write the file `{}`: {error}", path.display()))
 }
 
 #[cfg(unix)]
@@ -86,7 +86,7 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "another `creole passwd` is at work in its folder"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another `creole passwd` is running in its folder"))
 }
 
 #[cfg(not(unix))]

@@ -24,7 +24,7 @@ pub(super) fn ask(prompt: &str) -> Result<Secret, Failure> {
     match typed {
         Ok(Some(password)) => Ok(password),
         Ok(None) => Err(Failure::Passwd("interrupted; nothing was changed".to_owned())),
-        Err(error) => Err(Failure::Passwd(format!("the terminal cannot be read: {error}"))),
+        Err(error) => Err(Failure::Passwd(format!("cannot read the terminal: {error}"))),
     }
 }
 

@@ -68,12 +68,12 @@ async fn listen(
     let renewal = reloader(plan, args, served, callers, ClientScope::Many)?;
     renewal.watch();
     let told = signals::listen(drain, Arc::clone(&renewal), reloads);
-    told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
+    told.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
     output::write_message(&connection_hint(plan, reached, address));
     if args.http.is_none() && stdin_is_a_pipe() {
         // A client may have started this process for stdio, and would wait forever.
         output::write_message(
-            "creole: `[http]` is configured, so stdin and stdout are not used; --stdio uses them",
+            "creole: serving HTTP because of `[http]`; use --stdio to serve stdin and stdout",
         );
     }
     McpEndpoint::serve(listener, router).await;
@@ -103,18 +103,19 @@ fn reload_certificates(certificates: &Certificates) {
 fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
     let why = match error.kind() {
         ErrorKind::AddrInUse => {
-            "another program listens there; end it, or choose another port by --http or `listen`"
+            "the address is in use by another program; stop it, or choose another port with \
+                --http or `listen`"
                 .to_owned()
         }
         ErrorKind::AddrNotAvailable => {
-            "it is no address of this machine; 127.0.0.1 is for programs on this machine".to_owned()
+            "it is not an address of this machine; use 127.0.0.1 for local clients".to_owned()
         }
         ErrorKind::PermissionDenied => {
-            format!("the port needs a privilege ({error}); choose one from 1024 on")
+            format!("the port needs a privilege ({error}); choose 1024 or higher")
         }
         _ => error.to_string(),
     };
-    Failure::Serve(format!("{listen} cannot be listened on: {why}"))
+    Failure::Serve(format!("cannot listen on {listen}: {why}"))
 }
 
 /// Whether stdin is a pipe, as it is when a client starts a server.

@@ -53,13 +53,14 @@ fn check_exposure(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), 
     let listen = reached.listen;
     if is_open {
         output::write_message(&format!(
-            "warning: {listen} can be reached from other machines, and everybody there may call"
+            "warning: {listen} can be reached from other machines, and there is no authentication"
         ));
         return Ok(());
     }
     Err(Failure::Refused(format!(
-        "{listen} can be reached from other machines, and callers are not asked who they are; listen on \
-         127.0.0.1, configure `[auth]`, or let everybody call with --dangerously-without-auth"
+        "{listen} can be reached from other machines, and there is no authentication; listen on \
+            127.0.0.1, configure `[auth]`, or serve without authentication with \
+            --dangerously-without-auth"
     )))
 }
 
@@ -90,7 +91,7 @@ fn check_folder(file: &Path) -> Result<(), Failure> {
     match folder.is_dir() {
         true => Ok(()),
         false => Err(Failure::Refused(format!(
-            "`{}` cannot be written: there is no folder `{}`; make it first",
+            "cannot write `{}`: the folder `{}` does not exist; create it first",
             file.display(),
             folder.display()
         ))),

@@ -28,7 +28,8 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>)
                 Signal::End => {
                     asked = true;
                     output::write_message(
-                        "creole: ends when its calls have; a second signal ends it at once",
+                        "creole: shutting down after the running calls; a second signal exits at \
+                            once",
                     );
                     drain.begin();
                 }
@@ -60,7 +61,7 @@ pub(super) fn listen_for_reloads(_: &Arc<Reloader>) -> io::Result<()> {
 
 enum Signal {
     End,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has a signal for it"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has the signal for a reload"))]
     Reload,
 }
 

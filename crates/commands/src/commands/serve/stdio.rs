@@ -22,8 +22,8 @@ use crate::output;
 pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     let servers = plan.split();
     let [only] = servers.as_slice() else {
-        let several = "stdin and stdout serve one server, and the configuration has several; choose one \
-                       with --server NAME, or serve all with --http ADDRESS";
+        let several = "stdio serves one server, but the configuration has several; choose one \
+            with --server NAME, or serve all with --http ADDRESS";
         return Err(Failure::Refused(several.to_owned()));
     };
     Prerequisites::of(plan, None, true)?;
@@ -39,7 +39,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
         renewal.watch();
         if renewal.has_file() {
             let told = signals::listen_for_reloads(&renewal);
-            told.map_err(|error| Failure::Serve(format!("signals cannot be received: {error}")))?;
+            told.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
         }
         let ended = service.serve_stdio().await;
         drop(service);
@@ -61,16 +61,14 @@ pub(crate) async fn close_upstreams(
         // Upstreams that have not closed by then are abandoned.
         _ => _ = timeout(CLOSE_TIMEOUT, closing).await,
     }
-    ended
-        .map(drop)
-        .map_err(|error| Failure::Serve(format!("stdin or stdout cannot be used: {error}")))
+    ended.map(drop).map_err(|error| Failure::Serve(format!("cannot use stdin or stdout: {error}")))
 }
 
 /// The message for a user at a terminal. Without it, the terminal shows no output.
 fn terminal_hint(plan: &Plan) -> String {
     format!(
-        "creole: `{}` speaks MCP on stdin and stdout and waits for a client to start it; to try it by \
-         hand: echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | creole serve",
+        "creole: `{}` serves MCP on stdin and stdout; an MCP client usually starts this command. \
+            To try it: echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | creole serve",
         plan.server.name
     )
 }

@@ -76,7 +76,7 @@ fn headers(given: &[String]) -> Result<Option<Item>, Failure> {
     let mut headers = InlineTable::new();
     for header in given {
         let (name, text) = header.split_once(':').ok_or_else(|| {
-            Failure::Usage(format!("`{header}` is no header; write `Name: value`"))
+            Failure::Usage(format!("invalid header `{header}`; write `Name: value`"))
         })?;
         headers.insert(name.trim(), Value::from(text.trim()));
     }
@@ -88,8 +88,8 @@ fn relative_to(folder: &Path, path: &str) -> Result<String, Failure> {
     if folder.as_os_str().is_empty() {
         return Ok(path.to_owned());
     }
-    let whole: PathBuf = absolute(path)
-        .map_err(|error| Failure::Usage(format!("`{path}` cannot be found: {error}")))?;
+    let whole: PathBuf =
+        absolute(path).map_err(|error| Failure::Usage(format!("cannot find `{path}`: {error}")))?;
     Ok(whole.to_string_lossy().into_owned())
 }
 
@@ -117,14 +117,14 @@ fn with_upstream(file: &Path, text: &str, name: &str, mut table: Table) -> Resul
     let shown = file.display();
     let mut document: DocumentMut = text
         .parse()
-        .map_err(|error| Failure::Usage(format!("`{shown}` cannot be read as TOML: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("`{shown}` is not valid TOML: {error}")))?;
     let upstreams = document.entry(UPSTREAMS).or_insert_with(|| Item::Table(implicit_table()));
     let Some(upstreams) = upstreams.as_table_like_mut() else {
-        return Err(Failure::Usage(format!("`{UPSTREAMS}` of `{shown}` is no table")));
+        return Err(Failure::Usage(format!("`{UPSTREAMS}` in `{shown}` is not a table")));
     };
     if upstreams.contains_key(name) {
         return Err(Failure::Usage(format!(
-            "`{shown}` has an upstream `{name}` already: choose another name, or change it there"
+            "`{shown}` already has an upstream `{name}`; choose another name, or edit the file"
         )));
     }
     let changed = match appended(text, name, &table) {
@@ -203,8 +203,8 @@ listen = \"127.0.0.1:1\"
     fn a_name_that_is_taken_is_refused() {
         let told = with(BEFORE, "files").unwrap_err();
         assert!(told.contains("has an upstream `files` already"), "{told}");
-        assert!(with("upstreams = 5\n", "a").unwrap_err().contains("is no table"));
-        assert!(with("[", "a").unwrap_err().contains("cannot be read as TOML"));
+        assert!(with("upstreams = 5\n", "a").unwrap_err().contains("is not a table"));
+        assert!(with("[", "a").unwrap_err().contains("is not valid TOML"));
     }
 
     #[test]

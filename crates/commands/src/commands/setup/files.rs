@@ -20,7 +20,7 @@ pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
     let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::Usage(format!(
-            "`{shown}` is there already and is not overwritten: name another file, or move it away"
+            "`{shown}` already exists and is not overwritten; choose another file, or move it away"
         )),
         _ => write_failure(file, &error),
     })
@@ -38,7 +38,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
     let read = opened.take(MAX_FILE + 1).read_to_end(&mut bytes);
     read.map_err(|error| refused(&format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(refused("is larger than 16 MB, so it is no configuration"));
+        return Err(refused("is larger than 16 MB, the limit for configuration files"));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| refused("is not UTF-8 text"))
 }
@@ -81,7 +81,7 @@ pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
         .chain((2..MAX_COPIES).map(|number| format!("{name}.backup-{number}")));
     let free = names.map(|name| file.with_file_name(name)).find(|path| !path.exists());
     let Some(copy) = free else {
-        let what = format!("`{}` has too many backups beside it: remove some", file.display());
+        let what = format!("`{}` has too many backups beside it; remove some", file.display());
         return Err(Failure::Call(what));
     };
     fs::copy(file, &copy).map_err(|error| write_failure(&copy, &error))?;
@@ -89,5 +89,5 @@ pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn write_failure(file: &Path, error: &io::Error) -> Failure {
-    Failure::Call(format!("`{}` cannot be written: {error}", file.display()))
+    Failure::Call(format!("cannot write `{}`: {error}", file.display()))
 }

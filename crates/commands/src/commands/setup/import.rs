@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 fn read(file: &Path) -> Result<String, Failure> {
     let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
     let opened = fs::File::open(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => refused("is not there"),
+        ErrorKind::NotFound => refused("does not exist"),
         _ => refused(&format!("cannot be read: {error}")),
     })?;
     let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ fn read(file: &Path) -> Result<String, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| refused(&format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(refused("is larger than 1 MB, so it is no configuration of a client"));
+        return Err(refused("is larger than 1 MB, the limit for client configurations"));
     }
     let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text"))?;
     Ok(text.trim_start_matches('\u{feff}').to_owned())
@@ -90,8 +90,8 @@ fn servers<'a>(
     let shown = file.display();
     match found {
         None => Err(Failure::Usage(format!(
-            "`{shown}` has neither `mcpServers` nor `servers`: it is no configuration of MCP servers that is \
-             known here"
+            "`{shown}` has neither `mcpServers` nor `servers`, so it is not a known \
+                configuration of MCP servers"
         ))),
         Some([]) => Err(Failure::Usage(format!("`{shown}` has no servers to import"))),
         Some(servers) => Ok(servers),
@@ -107,12 +107,12 @@ fn configuration(
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
     let mut text =
-        format!("# The servers of {name}, by `creole import`.\n\n[server]\nname = \"creole\"\n");
+        format!("# Imported from {name} by `creole import`.\n\n[server]\nname = \"creole\"\n");
     let mut used = Vec::new();
     for (given, server) in servers {
         let name = table_name(given, &used);
         if name != *given {
-            vault.note(format!("`{given}` is called `{name}` here"));
+            vault.note(format!("`{given}` was renamed to `{name}`"));
         }
         if let Some(table) = table(&name, server, vault) {
             text.push('\n');
@@ -192,7 +192,8 @@ headers = { "Authorization" = "Bearer ${GITHUB_TOKEN}" }
 
     #[test]
     fn servers_of_vs_code_are_read_from_its_own_file_and_from_its_settings() {
-        let needed = "the environment of creole also needs: GITHUB_TOKEN, WORKSPACE_FOLDER";
+        let needed =
+            "creole also needs these environment variables: GITHUB_TOKEN, WORKSPACE_FOLDER";
         let expected = (OF_VS_CODE.to_owned(), vec![needed.to_owned()]);
         assert_eq!(imported(IN_VS_CODE), expected);
         let settings = format!("{{ \"editor.tabSize\": 2, \"mcp\": {IN_VS_CODE}, }}");

@@ -23,7 +23,8 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     let is_stdout = file.as_os_str() == "-";
     if !is_stdout && file.exists() {
         return Err(Failure::Usage(format!(
-            "`{}` is there already and is not overwritten: name another file; `creole add` adds a server to it",
+            "`{}` already exists and is not overwritten; choose another file, or use `creole \
+                add` to add a server to it",
             file.display()
         )));
     }
@@ -39,9 +40,11 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     let shown = file.display();
     output::write_message(&format!("creole: wrote {shown}"));
     write_schema(file)?;
-    output::write_message(&format!("creole: `creole config check {shown}` says what it means"));
     output::write_message(&format!(
-        "creole: `creole serve {shown}` serves it, `creole install --help` shows it to clients"
+        "creole: `creole config check {shown}` checks it and shows what it means"
+    ));
+    output::write_message(&format!(
+        "creole: `creole serve {shown}` serves it; `creole install` adds it to a client"
     ));
     Ok(())
 }
@@ -54,7 +57,7 @@ fn write_schema(file: &Path) -> Result<(), Failure> {
     }
     files::create(&place, &format!("{:#}\n", schema(&creole_config::packs())))?;
     output::write_message(&format!(
-        "creole: wrote {}, by which editors complete and check it",
+        "creole: wrote {}, the schema for completion and checks in editors",
         place.display()
     ));
     Ok(())

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
     let shown = file.display();
     if after == text {
         output::write_message(&format!(
-            "creole: {shown} has `{}` already, as it should be",
+            "creole: {shown} already has the correct entry `{}`",
             args.name
         ));
         return Ok(());
@@ -43,7 +43,10 @@ pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
     }
     if before.is_some() {
         let copy = files::keep_copy(&file)?;
-        output::write_message(&format!("creole: the file as it was is kept in {}", copy.display()));
+        output::write_message(&format!(
+            "creole: the previous version of the file is in {}",
+            copy.display()
+        ));
     }
     files::replace(&file, &after)?;
     output::write_message(&format!("creole: wrote {shown}; {}", client.hint));
@@ -56,7 +59,8 @@ fn may_write(args: &InstallArgs) -> Result<bool, Failure> {
     }
     if !terminal_prompt::is_terminal() {
         return Err(Failure::Usage(
-            "there is no terminal to ask at: --yes writes the change, --dry-run only shows it"
+            "there is no terminal for the confirmation; --yes writes the change, --dry-run only \
+                shows it"
                 .to_owned(),
         ));
     }
@@ -69,13 +73,13 @@ fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failur
         (Some(file), _) => Ok(file.clone()),
         (None, true) => client.project_file().ok_or_else(|| {
             Failure::Usage(format!(
-                "{} has no files for projects: leave --project out",
+                "{} has no project configuration; remove --project",
                 client.title
             ))
         }),
         (None, false) => client.user_file(&HomeFolders::of_environment()).ok_or_else(|| {
             let what =
-                "the home folder is not known: set HOME, or name the client's file by --file";
+                "the home folder is unknown; set HOME, or give the client's file with --file";
             Failure::Usage(what.to_owned())
         }),
     }
@@ -83,14 +87,15 @@ fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failur
 
 /// The command of this program with absolute paths: clients start it with their own working directory and search path.
 fn entry(config: Option<&Path>) -> Result<ClientEntry, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Call(format!("this program cannot find itself: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::Call(format!("cannot determine the path of the creole executable: {error}"))
+    })?;
     let mut args = vec!["serve".to_owned(), "--stdio".to_owned()];
     if let Some(file) = config {
         let refused = |why: String| Failure::Usage(format!("`{}` {why}", file.display()));
         let whole = absolute(file).map_err(|error| refused(format!("cannot be found: {error}")))?;
         if !whole.is_file() {
-            return Err(refused("is not there: `creole init` writes one".to_owned()));
+            return Err(refused("does not exist; `creole init` writes one".to_owned()));
         }
         args.push(text(&whole)?);
     }

@@ -22,7 +22,7 @@ pub(crate) fn ask_line(question: &str) -> Result<String, Failure> {
         Ok(1..) => Ok(line.trim().to_owned()),
         _ => {
             output::write_message("");
-            Err(Failure::Usage("there is no answer, so nothing is done".to_owned()))
+            Err(Failure::Usage("stdin ended before an answer; nothing was changed".to_owned()))
         }
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn ask_until_valid<T>(
             Err(problem) => output::write_message(&format!("  {problem}")),
         }
     }
-    Err(Failure::Usage("that was not understood too often, so nothing is done".to_owned()))
+    Err(Failure::Usage("too many invalid answers; nothing was changed".to_owned()))
 }
 
 /// Asks for yes or no.
@@ -47,7 +47,7 @@ pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
         match answer.to_lowercase().as_str() {
             "y" | "yes" => Ok(true),
             "n" | "no" | "" => Ok(false),
-            other => Err(format!("`{other}` is neither yes nor no")),
+            other => Err(format!("invalid answer `{other}`; write yes or no")),
         }
     })
 }

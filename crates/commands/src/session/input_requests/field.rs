@@ -91,7 +91,7 @@ impl<'a> FormField<'a> {
             FieldKind::Number => "number",
             FieldKind::Boolean => "yes or no",
             FieldKind::Choice(_) => "its number",
-            FieldKind::Choices(_) => "their numbers, with commas",
+            FieldKind::Choices(_) => "numbers, separated by commas",
         }
     }
 
@@ -100,11 +100,11 @@ impl<'a> FormField<'a> {
         if line.is_empty() {
             return match (self.schema.get("default"), self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),
-                (None, true) => Err(format!("it is required: write {}", self.expected())),
+                (None, true) => Err(format!("a value is required; write {}", self.expected())),
                 (None, false) => Ok(None),
             };
         }
-        let wrong = || format!("`{line}` is not understood: write {}", self.expected());
+        let wrong = || format!("invalid value `{line}`; write {}", self.expected());
         let value = match &self.kind {
             FieldKind::Text => json!(line),
             FieldKind::Formatted(format) if format.matches(line) => json!(line),
@@ -203,7 +203,7 @@ mod tests {
         let field = FormField::new("day", &schema, true);
         assert_eq!(field.prompt(), "  day\n    a date such as 2027-01-31, required: ");
         assert_eq!(field.read("2027-01-31"), Ok(Some(json!("2027-01-31"))));
-        let expected = "`notadate` is not understood: write a date such as 2027-01-31";
+        let expected = "invalid value `notadate`; write a date such as 2027-01-31";
         assert_eq!(field.read("notadate"), Err(expected.to_owned()));
     }
 

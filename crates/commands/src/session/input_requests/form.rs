@@ -23,10 +23,10 @@ pub(crate) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
     let schema: Value = schema.decode().unwrap_or(Value::Null);
     let Some(properties) = schema["properties"].as_object().filter(|all| all.len() <= MAX_FIELDS)
     else {
-        output::write_message("creole: its form cannot be read, so the answer is no");
+        output::write_message("creole: declined, because the form of the server is invalid");
         return FormAnswer::Decline;
     };
-    output::write_message(&format!("({DECLINE} declines, {CANCEL} gives up)"));
+    output::write_message(&format!("({DECLINE} declines, {CANCEL} cancels)"));
     let mut content = Map::new();
     for name in &names {
         let schema_of_field = &properties[name];
@@ -48,7 +48,7 @@ pub(crate) fn ask(schema: &Raw, input: &mut impl BufRead) -> FormAnswer {
 
 /// A form without fields only needs a confirmation.
 fn confirm(input: &mut impl BufRead) -> FormAnswer {
-    output::prompt("  Enter agrees: ");
+    output::prompt("  Enter to accept: ");
     match read_typed(input) {
         TypedLine::Line(_) => FormAnswer::Accept(Map::new()),
         TypedLine::Decline => FormAnswer::Decline,
@@ -82,7 +82,7 @@ fn ask_field(
             Err(violations) if !violations.iter().any(|one| one.is_broken_schema()) => {
                 for violation in violations {
                     output::write_message(&format!(
-                        "    it {}",
+                        "    the value {}",
                         output::printable(&violation.message)
                     ));
                 }
@@ -90,7 +90,7 @@ fn ask_field(
             _ => return Ok(Some(value)),
         }
     }
-    output::write_message("creole: that was not understood too often, so nothing is sent");
+    output::write_message("creole: cancelled after too many invalid values");
     Err(FormAnswer::Cancel)
 }
 

@@ -64,8 +64,11 @@ fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let Spanned { value, span } = written;
     let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
     if value.is_empty() || value.len() > 128 || !value.chars().all(letter) {
-        return Err(ConfigProblem::new(format!("`{value}` is no name of a table here"))
-            .help("write letters, digits, `_`, `-`, and `.` behind a schema; make a view for other names")
+        return Err(ConfigProblem::new(format!("invalid table name `{value}`"))
+            .help(
+                "use letters, digits, `_` and `-`, and `.` after a schema; create a view for a \
+                table with another name",
+            )
             .at(span));
     }
     Ok(value)
@@ -79,7 +82,7 @@ pub(crate) fn tasks(
 ) -> Result<Option<DatabaseAddress>, ConfigProblem> {
     let Some(Spanned { value: table, span }) = table else { return Ok(None) };
     if !packs.iter().any(|pack| pack == "tasks") {
-        let what = "`[tasks]` says where tasks are kept, but the server does not offer them";
+        let what = "`[tasks]` has no effect: the pack `tasks` is not enabled";
         return Err(ConfigProblem::new(what).help("add \"tasks\" to `packs`").at(span));
     }
     address(table.url, table.password, table.password_file, folder).map(Some)
@@ -96,9 +99,10 @@ fn address(
         (None, Some(written)) => Some(read_password(written, folder)?),
         (None, None) => None,
         (Some(_), Some(written)) => {
-            return Err(
-                ConfigProblem::new("a password is here or in a file, not both").at(written.span)
-            );
+            return Err(ConfigProblem::new(
+                "`password` and `password_file` exclude each other; remove one of them",
+            )
+            .at(written.span));
         }
     };
     DatabaseAddress::parse(&url.value, password.as_deref(), folder)
@@ -113,12 +117,12 @@ fn read_password(written: Spanned<String>, folder: &Path) -> Result<String, Conf
         true => File::open(&path)
             .and_then(|file| file.take(MAX_PASSWORD).read_to_string(&mut text))
             .map_err(|error| error.to_string()),
-        false => Err("there is no such file".to_owned()),
+        false => Err("the file does not exist".to_owned()),
     };
     match read {
         Ok(_) => Ok(text.trim_end().to_owned()),
         Err(error) => {
-            let what = format!("the password cannot be read from `{}`: {error}", path.display());
+            let what = format!("cannot read the password from `{}`: {error}", path.display());
             Err(ConfigProblem::new(what).at(span))
         }
     }

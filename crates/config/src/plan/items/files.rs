@@ -35,8 +35,10 @@ pub(crate) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recip
         let (enabled, uri) = (table.enabled.unwrap_or(true), table.uri.clone());
         let recipe = resource(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
         if enabled && uris.contains(&uri.value) {
-            let what = format!("two resources are at `{}`", uri.value);
-            return Err(ConfigProblem::new(what).help("give each a `uri` of its own").at(uri.span));
+            let what = format!("two resources have the URI `{}`", uri.value);
+            return Err(ConfigProblem::new(what)
+                .help("choose a different `uri` for each")
+                .at(uri.span));
         }
         uris.extend(enabled.then_some(uri.value));
         recipes.extend(enabled.then(|| Recipe::Resource(Box::new(recipe))));
@@ -93,13 +95,15 @@ fn resource(
     table: ResourceTable,
     seen_from: &Path,
 ) -> Result<ResourceRecipe, ConfigProblem> {
-    let one = "write `text`, or `file` with the name of a file";
+    let one = "add `text`, or `file` with a file name";
     let body = match (table.text, table.file) {
         (Some(text), None) => ResourceBody::Text(text),
         (None, Some(written)) => ResourceBody::File(existing_file(written, seen_from)?),
-        (None, None) => return Err(ConfigProblem::new("the resource holds nothing").help(one)),
+        (None, None) => {
+            return Err(ConfigProblem::new("the resource has neither `text` nor `file`").help(one));
+        }
         (Some(_), Some(written)) => {
-            return Err(ConfigProblem::new("there are `text` and `file`")
+            return Err(ConfigProblem::new("the resource has both `text` and `file`")
                 .help(one)
                 .at(written.span));
         }
@@ -116,8 +120,8 @@ fn resource(
     };
     let variables = recipe.variables();
     if let Some(unknown) = recipe.values.keys().find(|name| !variables.contains(&name.as_str())) {
-        let what = format!("`values` has `{unknown}`, but `uri` has no `{{{unknown}}}`");
-        return Err(ConfigProblem::new(what).help("name what stands in braces in `uri`"));
+        let what = format!("`values` contains `{unknown}`, but `uri` has no `{{{unknown}}}`");
+        return Err(ConfigProblem::new(what).help("use the names in braces in `uri`"));
     }
     Ok(recipe)
 }
@@ -129,10 +133,8 @@ pub(crate) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProbl
     if !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_allowed) {
         return Ok(text.clone());
     }
-    let help = format!("a name has up to {MAX_NAME} letters, digits, `-` and `_`");
-    Err(ConfigProblem::new(format!("`{text}` cannot be a name here"))
-        .help(help)
-        .at(name.span.clone()))
+    let help = format!("use at most {MAX_NAME} letters, digits, `-` and `_`");
+    Err(ConfigProblem::new(format!("invalid name `{text}`")).help(help).at(name.span.clone()))
 }
 
 fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
@@ -140,8 +142,8 @@ fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, Conf
     let path = seen_from.join(file("path", written)?);
     match path.is_dir() {
         true => Ok(path),
-        false => Err(ConfigProblem::new(format!("there is no folder `{}`", path.display()))
-            .help("`path` names a folder, as seen from the folder of this file")
+        false => Err(ConfigProblem::new(format!("the folder `{}` does not exist", path.display()))
+            .help("`path` is a folder, relative to the folder of this configuration file")
             .at(span)),
     }
 }
@@ -151,8 +153,8 @@ fn existing_file(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, 
     let path = seen_from.join(file("file", written)?);
     match path.is_file() {
         true => Ok(path),
-        false => Err(ConfigProblem::new(format!("there is no file `{}`", path.display()))
-            .help("`file` names a file, as seen from the folder of this file")
+        false => Err(ConfigProblem::new(format!("the file `{}` does not exist", path.display()))
+            .help("`file` is a file name, relative to the folder of this configuration file")
             .at(span)),
     }
 }
@@ -164,11 +166,13 @@ fn patterns(
     let written = written.unwrap_or_default();
     if let Some(beyond) = written.get(MAX_PATTERNS) {
         let what = format!("`{key}` has more than {MAX_PATTERNS} patterns");
-        return Err(ConfigProblem::new(what).help("join some by `*`").at(beyond.span.clone()));
+        return Err(ConfigProblem::new(what)
+            .help("combine patterns with `*`")
+            .at(beyond.span.clone()));
     }
     let pattern = |Spanned { value, span }: Spanned<String>| {
         Pattern::new(&value).map_err(|bad| {
-            ConfigProblem::new(format!("`{value}` is no pattern")).help(bad.to_string()).at(span)
+            ConfigProblem::new(format!("invalid pattern `{value}`")).help(bad.to_string()).at(span)
         })
     };
     written.into_iter().map(pattern).collect()
@@ -184,12 +188,12 @@ fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
         && scheme.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
     if !is_scheme || text.len() > 2048 {
         return wrong(
-            format!("`{text}` is no uri"),
-            "write a scheme and a path, as in `acme://rules`",
+            format!("invalid URI `{text}`"),
+            "write a scheme and a path, such as `acme://rules`",
         );
     }
     if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
-        return wrong("a uri has no white space".to_owned(), "write `%20` for a space");
+        return wrong("the URI contains white space".to_owned(), "write `%20` for a space");
     }
     let mut rest = text.as_str();
     while let Some(at) = rest.find(['{', '}']) {
@@ -198,8 +202,8 @@ fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
         let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         let Some((_, tail)) = gap.filter(|_| is_name) else {
-            let help = "write `{name}` for one part or `{+name}` for any rest";
-            return wrong("the braces in `uri` hold no name".to_owned(), help);
+            let help = "write `{name}` for one path segment or `{+name}` for the rest of the path";
+            return wrong("`uri` has braces without a name".to_owned(), help);
         };
         rest = tail;
     }

@@ -66,14 +66,18 @@ impl ServiceSpans {
                     && api.options.timeout > most
                 {
                     let (name, most) = (&each.server.name, most.as_secs());
-                    let help = "raise `call_timeout_seconds` in the server's `limits`, or ask for less time here";
-                    let what = format!("a silent call of `{name}` ends after {most} s");
+                    let help = "raise `call_timeout_seconds` in `limits` of the server, or lower \
+                        the timeout here";
+                    let what = format!(
+                        "the timeout of `{name}` exceeds `call_timeout_seconds`, \
+                        which is {most} s"
+                    );
                     return Err(ConfigProblem::new(what).help(help).at(time.clone()));
                 }
                 for tool in api.tools.iter() {
                     if let Some(other) = owners.insert(&tool.name, &api.name) {
-                        let what = format!("there is a tool `{}` in `{other}` as well", tool.name);
-                        let help = "add a `prefix`, or give the operation another `name`";
+                        let what = format!("the tool `{}` also exists in `{other}`", tool.name);
+                        let help = "add a `prefix`, or set another `name` for the operation";
                         return Err(ConfigProblem::new(what).help(help).at(span.clone()));
                     }
                 }
@@ -165,8 +169,8 @@ fn service(
     if let (Some(_), Some(trust)) = (&table.base_url, &table.trust_servers)
         && trust.value
     {
-        return Err(ConfigProblem::new("there are `base_url` and `trust_servers`")
-            .help("`base_url` has the last word; leave `trust_servers` out")
+        return Err(ConfigProblem::new("both `base_url` and `trust_servers` are set")
+            .help("`base_url` takes precedence; remove `trust_servers`")
             .at(trust.span.clone()));
     }
     let settings = ApiSettings {
@@ -204,13 +208,15 @@ fn document(
     url: Option<Spanned<String>>,
     folder: &Path,
 ) -> Result<DocumentSource, ConfigProblem> {
-    let one = "write `file` with the name of a file, or `url` with an address";
+    let one = "add `file` with a file name, or `url` with a URL";
     match (file, url) {
         (Some(file), None) => resolve_file(folder, "file", file).map(DocumentSource::File),
         (None, Some(url)) => endpoint_url(url).map(DocumentSource::Url),
-        (None, None) => Err(ConfigProblem::new("the service has no document").help(one)),
+        (None, None) => {
+            Err(ConfigProblem::new("the service has neither `file` nor `url`").help(one))
+        }
         (Some(_), Some(url)) => {
-            Err(ConfigProblem::new("there are `file` and `url`").help(one).at(url.span))
+            Err(ConfigProblem::new("the service has both `file` and `url`").help(one).at(url.span))
         }
     }
 }
@@ -220,7 +226,7 @@ fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let span = written.span.clone();
     let base = endpoint_url(written)?;
     match base.contains(['?', '{', '}', '\\']) {
-        true => Err(ConfigProblem::new(format!("`{base}` is no address that paths can follow"))
+        true => Err(ConfigProblem::new(format!("invalid base URL `{base}`"))
             .help("write it as `https://host` or `https://host/path`")
             .at(span)),
         false => Ok(base),
@@ -232,17 +238,15 @@ fn prefix(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     match value.len() <= MAX_PREFIX && value.bytes().all(letter) {
         true => Ok(value),
-        false => {
-            Err(ConfigProblem::new(format!("`{value}` cannot stand before the name of a tool"))
-                .help(format!("write at most {MAX_PREFIX} letters, digits, `_`, `-` or `.`"))
-                .at(span))
-        }
+        false => Err(ConfigProblem::new(format!("invalid prefix `{value}`"))
+            .help(format!("use at most {MAX_PREFIX} letters, digits, `_`, `-` or `.`"))
+            .at(span)),
     }
 }
 
 fn selectors(written: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, ConfigProblem> {
     let selector = |Spanned { value, span }: Spanned<String>| match value.trim().is_empty() {
-        true => Err(ConfigProblem::new("this chooses nothing").at(span)),
+        true => Err(ConfigProblem::new("an empty pattern matches no operation").at(span)),
         false => Ok(Selector::new(&value)),
     };
     written.unwrap_or_default().into_iter().map(selector).collect()
@@ -285,9 +289,12 @@ fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecr
     let is_client = is_client.iter().any(|key| key.is_some()) || table.scopes.is_some();
     let kinds = [is_token, table.user.is_some(), is_value, is_client];
     if kinds.iter().filter(|kind| **kind).count() != 1 {
-        return Err(ConfigProblem::new("a secret is a token, a name and a password, the value of a key, or a program's own")
-            .help("write `bearer`, or `user` and `password`, or `value`, or `client_id`, `client_secret` and \
-                   `token_url`; for each secret there is a key that ends in `_file`")
+        return Err(ConfigProblem::new("these keys do not form one kind of credentials")
+            .help(
+                "use `bearer`, or `user` and `password`, or `value`, or `client_id`, \
+                `client_secret` and `token_url`; a key that ends in `_file` reads a secret from \
+                a file",
+            )
             .at(span));
     }
     // All kinds share this: the secret is inline or in a file. The document defines the header.

@@ -31,7 +31,7 @@ pub(crate) fn resolve(
         let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
         let what = format!("`{}` has no function {}", path.display(), names.join(" or "));
         return Err(ConfigProblem::new(what)
-            .help("write one at the top level of the file")
+            .help("define it at the top level of the file")
             .at(span));
     }
     Ok(script)

@@ -19,7 +19,7 @@ pub(crate) fn folder(
 ) -> Result<Option<PathBuf>, ConfigProblem> {
     let is_offered = packs.iter().any(|pack| pack == PACK);
     if let (Some(table), false) = (&table, is_offered) {
-        let what = "`[skills]` says where skills are, but the server does not offer them";
+        let what = "`[skills]` has no effect: the pack `skills` is not enabled";
         let help = format!("add \"{PACK}\" to `packs`");
         return Err(ConfigProblem::new(what).help(help).at(table.span.clone()));
     }
@@ -35,12 +35,12 @@ pub(crate) fn folder(
     let wrong = if name.is_empty() {
         "`folder` is empty".to_owned()
     } else if !folder.is_dir() {
-        format!("there is no folder `{}`", folder.display())
+        format!("the folder `{}` does not exist", folder.display())
     } else {
         return Ok(Some(folder));
     };
-    let help = "`folder` in `[skills]` names a folder, as seen from the folder of this file, that holds a folder for \
-                each skill";
+    let help = "`folder` in `[skills]` is a folder that contains one folder per skill, relative \
+        to the folder of this configuration file";
     let problem = ConfigProblem::new(wrong).help(help);
     Err(match span {
         Some(span) => problem.at(span),

@@ -67,12 +67,15 @@ impl TimeoutSpans {
                 let written = self.0.iter().find(|(name, _)| *name == tool.name);
                 if let (true, Some((_, span))) = (tool.timeout > most, written) {
                     let what = format!(
-                        "a silent call of `{}` ends after {} s",
+                        "the timeout of `{}` exceeds `call_timeout_seconds`, which is {} s",
                         server.server.name,
                         most.as_secs()
                     );
                     return Err(ConfigProblem::new(what)
-                        .help("raise `call_timeout_seconds` in the server's `limits`, or ask for less time here")
+                        .help(
+                            "raise `call_timeout_seconds` in `limits` of the server, or lower \
+                            the timeout here",
+                        )
                         .at(span.clone()));
                 }
             }
@@ -138,7 +141,7 @@ fn action(
         return http::resolve(http.value, is_idempotent, terms, folder).map(ToolAction::Http);
     }
     let Some(written) = table.script.take() else {
-        let what = "a tool needs a `command`, a `query`, or a table `http` or `script`";
+        let what = "the tool has no `command`, `query`, `http` or `script`";
         return Err(ConfigProblem::new(what).help(
             "add `command = [\"program\", \"argument\"]`, `query = \"SELECT …\"`, `http = { url = \"https://…\" }` or \
              `script = { file = \"….js\" }`",
@@ -159,8 +162,8 @@ fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
     match ways.into_iter().flatten().nth(1) {
         None => Ok(()),
         Some(second) => {
-            let what = "a tool has a `command`, `http`, a `query` or a `script`, not two of them";
-            Err(ConfigProblem::new(what).help("leave one of them out").at(second.clone()))
+            let what = "the tool has more than one of `command`, `query`, `http` and `script`";
+            Err(ConfigProblem::new(what).help("remove all but one").at(second.clone()))
         }
     }
 }
@@ -170,10 +173,8 @@ pub(crate) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem
     let Spanned { value: name, span } = written;
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(letter) {
-        let help = format!("write at most {MAX_NAME} letters, digits, `_`, `-` or `.`");
-        return Err(ConfigProblem::new(format!("`{name}` is no name for a tool"))
-            .help(help)
-            .at(span));
+        let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-` or `.`");
+        return Err(ConfigProblem::new(format!("invalid tool name `{name}`")).help(help).at(span));
     }
     Ok(name)
 }
@@ -181,7 +182,10 @@ pub(crate) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem
 pub(crate) fn description(written: &Spanned<String>) -> Result<String, ConfigProblem> {
     if written.value.trim().is_empty() {
         return Err(ConfigProblem::new("`description` is empty")
-            .help("say in a sentence what the tool does: a model chooses by it")
+            .help(
+                "describe in one sentence what the tool does; models choose tools by their \
+                descriptions",
+            )
             .at(written.span.clone()));
     }
     Ok(written.value.clone())
@@ -198,8 +202,8 @@ fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, 
         ToolAction::Script(_) | ToolAction::Query(_) => true,
     };
     if !is_data {
-        return Err(ConfigProblem::new("`output_schema` is for tools whose result is data")
-            .help("add `result = \"json\"`, or leave it out")
+        return Err(ConfigProblem::new("`output_schema` needs a tool with a JSON result")
+            .help("add `result = \"json\"`, or remove `output_schema`")
             .at(span));
     }
     check_schema(&value).map_err(|problem| problem.at(span))?;
@@ -213,10 +217,10 @@ fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
         true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
             found.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
         }),
-        false => Some("it is no table".to_owned()),
+        false => Some("it is not a table".to_owned()),
     };
     match wrong {
-        Some(wrong) => Err(ConfigProblem::new(format!("this is no JSON Schema: {wrong}"))),
+        Some(wrong) => Err(ConfigProblem::new(format!("invalid JSON Schema: {wrong}"))),
         None => Ok(()),
     }
 }

@@ -85,7 +85,7 @@ fn what_is_written_is_what_a_layer_does() {
 fn each_refusal_of_a_layer_names_the_place_and_what_is_wrong_there() {
     let cases = [
         ("seconds = 1", "2:1 `kind` is missing"),
-        ("kind = 1", "3:8 expected a word in quotes"),
+        ("kind = 1", "3:8 expected a string in quotes"),
         ("kind = \"timout\"", "3:8 unknown kind of layer `timout`"),
         ("kind = \"timeout\"", "2:1 `seconds` is missing"),
         ("kind = \"timeout\"\nsecond = 1\nseconds = 1", "4:1 unknown key `second`"),
@@ -101,45 +101,45 @@ fn each_refusal_of_a_layer_names_the_place_and_what_is_wrong_there() {
         ),
         ("kind = \"rate-limit\"\nseconds = 5", "2:1 this layer does nothing"),
         ("kind = \"filter\"", "2:1 this layer does nothing"),
-        ("kind = \"filter\"\nallow = []", "2:1 `allow` is empty: everything would be hidden"),
+        ("kind = \"filter\"\nallow = []", "2:1 `allow` is empty, so every item would be hidden"),
         (
             "kind = \"filter\"\nkinds = [\"prompts\"]\nread_only = true",
-            "4:10 only tools have hints, and this layer does not look at them",
+            "4:10 only tools have hints, and `kinds` of this layer does not include tools",
         ),
-        ("kind = \"filter\"\nkinds = [\"toys\"]\ndeny = [\"x\"]", "4:10 unknown word `toys`"),
+        ("kind = \"filter\"\nkinds = [\"toys\"]\ndeny = [\"x\"]", "4:10 unknown value `toys`"),
         (
             "kind = \"rename\"\nkinds = [\"resources\"]\nadd = \"x\"",
-            "4:10 only tools and prompts have names to be changed",
+            "4:10 only tools and prompts can be renamed",
         ),
         (
             "kind = \"rename\"\nnames = { a = \"c\", b = \"c\" }",
-            "4:24 two items would be called `c`",
+            "4:24 two items would have the name `c`",
         ),
-        ("kind = \"rename\"\nnames = { a = \"b c\" }", "4:15 `b c` in `names` is no name"),
+        ("kind = \"rename\"\nnames = { a = \"b c\" }", "4:15 invalid name `b c` in `names`"),
         ("kind = \"rename\"\nstrip = \"x\"\nadd = \"x\"", "2:1 this layer does nothing"),
         ("kind = \"rewrite\"\ntools.x = {}", "4:7 this layer does nothing"),
         (
             "kind = \"rewrite\"\ntools.x = { fixed = { a = 1979-05-27 } }",
-            "4:27 `a` is a date, which JSON has not",
+            "4:27 `a` is a TOML date, and JSON has no dates",
         ),
         (
             "kind = \"rewrite\"\ntools.x = { fixed = { a = 1 }, defaults = { a = 2 } }",
-            "4:7 the argument `a` is fixed, so it needs no default",
+            "4:7 the argument `a` is in both `defaults` and `fixed`",
         ),
         (
             "kind = \"redact\"\npatterns = [\"(\"]",
-            "4:13 `(` is no regular expression: unclosed group",
+            "4:13 invalid regular expression `(`: unclosed group",
         ),
         (
             "kind = \"redact\"\npatterns = [\"x*\"]",
-            "4:13 `x*` matches nothing at all, so it would be everywhere",
+            "4:13 the pattern `x*` matches the empty string",
         ),
-        ("kind = \"redact\"\npointers = [\"user\"]", "4:13 `user` is no JSON pointer"),
+        ("kind = \"redact\"\npointers = [\"user\"]", "4:13 invalid JSON pointer `user`"),
         ("kind = \"size-limit\"", "2:1 this layer does nothing"),
         ("kind = \"audit\"\nfile = \" \"", "4:8 `file` is empty"),
         (
             "kind = \"audit\"\nfile = \"a\"\npatterns = [\"x\"]",
-            "5:12 arguments are not written, so nothing is taken out of them",
+            "5:12 arguments are not logged, so this key has no effect",
         ),
         ("kind = \"pin\"", "2:1 `file` is missing"),
     ];

@@ -79,30 +79,26 @@ fn each_of_several_servers_chooses_its_files() {
 fn what_is_wrong_is_shown_at_its_place() {
     let place = folder();
     for (text, said, at) in [
-        ("[folders.docs]\npath = \"dosc\"", "there is no folder", "creole.toml:3:8"),
+        ("[folders.docs]\npath = \"dosc\"", "dosc` does not exist", "creole.toml:3:8"),
         ("[folders.docs]\n", "`path` is missing", "creole.toml:2:1"),
         (
             "[folders.docs]\npath = \"docs\"\nexclude = [\"a\", \"{b,c}\"]",
-            "`{b,c}` is no pattern",
+            "invalid pattern `{b,c}`",
             ":4:17",
         ),
         ("[folders.docs]\npath = \"docs\"\nmax_files = 0", "0 is not a whole number", ":4:13"),
         ("[folders.docs]\npath = \"docs\"\nhiden = true", "unknown key `hiden`", ":4:1"),
-        ("[folders.\"a/b\"]\npath = \"docs\"", "`a/b` cannot be a name here", ":2:10"),
-        ("[prompts.p]\npath = \"rules.md\"", "there is no folder", ":3:8"),
-        ("[resources.r]\nuri = \"a:b\"", "the resource holds nothing", ":2:12"),
+        ("[folders.\"a/b\"]\npath = \"docs\"", "invalid name `a/b`", ":2:10"),
+        ("[prompts.p]\npath = \"rules.md\"", "rules.md` does not exist", ":3:8"),
+        ("[resources.r]\nuri = \"a:b\"", "the resource has neither `text` nor `file`", ":2:12"),
         (
             "[resources.r]\nuri = \"a:b\"\ntext = \"\"\nfile = \"rules.md\"",
-            "there are `text` and `file`",
+            "the resource has both `text` and `file`",
             ":5:8",
         ),
-        ("[resources.r]\nuri = \"a:b\"\nfile = \"docs\"", "there is no file", ":4:8"),
-        ("[resources.r]\nuri = \"rules\"\ntext = \"\"", "`rules` is no uri", ":3:7"),
-        (
-            "[resources.r]\nuri = \"a:{?b}\"\ntext = \"\"",
-            "the braces in `uri` hold no name",
-            ":3:7",
-        ),
+        ("[resources.r]\nuri = \"a:b\"\nfile = \"docs\"", "docs` does not exist", ":4:8"),
+        ("[resources.r]\nuri = \"rules\"\ntext = \"\"", "invalid URI `rules`", ":3:7"),
+        ("[resources.r]\nuri = \"a:{?b}\"\ntext = \"\"", "`uri` has braces without a name", ":3:7"),
         (
             "[resources.r]\nuri = \"a:{b}\"\ntext = \"\"\nvalues = { c = [] }",
             "`uri` has no `{c}`",
@@ -110,7 +106,7 @@ fn what_is_wrong_is_shown_at_its_place() {
         ),
         (
             "[resources.r]\nuri = \"a:b\"\ntext = \"\"\n[resources.s]\nuri = \"a:b\"\ntext = \"\"",
-            "two resources are at `a:b`",
+            "two resources have the URI `a:b`",
             ":6:7",
         ),
     ] {

@@ -101,25 +101,25 @@ fn what_is_wrong_is_told_where_it_stands() {
     let rows = [
         ("", "it is not said where the service is", "3:8"),
         ("", "write `base_url = \"https://api.example.com\"`", "3:8"),
-        ("base_url = 'example.com'", "is not an address", "4:12"),
-        ("base_url = 'https://example.com/?x=1'", "is no address that paths can follow", "4:12"),
-        ("base_url = 'https://a@example.com'", "holds a name or a password", "4:12"),
+        ("base_url = 'example.com'", "invalid URL", "4:12"),
+        ("base_url = 'https://example.com/?x=1'", "invalid base URL", "4:12"),
+        ("base_url = 'https://a@example.com'", "contains a user name or a password", "4:12"),
         (&format!("{base}trust_servers = true"), "`base_url` and `trust_servers`", "5:17"),
         (&format!("{base}exclude = ['getPets']"), "`getPets` chooses no operation", "5:12"),
         (&format!("{base}include = ['tag:pet']"), "`tag:pet` chooses no operation", "5:12"),
-        (&format!("{base}include = ['']"), "chooses nothing", "5:12"),
-        (&format!("{base}prefix = 'a b'"), "cannot stand before the name of a tool", "5:10"),
-        (&format!("{base}methods = ['HEAD']"), "unknown word `HEAD`", "5:12"),
+        (&format!("{base}include = ['']"), "an empty pattern matches no operation", "5:12"),
+        (&format!("{base}prefix = 'a b'"), "invalid prefix", "5:10"),
+        (&format!("{base}methods = ['HEAD']"), "unknown value `HEAD`", "5:12"),
         (&format!("{base}operations.getPets.name = 'x'"), "no operation `getPets`", "5:12"),
-        (&format!("{base}operations.getPet.name = 'a b'"), "`a b` is no name for a tool", "5:26"),
+        (&format!("{base}operations.getPet.name = 'a b'"), "invalid tool name `a b`", "5:26"),
         (&format!("{base}security.no = {{ value = 'x' }}"), "no security scheme `no`", "5:10"),
         (&format!("{base}security.key = {{ bearer = 'x' }}"), "`key` is a key", "5:10"),
         (
             &format!("{base}security.key = {{ bearer = 'x', value = 'y' }}"),
-            "a secret is a token",
+            "do not form one kind of credentials",
             "5:",
         ),
-        (&format!("{base}security.key = {{}}"), "a secret is a token", "5:"),
+        (&format!("{base}security.key = {{}}"), "do not form one kind of credentials", "5:"),
         (
             &format!("{base}security.oauth = {{ client_id = 'x', client_secret = 'y' }}"),
             "`token_url` is missing",
@@ -131,9 +131,13 @@ fn what_is_wrong_is_told_where_it_stands() {
             "5:",
         ),
         (&format!("{base}timeout_seconds = 61"), "ends after 60 s", "5:19"),
-        (&format!("{base}headers = {{ Host = 'x' }}"), "written by the transport", "5:13"),
+        (&format!("{base}headers = {{ Host = 'x' }}"), "set by the transport", "5:13"),
         (&format!("{base}uri = 'x'"), "unknown key `uri`", "5:1"),
-        (&format!("{base}url = 'https://x.org/api.yaml'"), "there are `file` and `url`", "5:7"),
+        (
+            &format!("{base}url = 'https://x.org/api.yaml'"),
+            "the service has both `file` and `url`",
+            "5:7",
+        ),
     ];
     for (lines, what, place) in rows {
         assert_says(lines, what, place);
@@ -163,7 +167,7 @@ fn two_tools_of_a_server_are_never_called_the_same() {
         ))
     };
     let said = two("[server]", "").unwrap_err();
-    assert!(said.contains("there is a tool `list_pets` in `a` as well"), "{said}");
+    assert!(said.contains("the tool `list_pets` also exists in `a`"), "{said}");
     assert!(two("[server]", "prefix = 'b_'").is_ok());
     let apart =
         "[[servers]]\nname = 'x'\nopenapi = ['a']\n[[servers]]\nname = 'y'\nopenapi = ['b']";
@@ -172,7 +176,7 @@ fn two_tools_of_a_server_are_never_called_the_same() {
         "[server]\n[tools.get_pet]\ndescription = 'x'\nhttp = { url = 'https://x.org' }\n\
          [openapi.a]\nfile = 'api.yaml'\ntrust_servers = true",
     );
-    assert!(said.unwrap_err().contains("there is a tool `get_pet` in `tools` as well"));
+    assert!(said.unwrap_err().contains("the tool `get_pet` also exists in `tools`"));
     let said =
         read("[server]\nopenapi = ['b']\n[openapi.a]\nfile = 'api.yaml'\ntrust_servers = true");
     assert!(said.unwrap_err().contains("unknown service `b`"));

@@ -53,7 +53,7 @@ fn one_of_several_without_a_path_is_found_by_its_name() {
 #[test]
 fn what_contradicts_itself_is_refused_where_it_stands() {
     let both = "[server]\nname = \"a\"\n[[servers]]\nname = \"b\"\n";
-    assert!(error(both).contains("there is a table `server`, and `servers` besides"));
+    assert!(error(both).contains("both `[server]` and `[[servers]]` are present"));
     let same = "[[servers]]\nname = \"a\"\n[[servers]]\nname = \"a\"\n";
     assert!(error(same).contains("two servers have the same name"));
     let unknown = "[server]\nupstreams = [\"fils\"]\n[upstreams.files]\ncommand = [\"x\"]\n";
@@ -62,7 +62,7 @@ fn what_contradicts_itself_is_refused_where_it_stands() {
         error("[log]\nlevel = \"warn\"\n").contains("the configuration describes nothing to serve")
     );
     let pathless = "[[servers]]\nname = \"a\"\n[[servers]]\nname = \"b c\"\n";
-    assert!(error(pathless).contains("give the server a `path` of its own"));
+    assert!(error(pathless).contains("set its `path`"));
 }
 
 #[test]

@@ -160,24 +160,24 @@ fn a_tool_that_is_half_described_is_refused() {
     assert_says("description = ' '\ncommand = [\"x\"]", "`description` is empty", "3:15");
     assert_says(
         "description = 'x'",
-        "needs a `command`, a `query`, or a table `http` or `script`",
+        "the tool has no `command`, `query`, `http` or `script`",
         "2:8",
     );
-    assert_says("description = 'x'\ncommand = []", "names no program", "4:11");
-    assert_says("description = 'x'\ncommand = [\"\"]", "names no program", "4:12");
-    assert_says("description = 'x'\ncommand = [['a']]", "names no program", "4:11");
+    assert_says("description = 'x'\ncommand = []", "has no program", "4:11");
+    assert_says("description = 'x'\ncommand = [\"\"]", "has no program", "4:12");
+    assert_says("description = 'x'\ncommand = [['a']]", "has no program", "4:11");
     assert_says(
         "description = 'x'\ncommand = [1]",
-        "a word of a command is a text, a list",
+        "an argument of a command is a string, a list of strings",
         "4:11",
     );
     assert_says("description = 'x'\ncomand = ['a']", "did you mean `command`", "4:1");
     let both = "description = 'x'\ncommand = ['a']\nhttp = { url = 'https://a/' }";
-    assert_says(both, "not two of them", "5:8");
+    assert_says(both, "more than one of `command`, `query`, `http` and `script`", "5:8");
     let stray = "description = 'x'\nstdin = 'a'\nhttp = { url = 'https://a/' }";
-    assert_says(stray, "`stdin` is for tools that have a `command`", "4:9");
+    assert_says(stray, "`stdin` is only valid for tools with a `command`", "4:9");
     let said = refusal("[server]\n[tools.'a b']\ndescription = 'x'\ncommand = ['a']").to_string();
-    assert!(said.contains("`a b` is no name for a tool") && said.contains(":2:8"), "{said}");
+    assert!(said.contains("invalid tool name `a b`") && said.contains(":2:8"), "{said}");
 }
 
 #[test]
@@ -186,19 +186,19 @@ fn a_command_that_callers_could_bend_is_refused() {
         format!("description = 'x'\ncommand = {command}\n[tools.t.arguments]\n{arguments}")
     };
     let text = "a = { type = 'string' }";
-    assert_says(&lines("['{a}']", text), "the program itself cannot be an argument", "4:12");
+    assert_says(&lines("['{a}']", text), "the program cannot contain a placeholder", "4:12");
     assert_says(&lines("['x', '--{a}']", text), "callers would choose the option", "4:18");
     assert_says(&lines("['x', '-{a}']", text), "`enum = […]` for `a`", "4:18");
     let choice = "a = { type = 'string', enum = ['all'] }";
     plan(&format!("[server]\n[tools.t]\n{}", lines("['x', '--{a}']", choice)));
-    assert_says(&lines("['x', '{b}']", text), "there is no argument `b`", "4:18");
+    assert_says(&lines("['x', '{b}']", text), "unknown argument `b`", "4:18");
     assert_says(&lines("['x', '{b']", text), "belongs to no placeholder", "4:17");
     let optional = "a = { type = 'string', required = false }";
     assert_says(&lines("['x', '-n', '{a}']", optional), "`-n` would be left behind", "4:23");
     let list = "a = { type = 'array' }";
     assert_says(&lines("['x', 'y{a}']", list), "`{a}` is a list", "4:19");
-    assert_says(&lines("['x', { when = 'a', words = ['y'] }]", text), "is not yes or no", "4:");
-    assert_says(&lines("['x']", text), "the argument `a` is used nowhere", "6:1");
+    assert_says(&lines("['x', { when = 'a', words = ['y'] }]", text), "is not a boolean", "4:");
+    assert_says(&lines("['x']", text), "the argument `a` is not used", "6:1");
     let shell = lines("['env', 'sh', '-c', 'echo {a}']", text);
     assert_says(&shell, "callers would write the script of `sh`: `{a}` is part of it", "4:11");
     let key = "dangerously_let_callers_write_scripts = true\n";
@@ -213,25 +213,37 @@ fn a_command_that_callers_could_bend_is_refused() {
 fn keys_that_contradict_each_other_are_refused() {
     let command = "description = 'x'\ncommand = ['x']\n";
     assert_says(&format!("{command}result = 'image'"), "needs a media type", "5:10");
-    assert_says(&format!("{command}mime_type = 'image/png'"), "is for pictures", "5:13");
+    assert_says(
+        &format!("{command}mime_type = 'image/png'"),
+        "is only valid for image results",
+        "5:13",
+    );
     assert_says(
         &format!("{command}result = 'image'\nmime_type = 'text/html'"),
-        "no media type of a picture",
+        "invalid image media type",
         "6:13",
     );
     let patient = format!("{command}timeout_seconds = 61");
-    assert_says(&patient, "a silent call of `creole` ends after 60 s", "5:19");
+    assert_says(
+        &patient,
+        "the timeout of `creole` exceeds `call_timeout_seconds`, which is 60 s",
+        "5:19",
+    );
     plan(&format!("[server]\nlimits.call_timeout_seconds = 90\n[tools.t]\n{patient}"));
     assert_says(&format!("{command}exit_codes = []"), "no call could succeed", "5:14");
-    assert_says(&format!("{command}output_schema = {{}}"), "whose result is data", "5:17");
+    assert_says(
+        &format!("{command}output_schema = {{}}"),
+        "`output_schema` needs a tool with a JSON result",
+        "5:17",
+    );
     assert_says(
         &format!("{command}result = 'json'\noutput_schema = {{ type = 'strin' }}"),
-        "no JSON Schema",
+        "invalid JSON Schema",
         "6:17",
     );
     assert_says(
         &format!("{command}env = {{ 'A B' = 'x' }}"),
-        "not the name of an environment",
+        "invalid environment variable name",
         "5:9",
     );
 }
@@ -242,20 +254,20 @@ fn an_argument_that_cannot_be_is_refused() {
         format!("description = 'x'\ncommand = ['x', '{{a}}']\n[tools.t.arguments]\n{argument}")
     };
     assert_says(&lines("a = {}"), "`type` is missing", "6:5");
-    assert_says(&lines("a = { type = 'text' }"), "unknown word `text`", "6:14");
+    assert_says(&lines("a = { type = 'text' }"), "unknown value `text`", "6:14");
     assert_says(
         &lines("a = { type = 'string', minimum = 1 }"),
         "arguments that are numbers",
         "6:34",
     );
-    assert_says(&lines("a = { type = 'integer', default = 'x' }"), "not one of its values", "6:35");
-    assert_says(&lines("a = { type = 'string', pattern = '(' }"), "no JSON Schema", "6:1");
+    assert_says(&lines("a = { type = 'integer', default = 'x' }"), "is not in its `enum`", "6:35");
+    assert_says(&lines("a = { type = 'string', pattern = '(' }"), "invalid JSON Schema", "6:1");
     assert_says(
         &lines("a = { type = 'string', required = true, default = 'x' }"),
-        "needs no `default`",
+        "a required argument cannot have a `default`",
         "6:35",
     );
-    assert_says(&lines("'a b' = { type = 'string' }"), "no name for an argument", "6:1");
+    assert_says(&lines("'a b' = { type = 'string' }"), "invalid argument name", "6:1");
 }
 
 #[test]
@@ -266,24 +278,36 @@ fn a_service_that_callers_could_bend_is_refused() {
         )
     };
     for url in ["https://{a}/x", "https://a.{a}", "https://a:{a}/", "https://a{a}/"] {
-        assert_says(&lines(&format!("url = '{url}'")), "the host cannot be an argument", "4:16");
+        assert_says(
+            &lines(&format!("url = '{url}'")),
+            "the host cannot contain a placeholder",
+            "4:16",
+        );
     }
-    assert_says(&lines("url = 'ftp://a/{a}'"), "is not an address", "4:16");
-    assert_says(&lines("url = 'https://u:hunter2@a/{a}'"), "holds a name or a password", "4:16");
+    assert_says(&lines("url = 'ftp://a/{a}'"), "invalid URL", "4:16");
+    assert_says(
+        &lines("url = 'https://u:hunter2@a/{a}'"),
+        "contains a user name or a password",
+        "4:16",
+    );
     assert!(!error(&lines("url = 'https://u:hunter2@a/{a}'")).contains("hunter2"));
-    assert_says(&lines("url = 'https://h/{a}'"), "cannot do without one of its arguments", "4:16");
+    assert_says(&lines("url = 'https://h/{a}'"), "a placeholder in a URL needs a value", "4:16");
     let with =
         |rest: &str| lines(&format!("url = 'https://h/', query = {{ q = '{{a}}' }}, {rest}"));
-    assert_says(&with("headers = { Host = 'x' }"), "written by the transport itself", "4:");
-    assert_says(&with("headers = { 'a b' = 'x' }"), "not the name of a header", "4:");
-    assert_says(&with("body = 1"), "only reads has no `body`", "4:");
-    assert_says(&with("method = 'POST', retries = 1"), "what may not happen twice", "4:");
-    assert_says(&with("method = 'get'"), "unknown word `get`", "4:");
-    assert_says(&with("pick = 'items'"), "no JSON pointer", "4:");
-    assert_says(&with("template = '{{ body'"), "this is no template", "4:");
-    assert_says(&with("auth = { bearer = 'a', user = 'b' }"), "`auth` is a token", "4:");
-    assert_says(&with("auth = { bearer = \"hunter2\\n\" }"), "headers cannot carry", "4:");
-    assert_says(&with("auth = { user = 'a:b', password = 'c' }"), "has a colon", "4:");
+    assert_says(&with("headers = { Host = 'x' }"), "set by the transport", "4:");
+    assert_says(&with("headers = { 'a b' = 'x' }"), "invalid header name", "4:");
+    assert_says(&with("body = 1"), "a `GET` request has no `body`", "4:");
+    assert_says(&with("method = 'POST', retries = 1"), "`retries` needs an idempotent tool", "4:");
+    assert_says(&with("method = 'get'"), "unknown value `get`", "4:");
+    assert_says(&with("pick = 'items'"), "invalid JSON pointer", "4:");
+    assert_says(&with("template = '{{ body'"), "invalid template", "4:");
+    assert_says(
+        &with("auth = { bearer = 'a', user = 'b' }"),
+        "the keys of `auth` do not form",
+        "4:",
+    );
+    assert_says(&with("auth = { bearer = \"hunter2\\n\" }"), "not allowed in a header", "4:");
+    assert_says(&with("auth = { user = 'a:b', password = 'c' }"), "contains a colon", "4:");
     assert_says(&with("allow_privat = true"), "did you mean `allow_private`", "4:");
     assert_says(&with("allow_private = 'yes'"), "expected", "4:");
 }

@@ -78,69 +78,63 @@ fn upstreams_stand_in_the_order_in_which_they_were_written_and_some_are_off() {
 #[test]
 fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
     let cases = [
-        ("", "2:12 an upstream needs a `command` or a `url`"),
-        (
-            "command = [\"a\"]\nurl = \"http://b\"",
-            "4:7 an upstream has a `command` or a `url`, not both",
-        ),
+        ("", "2:12 the upstream has neither `command` nor `url`"),
+        ("command = [\"a\"]\nurl = \"http://b\"", "4:7 the upstream has both `command` and `url`"),
         ("command = \"npx server\"", "3:11 expected a list, found the string \"npx server\""),
-        ("command = []", "3:11 `command` names no program"),
-        ("command = [\"\"]", "3:11 `command` names no program"),
-        ("command = [\"a\", \"\\u0000\"]", "3:17 an argument has a NUL character"),
+        ("command = []", "3:11 `command` has no program"),
+        ("command = [\"\"]", "3:11 `command` has no program"),
+        ("command = [\"a\", \"\\u0000\"]", "3:17 an argument contains a NUL character"),
         (
             "command = [\"a\"]\nheaders = { A = \"b\" }",
-            "4:11 `headers` is for upstreams that have a `url`",
+            "4:11 `headers` is only valid for upstreams with a `url`",
         ),
         (
             "command = [\"a\"]\ntoken_file = \"t\"",
-            "4:14 `token_file` is for upstreams that have a `url`",
+            "4:14 `token_file` is only valid for upstreams with a `url`",
         ),
         (
             "url = \"http://a\"\ntoken_file = \"t\"\ntoken_command = [\"a\"]",
-            "5:17 an upstream has a `token_file` or a `token_command`, not both",
+            "5:17 the upstream has both `token_file` and `token_command`",
         ),
         (
             "url = \"http://a\"\ntoken_file = \"t\"\nheaders = { authorization = \"b\" }",
-            "4:14 `token_file` and the header `Authorization` would both be sent",
+            "4:14 `token_file` conflicts with the header `Authorization`",
         ),
         ("url = \"http://a\"\ntoken_file = \"\"", "4:14 `token_file` is empty"),
-        ("url = \"http://a\"\ntoken_command = []", "4:17 `token_command` names no program"),
+        ("url = \"http://a\"\ntoken_command = []", "4:17 `token_command` has no program"),
         (
             "url = \"http://a\"\nenv = { A = \"b\" }",
-            "4:7 `env` is for upstreams that have a `command`",
+            "4:7 `env` is only valid for upstreams with a `command`",
         ),
-        ("url = \"http://a\"\ncwd = \"b\"", "4:7 `cwd` is for upstreams that have a `command`"),
+        (
+            "url = \"http://a\"\ncwd = \"b\"",
+            "4:7 `cwd` is only valid for upstreams with a `command`",
+        ),
         (
             "command = [\"a\"]\nenv = { \"A-B\" = \"b\" }",
-            "4:9 `A-B` is not the name of an environment variable",
+            "4:9 invalid environment variable name `A-B`",
         ),
-        (
-            "command = [\"a\"]\nenv_pass = [\"A=B\"]",
-            "4:13 `A=B` is not the name of an environment variable",
-        ),
-        ("url = \"ftp://a\"", "3:7 `ftp://a` is not an address"),
-        ("url = \"https://:80\"", "3:7 `https://:80` is not an address"),
-        ("url = \"http://a/#b\"", "3:7 `http://a/#b` names a part of a page"),
-        ("url = \"http://u:p@a\"", "3:7 `url` holds a name or a password"),
-        (
-            "url = \"http://a\"\nheaders = { \"a b\" = \"c\" }",
-            "4:13 `a b` is not the name of a header",
-        ),
+        ("command = [\"a\"]\nenv_pass = [\"A=B\"]", "4:13 invalid environment variable name `A=B`"),
+        ("url = \"ftp://a\"", "3:7 invalid URL `ftp://a`"),
+        ("url = \"https://:80\"", "3:7 invalid URL `https://:80`"),
+        ("url = \"http://a/#b\"", "3:7 the URL `http://a/#b` has a fragment"),
+        ("url = \"http://u:p@a\"", "3:7 `url` contains a user name or a password"),
+        ("url = \"http://a\"\nheaders = { \"a b\" = \"c\" }", "4:13 invalid header name `a b`"),
         (
             "url = \"http://a\"\nheaders = { Mcp-Session-Id = \"c\" }",
-            "4:13 the header `Mcp-Session-Id` is written by the transport itself",
+            "4:13 the header `Mcp-Session-Id` is set by the transport",
         ),
         (
             "url = \"http://a\"\nheaders = { A = \"b\\n\" }",
-            "4:17 the value of `A` has a character that headers cannot carry",
+            "4:17 the value of `A` contains a character that is not allowed in a header",
         ),
-        ("url = \"http://a\"\nprefix = \"a b\"", "4:10 `a b` is no prefix"),
+        ("url = \"http://a\"\nprefix = \"a b\"", "4:10 invalid prefix `a b`"),
         ("url = \"http://a\"\nrevision = \"2025\"", "4:12 unknown revision `2025`"),
         (
             "url = \"http://a\"\nrevision = \"2025-03-26\"\nera = \"stateless\"",
-            "5:7 the revision 2025-03-26 is of the other generation",
+            "5:7 `revision` 2025-03-26 does not belong to the configured `era`",
         ),
-        ("url = \"http://a\"\nera = \"new\"", "4:7 unknown word `new`"),
+        ("url = \"http://a\"\nera = \"new\"", "4:7 unknown value `new`"),
         ("url = \"http://a\"\nseparator = \"-\"", "4:1 unknown key `separator`"),
         (
             "url = \"http://a\"\n[[upstreams.files.chain]]\nkind = \"x\"",
@@ -153,9 +147,10 @@ fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
     }
     let named =
         |name: &str| said(&refusal(&format!("[server]\n[upstreams.{name}]\nurl = \"http://a\"")));
-    let expected = "2:12 the name `a__b` cannot be told from those of tools: `__` ends it";
+    let expected =
+        "2:12 invalid upstream name `a__b`: `__` separates the upstream's name from a tool's name";
     assert_eq!(named("a__b"), expected);
-    assert_eq!(named("\"a b\""), "2:12 `a b` is not a plain name");
+    assert_eq!(named("\"a b\""), "2:12 invalid upstream name `a b`");
 }
 
 #[test]
@@ -175,11 +170,7 @@ fn a_disabled_entry_does_not_need_its_variables() {
     assert!(refusal(&enabled).to_string().contains("` is not set"), "{enabled}");
     // Other errors of a disabled entry are still reported.
     let wrong = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
-    assert!(
-        refusal(wrong).to_string().contains("is not an address"),
-        "{}",
-        refusal(wrong).to_string()
-    );
+    assert!(refusal(wrong).to_string().contains("invalid URL"), "{}", refusal(wrong).to_string());
     let unclosed = "[upstreams.off]\nurl = \"${UNSET\"\nenabled = false\n";
     assert!(
         refusal(unclosed).to_string().contains("without a `}`"),

@@ -32,10 +32,9 @@ impl CaCertificates {
     pub fn read(file: PathBuf) -> Result<Self, String> {
         let pem = bytes(&file).map_err(|error| format!("cannot be read: {error}"))?;
         if pem.len() as u64 > MAX_FILE {
-            return Err("is larger than 1 MB, so it is no file of certificates".to_owned());
+            return Err("is larger than 1 MB, the limit for certificate files".to_owned());
         }
-        TlsClient::with_roots(&pem)
-            .map_err(|_| "holds no certificate in the PEM form, or a broken one".to_owned())?;
+        TlsClient::with_roots(&pem).map_err(|_| "contains no valid PEM certificate".to_owned())?;
         Ok(Self { file, pem: pem.into() })
     }
 
@@ -70,13 +69,13 @@ pub(crate) fn resolve(
 ) -> Result<CaCertificates, ConfigProblem> {
     let span = written.span.clone();
     if !url.starts_with("https://") {
-        let what = "`ca_file` is for addresses that begin with `https://`";
-        return Err(ConfigProblem::new(what).help("leave it out, or write `https://`").at(span));
+        let what = "`ca_file` is only valid for `https://` URLs";
+        return Err(ConfigProblem::new(what).help("remove it, or use `https://`").at(span));
     }
     let path = folder.join(file("ca_file", written)?);
     let shown = path.display().to_string();
     CaCertificates::read(path).map_err(|why| {
-        let help = "name a file that has `-----BEGIN CERTIFICATE-----` in it";
+        let help = "use a file that contains `-----BEGIN CERTIFICATE-----`";
         ConfigProblem::new(format!("`{shown}` {why}")).help(help).at(span)
     })
 }

@@ -25,9 +25,9 @@ pub(crate) fn resolve(
         (None, None) => return Ok(None),
         (Some(_), Some(command)) => {
             return Err(ConfigProblem::new(
-                "an upstream has a `token_file` or a `token_command`, not both",
+                "the upstream has both `token_file` and `token_command`",
             )
-            .help("leave one of them out")
+            .help("remove one of them")
             .at(command.span));
         }
         (Some(path), None) => {
@@ -40,8 +40,8 @@ pub(crate) fn resolve(
         }
     };
     if headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization")) {
-        let what = format!("`{key}` and the header `Authorization` would both be sent");
-        return Err(ConfigProblem::new(what).help("leave one of them out").at(span));
+        let what = format!("`{key}` conflicts with the header `Authorization`");
+        return Err(ConfigProblem::new(what).help("remove one of them").at(span));
     }
     Ok(Some(token))
 }

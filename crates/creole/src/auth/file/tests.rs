@@ -32,24 +32,24 @@ fn each_mistake_is_told_with_its_line_and_without_what_stands_there() {
         |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users);
     let key =
         |line: &str| said(&format!("# one\n{}", line.replace("KEY", KEY)), CredentialKind::Keys);
-    let plain = "where the hash should be stands something else, perhaps the password itself; \
+    let plain = "the value is not a hash; it may be the password itself; \
                  `creole passwd f NAME` stores the hash of a password";
     let cases = [
-        (user("hunter2"), "f:2: there is no colon; a line is `name:hash` or `name:hash:role,role`".to_owned()),
+        (user("hunter2"), "f:2: the line has no colon; a line is `name:hash` or `name:hash:role,role`".to_owned()),
         (user("alice:hunter2"), format!("f:2: of `alice`: {plain}")),
         (user("alice:"), format!("f:2: of `alice`: {plain}")),
         (user(":HASH"), "f:2: the name is empty".to_owned()),
-        (user("al ice:HASH"), "f:2: the name has a character that is not allowed; letters from A to Z, digits and . _ - + @ are".to_owned()),
+        (user("al ice:HASH"), "f:2: the name contains a character that is not allowed; use letters A to Z, digits and . _ - + @".to_owned()),
         (user(&format!("{}:HASH", "a".repeat(65))), "f:2: the name is longer than 64 characters".to_owned()),
         (user("alice:HASH:mcp,,admin"), "f:2: the role is empty".to_owned()),
-        (user("alice:HASH:mcp,mcp"), "f:2: the role `mcp` is named twice".to_owned()),
-        (user("alice:HASH:m\"cp"), "f:2: the role has a character that is not allowed; letters from A to Z, digits and . _ - + @ are".to_owned()),
-        (user("alice:HASH\nbob:HASH\nalice:HASH"), "f:4: `alice` stands in line 2 already".to_owned()),
-        (user(&format!("ci:{KEY}")), "f:2: of `ci`: a key in a file of users; keys have a file of their own, `keys_file`".to_owned()),
-        (key(&format!("alice:{HASH}")), "f:2: of `alice`: a password in a file of keys; users have a file of their own, `users`".to_owned()),
-        (key("ci:creole_abc"), "f:2: of `ci`: where the hash should be stands something else, perhaps the key itself; `creole passwd f --key NAME` makes a key and stores its hash".to_owned()),
-        (key("ci:KEY0"), "f:2: of `ci`: where the hash should be stands something else, perhaps the key itself; `creole passwd f --key NAME` makes a key and stores its hash".to_owned()),
-        (key("ci:KEY:mcp:soon"), "f:2: of `ci`: the end is not a date; write it like 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
+        (user("alice:HASH:mcp,mcp"), "f:2: the role `mcp` is listed twice".to_owned()),
+        (user("alice:HASH:m\"cp"), "f:2: the role contains a character that is not allowed; use letters A to Z, digits and . _ - + @".to_owned()),
+        (user("alice:HASH\nbob:HASH\nalice:HASH"), "f:4: `alice` is already defined in line 2".to_owned()),
+        (user(&format!("ci:{KEY}")), "f:2: of `ci`: a key hash in a file of users; put keys into the file of `keys_file`".to_owned()),
+        (key(&format!("alice:{HASH}")), "f:2: of `alice`: a password hash in a file of keys; put users into the file of `users`".to_owned()),
+        (key("ci:creole_abc"), "f:2: of `ci`: the value is not a hash; it may be the key itself; `creole passwd f --key NAME` creates a key and stores its hash".to_owned()),
+        (key("ci:KEY0"), "f:2: of `ci`: the value is not a hash; it may be the key itself; `creole passwd f --key NAME` creates a key and stores its hash".to_owned()),
+        (key("ci:KEY:mcp:soon"), "f:2: of `ci`: the expiry is not a valid date; write it like 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
     ];
     for (told, expected) in cases {
         assert_eq!(told, expected);
@@ -67,13 +67,16 @@ fn what_is_no_readable_file_is_refused() {
     write("latin1", b"# a\n# caf\xe9\n");
     write("huge", &vec![b'#'; 1024 * 1024 + 1]);
     let what = |name: &str| read_credential_file(&path(name)).unwrap_err();
-    assert_eq!(what("none").message, "there is no such file");
-    assert_eq!(read_credential_file(folder.path()).unwrap_err().message, "this is not a file");
+    assert_eq!(what("none").message, "the file does not exist");
+    assert_eq!(
+        read_credential_file(folder.path()).unwrap_err().message,
+        "it is not a regular file"
+    );
     assert_eq!(
         (what("latin1").message.as_str(), what("latin1").line),
-        ("this is not UTF-8 text", Some(2))
+        ("the file is not UTF-8 text", Some(2))
     );
-    assert_eq!(what("huge").message, "the file is longer than 1048576 bytes");
+    assert_eq!(what("huge").message, "the file is larger than 1048576 bytes");
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn what_is_written_is_what_is_read() {
     assert!(!file.put_key("cd", &key, Some(&["mcp".to_owned()]), Some(end)).unwrap());
     assert!(file.put_key("cd", &key, None, None).unwrap());
     let expected = format!(
-        "# Keys: name:hash of the key:role,role:end\nci:$sha256${0}::2027-01-31T10:00:00Z\n\
+        "# Keys: name:key hash:role,role:expiry\nci:$sha256${0}::2027-01-31T10:00:00Z\n\
          cd:$sha256${0}:mcp\n",
         key.sha256
     );

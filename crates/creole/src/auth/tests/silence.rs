@@ -70,7 +70,7 @@ async fn what_callers_send_is_neither_logged_nor_printed() {
         let _ = write!(printed, "{verdict:?} {:?}", authenticator.shared.credentials.load());
     }
     let logged = log.0.lock().unwrap().clone();
-    assert!(logged.contains("a caller was refused") && logged.contains("status=401"), "{logged}");
+    assert!(logged.contains("authentication failed") && logged.contains("status=401"), "{logged}");
     let key = String::from_utf8(key.key.expose().to_vec()).unwrap();
     let encoded = [STANDARD.encode("alice:sesame"), STANDARD.encode(format!("alice:{canary}"))];
     for secret in [canary, "sesame", &key, &encoded[0], &encoded[1]] {
@@ -96,7 +96,7 @@ fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_
         let said = open(mode).unwrap_err().to_string();
         let shown = path.display();
         let expected = format!(
-            "{shown}: others than its owner may write the file (mode {mode:03o}); chmod 600 {shown}"
+            "{shown}: users other than the owner may write the file (mode {mode:03o}); chmod 600 {shown}"
         );
         assert_eq!(said, expected);
     }
@@ -105,5 +105,5 @@ fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_
     }
     assert_eq!(*log.0.lock().unwrap(), "");
     open(0o644).unwrap();
-    assert!(log.0.lock().unwrap().contains("everybody on this machine can read the hashes"));
+    assert!(log.0.lock().unwrap().contains("every user of this machine can read the hashes"));
 }

@@ -56,7 +56,7 @@ impl ClientChannel for NoInputChannel {
         _: CallKey,
         _: creole_proto::model::InputRequest,
     ) -> BoxFuture<'_, InputResponse> {
-        Box::pin(std::future::ready(Err("nobody is there".to_owned())))
+        Box::pin(std::future::ready(Err("the upstream is unavailable".to_owned())))
     }
 }
 

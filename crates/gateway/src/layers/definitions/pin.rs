@@ -42,8 +42,8 @@ impl Pin {
 /// The fault of a call of a changed tool.
 fn approval_fault(server: &str, name: &str) -> Fault {
     let detail = format!(
-        "the tool {name} changed and awaits approval; `creole approve FILE {server}` shows the change, \
-         `creole approve FILE {server} {name}` lets it be used again"
+        "the definition of the tool `{name}` changed and is not approved; `creole approve FILE \
+            {server}` shows the change, `creole approve FILE {server} {name}` approves it"
     );
     Fault::new(FaultKind::ToolFailed, detail).with_subject(name)
 }

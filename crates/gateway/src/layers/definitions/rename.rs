@@ -63,7 +63,12 @@ impl Rename {
         match self.assigned.assign(kind, name, own) {
             Ok(()) => true,
             Err(holder) => {
-                tracing::warn!(item = own, name, holder, "another item has this name: left out");
+                tracing::warn!(
+                    item = own,
+                    name,
+                    holder,
+                    "item excluded: another item has this name"
+                );
                 false
             }
         }

@@ -112,7 +112,7 @@ impl Middleware for Breaker {
                 }
                 Err(wait) => {
                     let detail = format!(
-                        "the server behind failed {} times in a row; it is tried again in {} s",
+                        "circuit breaker open: the upstream failed {} times in a row; try again in {} s",
                         self.settings.failures,
                         wait.as_secs().saturating_add(1),
                     );

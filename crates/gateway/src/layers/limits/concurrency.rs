@@ -42,11 +42,18 @@ impl Concurrency {
         let ConcurrencySettings { calls, queue, wait } = self.settings;
         let busy = |detail| Fault::new(FaultKind::Busy, detail);
         let Some(_place) = QueuePlace::enter(&self.waiting, queue) else {
-            return Err(busy(format!("{calls} calls run and {queue} wait already")));
+            return Err(busy(format!(
+                "concurrency limit reached: {calls} calls are running and \
+                {queue} are queued; try again later"
+            )));
         };
         match tokio::time::timeout(wait, self.permits.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            _ => Err(busy(format!("no call ended within {} s to make room", wait.as_secs()))),
+            _ => Err(busy(format!(
+                "concurrency limit reached: no running call ended within {} s; \
+                try again later",
+                wait.as_secs()
+            ))),
         }
     }
 }
@@ -99,7 +106,10 @@ mod tests {
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second, third) = tokio::join!(wait(), wait(), wait());
         assert_eq!((text(&first), text(&second)), ("waited", "waited"));
-        assert_eq!(fault(third).detail, "1 calls run and 1 wait already");
+        assert_eq!(
+            fault(third).detail,
+            "concurrency limit reached: 1 calls are running and 1 are queued; try again later"
+        );
         assert_eq!(begun.elapsed().as_secs(), 20);
     }
 
@@ -109,7 +119,10 @@ mod tests {
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second) = tokio::join!(wait(), wait());
         assert_eq!(text(&first), "waited");
-        assert_eq!(fault(second).detail, "no call ended within 5 s to make room");
+        assert_eq!(
+            fault(second).detail,
+            "concurrency limit reached: no running call ended within 5 s; try again later"
+        );
         let gone =
             tokio::time::timeout(Duration::from_secs(1), async { tokio::join!(wait(), wait()) });
         assert!(gone.await.is_err());

@@ -80,7 +80,7 @@ impl RateLimit {
         });
         let all = overall_calls
             .map(|calls| (TokenBucket::refilled(shares.overall, calls, per, now), calls));
-        for (share, whose) in [(own, "this caller has"), (all, "all callers together have")] {
+        for (share, whose) in [(own, "this principal has"), (all, "all principals together have")] {
             if let Some(wait) = share.and_then(|(share, calls)| share.time_to_token(calls, per)) {
                 return Err((wait, whose));
             }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(refused.kind, FaultKind::Busy);
         assert_eq!(
             refused.detail,
-            "rate limit reached: this caller has no calls left; try again in 31 s"
+            "rate limit reached: this principal has no calls left; try again in 31 s"
         );
         assert_eq!(refused.data.unwrap().as_str(), r#"{"retryAfterMs":30001}"#);
         tokio::time::advance(Duration::from_secs(31)).await;
@@ -164,7 +164,7 @@ mod tests {
         text(&call(&service, "b", "wait", "{}").await);
         let refused = fault(call(&service, "c", "wait", "{}").await);
         assert!(
-            refused.detail.starts_with("rate limit reached: all callers together have"),
+            refused.detail.starts_with("rate limit reached: all principals together have"),
             "{}",
             refused.detail
         );

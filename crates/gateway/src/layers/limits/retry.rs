@@ -103,7 +103,7 @@ impl Middleware for Retry {
                     done => return done,
                 };
                 let Some(wait) = self.wait_after(attempt, &fault) else { return fault.into() };
-                tracing::debug!(attempt, detail = fault.detail, "trying again");
+                tracing::debug!(attempt, detail = fault.detail, "retrying the call");
                 tokio::time::sleep(wait).await;
             }
             next.call(call).await

@@ -20,7 +20,7 @@ impl SizeLimit {
     fn check_arguments(&self, operation: &Operation) -> Result<(), Fault> {
         let size = operation.arguments().map_or(0, |arguments: &Raw| arguments.as_str().len());
         let Some(limit) = self.arguments.filter(|limit| size > *limit) else { return Ok(()) };
-        let detail = format!("the arguments have {size} bytes; at most {limit} are allowed");
+        let detail = format!("the arguments have {size} bytes; the limit is {limit}");
         let kind = match operation {
             Operation::CallTool { .. } => FaultKind::InvalidArguments,
             _ => FaultKind::InvalidParams,
@@ -30,7 +30,7 @@ impl SizeLimit {
 }
 
 fn too_large(size: usize, limit: usize, is_tool: bool) -> Fault {
-    let detail = format!("the result has {size} bytes; at most {limit} are let through");
+    let detail = format!("the result has {size} bytes; the limit is {limit}");
     Fault::new(if is_tool { FaultKind::ToolFailed } else { FaultKind::Internal }, detail)
 }
 
@@ -43,7 +43,7 @@ fn shorten_event(mut event: Event, limit: usize) -> Event {
         Event::Log { data, .. } => {
             let size = data.as_str().len();
             if size > limit {
-                let words = format!("a message of {size} bytes; at most {limit} are let through");
+                let words = format!("the message has {size} bytes; the limit is {limit}");
                 *data = Raw::from_value(&words);
             }
         }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(text(&call(&service, "a", "read", r#"{"a":1}"#).await), "done");
         let refused = fault(call(&service, "a", "read", r#"{"a":12}"#).await);
         assert_eq!(refused.kind, FaultKind::InvalidArguments);
-        assert_eq!(refused.detail, "the arguments have 8 bytes; at most 7 are allowed");
+        assert_eq!(refused.detail, "the arguments have 8 bytes; the limit is 7");
     }
 
     #[tokio::test]
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(text(&call(&serve(None, Some(4)), "a", "read", "{}").await), "done");
         let service = serve(None, Some(3));
         let refused = fault(call(&service, "a", "read", "{}").await);
-        assert_eq!(refused.detail, "the result has 4 bytes; at most 3 are let through");
+        assert_eq!(refused.detail, "the result has 4 bytes; the limit is 3");
         let read = Operation::ReadResource { uri: "test://open".to_owned() };
         assert_eq!(fault(ask(&service, "a", read).await).kind, FaultKind::Internal);
     }
@@ -110,7 +110,7 @@ mod tests {
             panic!("{told:?}")
         };
         assert_eq!((*progress, message.as_deref()), (1.0, Some("work")));
-        assert_eq!(data.as_str(), r#""a message of 7 bytes; at most 6 are let through""#);
+        assert_eq!(data.as_str(), r#""the message has 7 bytes; the limit is 6""#);
         let told = events_of(limit, "worked on", "12").await;
         let [Event::Progress { message, .. }, Event::Log { data, .. }] = &told[..] else {
             panic!("{told:?}")

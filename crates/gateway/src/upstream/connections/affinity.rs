@@ -250,7 +250,7 @@ fn requested_session_name(context: &Context) -> Result<Option<Cow<'_, str>>, Fau
     let is_name = |name: &Cow<'_, str>| (1..=MAX_SESSION_NAME).contains(&name.len());
     let name = unquote(given).filter(is_name).ok_or_else(|| {
         let detail =
-            format!("`_meta.{SESSION_META_KEY}` must be a text of 1 to {MAX_SESSION_NAME} bytes");
+            format!("`_meta.{SESSION_META_KEY}` must be a string of 1 to {MAX_SESSION_NAME} bytes");
         Fault::new(FaultKind::InvalidParams, detail)
     })?;
     Ok(Some(name))

@@ -218,7 +218,7 @@ impl UpstreamConnector {
         let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(detect_dialect);
         let Some(dialect) = guessed else { return connected };
         let (upstream, spoken) = (self.name(), dialect.name.clone());
-        let told = "it does not speak by the specification, but a dialect";
+        let told = "the upstream deviates from the specification; using the detected dialect";
         tracing::warn!(target: "creole", upstream, dialect = %spoken, "{told}");
         let profile = Arc::new(Profile { dialect, ..(*self.configured.profile).clone() });
         let way = self.configured.client.address().clone();
@@ -246,10 +246,10 @@ impl UpstreamConnector {
         for state in [Some(&failures.start_failures), own].into_iter().flatten() {
             let RestartDecision::Wait(wait) = state.restarts.decide(now) else { continue };
             let seconds = wait.as_secs() + 1;
-            let why = state.failure.as_ref().map_or("it ended", |fault| &fault.detail);
+            let why = state.failure.as_ref().map_or("it exited", |fault| &fault.detail);
             let name = self.name();
             let detail =
-                format!("{name} is not available ({why}); it is tried again in {seconds} s");
+                format!("`{name}` is not available ({why}); the next attempt is in {seconds} s");
             return Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name));
         }
         Ok(())

@@ -304,7 +304,8 @@ impl UpstreamPool {
         turn.ok().and_then(Result::ok).ok_or_else(|| {
             let name = self.connector.name();
             let detail = format!(
-                "{name} serves one call at a time that may ask something, and another one has not ended"
+                "`{name}` handles one call that may request input at a time, and another one is \
+                    still running; try again later"
             );
             Fault::new(FaultKind::Busy, detail)
         })
@@ -315,10 +316,11 @@ impl UpstreamPool {
             let name = self.connector.name();
             let detail = match full {
                 PoolFull::All(most) => {
-                    format!("{most} conversations with {name} are in use, the most allowed")
+                    format!("all {most} connections to `{name}` are in use (the limit is \
+                        `max_sessions`); try again later")
                 }
                 PoolFull::PerOwner(most) => {
-                    format!("{most} conversations with {name} are in use by this caller, its share")
+                    format!("this principal uses all of its {most} connections to `{name}`; try again later")
                 }
             };
             Fault::new(FaultKind::Busy, detail)

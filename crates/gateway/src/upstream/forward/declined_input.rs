@@ -34,9 +34,9 @@ impl DeclinedInput {
             return Some(asked);
         }
         let needs = asked.request.required_capability_text();
-        asked
-            .responder
-            .respond(Err(InputRequestError::unsupported(format!("the client has no {needs}"))));
+        asked.responder.respond(Err(InputRequestError::unsupported(format!(
+            "the client does not support {needs}"
+        ))));
         self.record(asked.request);
         None
     }

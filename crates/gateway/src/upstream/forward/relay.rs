@@ -70,7 +70,11 @@ pub(crate) async fn relay_call(
                 };
             }
             RelayEvent::Step(CallStep::Ended(_)) => {
-                return crate::upstream::internal_fault("the call ended without an answer").into();
+                return crate::upstream::internal_fault(
+                    "the upstream ended the call without a \
+                    response",
+                )
+                .into();
             }
             RelayEvent::InputAnswered => {}
             RelayEvent::UrlElicitationDone(id) => {

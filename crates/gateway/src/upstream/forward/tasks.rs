@@ -86,7 +86,7 @@ impl TaskFollower<'_> {
                 TaskState::InputRequired(asks) if asks.is_empty() => {}
                 TaskState::InputRequired(asks) => return self.request_input(id, asks.clone()),
                 TaskState::Cancelled => {
-                    let detail = "the server cancelled it";
+                    let detail = "the upstream cancelled the task";
                     return Fault::new(FaultKind::TaskCancelled, detail).into();
                 }
                 TaskState::Ended(TaskOutcome::Relayed(result)) => {
@@ -107,7 +107,7 @@ impl TaskFollower<'_> {
         match self.send(Operation::GetTask { id }).await {
             Outcome::Complete(Payload::Task(task)) => Ok(task),
             Outcome::Fail(fault) => Err(fault),
-            _ => Err(crate::upstream::internal_fault("the server does not know its own task")),
+            _ => Err(crate::upstream::internal_fault("the upstream did not return its task")),
         }
     }
 

@@ -84,7 +84,7 @@ fn bounded_items(mut items: Vec<ExcludedItem>) -> Vec<ExcludedItem> {
     if items.len() > MAX_REMEMBERED {
         let further = items.len() - MAX_REMEMBERED;
         items.truncate(MAX_REMEMBERED);
-        let reason = "further items of this list are left out as well".to_owned();
+        let reason = "more items of this list are excluded".to_owned();
         items.push(ExcludedItem { name: format!("{further} more"), reason });
     }
     items
@@ -93,7 +93,7 @@ fn bounded_items(mut items: Vec<ExcludedItem>) -> Vec<ExcludedItem> {
 fn log_excluded(upstream: &str, kind: ListKind, items: Vec<ExcludedItem>) {
     for ExcludedItem { name, reason } in items {
         let list = kind.member();
-        tracing::warn!(target: "creole", upstream, list, item = name, why = reason, "left out");
+        tracing::warn!(target: "creole", upstream, list, item = name, why = reason, "item excluded");
     }
 }
 

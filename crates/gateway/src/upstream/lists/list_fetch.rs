@@ -57,7 +57,7 @@ pub(crate) async fn fetch(
             Outcome::Fail(fault) => return Err(fault),
             _ => {
                 return Err(crate::upstream::internal_fault(
-                    "a list was answered with something else",
+                    "the upstream's response is not a list",
                 ));
             }
         };

@@ -107,7 +107,7 @@ impl Upstream {
             let filled =
                 timeout(wait, self.fetch_list(connection, kind)).await.unwrap_or_else(|_| {
                     let method = Operation::List(kind, None).method();
-                    let detail = format!("`{method}` was not answered within {} s", wait.as_secs());
+                    let detail = format!("no response to `{method}` within {} s", wait.as_secs());
                     Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(self.name()))
                 });
             if let Err(fault) = filled {
@@ -124,7 +124,7 @@ impl Upstream {
     fn record_unreachable(&self, fault: Fault, attempts: u32) {
         if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EVERY_ATTEMPTS) {
             let (upstream, reason) = (self.name(), self.with_address(&fault.detail));
-            tracing::warn!(target: "creole", upstream, reason, attempts, "not reached");
+            tracing::warn!(target: "creole", upstream, reason, attempts, "upstream not reached");
         }
         self.status_record.set_error(&fault);
         self.status.send_replace(StartupStatus::Failed(fault));
@@ -136,7 +136,8 @@ impl Upstream {
         self.status_record.set_error(fault);
         if let Some(attempts) = self.list_failures.record(kind, fault) {
             let (upstream, list, reason) = (self.name(), kind.member(), &*fault.detail);
-            tracing::warn!(target: "creole", upstream, list, reason, attempts, "list not fetched");
+            tracing::warn!(target: "creole", upstream, list, reason, attempts, "cannot fetch a \
+                list of the upstream");
         }
     }
 
@@ -184,7 +185,8 @@ impl Upstream {
 
     pub(crate) fn log_refetch_failure(&self, fault: &Fault) -> bool {
         let reason = &*fault.detail;
-        tracing::warn!(target: "creole", upstream = self.name(), reason, "a list was not fetched again");
+        tracing::warn!(target: "creole", upstream = self.name(), reason, "cannot fetch a list of \
+            the upstream again");
         false
     }
 

@@ -63,7 +63,7 @@ impl std::fmt::Display for NameError {
             Self::TooLong(name) => {
                 write!(
                     formatter,
-                    "{name} is longer than {MAX_NAME_LENGTH} characters; shorten the prefix"
+                    "`{name}` is longer than {MAX_NAME_LENGTH} characters; shorten the prefix"
                 )
             }
         }

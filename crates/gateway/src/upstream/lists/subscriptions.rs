@@ -87,7 +87,7 @@ impl ResourceSubscriptions {
                 .await
                 .unwrap_or_else(|_| {
                     crate::upstream::internal_fault(
-                        "the server did not answer a subscription in time",
+                        "the upstream did not respond to the subscription in time",
                     )
                     .into()
                 }),
@@ -215,7 +215,7 @@ impl ResourceSubscriptions {
             Outcome::Fail(fault) => return Err(fault),
             _ => {
                 return Err(crate::upstream::internal_fault(
-                    "a subscription was answered with something else",
+                    "the upstream's response to the subscription is not valid",
                 ));
             }
         };
@@ -242,7 +242,10 @@ impl ResourceSubscriptions {
     pub(crate) fn add_subscriber(&self, uri: &str) -> Result<bool, Fault> {
         let mut counts = self.lock();
         if counts.len() >= MAX_SUBSCRIPTIONS && !counts.contains_key(uri) {
-            let detail = format!("{MAX_SUBSCRIPTIONS} resources are watched, the most allowed");
+            let detail = format!(
+                "the limit of {MAX_SUBSCRIPTIONS} resource subscriptions is \
+                reached; cancel one of them"
+            );
             return Err(Fault::new(FaultKind::Busy, detail));
         }
         let count = counts.entry(uri.to_owned()).or_default();

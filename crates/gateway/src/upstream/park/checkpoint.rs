@@ -124,7 +124,8 @@ impl ParkSlotGuard {
         {
             Ok(version) => self.checkpoint_version = Some(version),
             Err(error) => {
-                tracing::debug!(%error, "a call that waits would be lost with its process");
+                tracing::debug!(%error, "cannot store the checkpoint of a parked call; the call \
+                    is lost if this process ends");
             }
         }
     }

@@ -208,7 +208,8 @@ impl ParkedCall {
             }
             CallStep::Ended(_) => {
                 return ParkStep::Complete(
-                    super::super::internal_fault("the call ended without an answer").into(),
+                    super::super::internal_fault("the upstream ended the call without a response")
+                        .into(),
                 );
             }
         }
@@ -222,7 +223,8 @@ impl ParkedCall {
             return reply.respond(Ok(answer));
         }
         if self.open_requests.len() >= MAX_OPEN_REQUESTS {
-            return reply.respond(Err(InputRequestError::declined("too many questions are open")));
+            return reply
+                .respond(Err(InputRequestError::declined("too many input requests are open")));
         }
         self.request_count += 1;
         // Keys are unique within a call: input responses of different rounds may cross.
@@ -382,7 +384,7 @@ impl ParkedCall {
     fn check_responses(&self, answers: &[(String, Raw)]) -> Option<Fault> {
         answers.iter().find_map(|(key, answer)| {
             let why = check_response(&self.open_requests.get(key)?.request, answer).err()?;
-            let detail = format!("`inputResponses.{key}` is no answer: {why}");
+            let detail = format!("`inputResponses.{key}` is not a valid input response: {why}");
             Some(Fault::new(FaultKind::InvalidParams, detail))
         })
     }

@@ -88,9 +88,10 @@ pub(super) async fn resume(
             Ok(ReplicaReply::Lost) => return Ok(lost_call(&call.operation).into()),
             Ok(meanwhile) => forward_to_caller(meanwhile, context).await,
             Err(_) => {
-                return Ok(
-                    super::super::internal_fault("another version of this runs there").into()
-                );
+                return Ok(super::super::internal_fault(
+                    "the other replica runs an incompatible version",
+                )
+                .into());
             }
         }
     }
@@ -103,7 +104,7 @@ pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
         ReplicaError::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,
         _ => FaultKind::BackendUnavailable,
     };
-    let detail = format!("the call waits in another process: {unreached}");
+    let detail = format!("the call is parked in another replica: {unreached}");
     Fault::new(kind, detail)
 }
 
@@ -187,7 +188,7 @@ async fn send_reply(desk: &ReplicaResponder, said: &ReplicaReply) {
     let text = serde_json::to_vec(said).unwrap_or_default();
     let Err(error) = desk.send(&text).await else { return };
     if let ReplicaReply::Ends(_) | ReplicaReply::Asks { .. } = said {
-        let detail = format!("what came of the call cannot be handed on: {error}");
+        let detail = format!("cannot forward the outcome of the call to its replica: {error}");
         let fault = ReplicaReply::Ends(TaskOutcome::Fault(Fault::new(
             FaultKind::BackendUnavailable,
             detail,
@@ -216,7 +217,8 @@ fn outcome_to_end(outcome: Outcome) -> TaskOutcome {
         Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
         Outcome::Fail(fault) => TaskOutcome::Fault(fault),
         _ => TaskOutcome::Fault(super::super::internal_fault(
-            "the server made a task of the call, and it belongs to another process of this gateway",
+            "the upstream turned the call into a task, and the task belongs to another replica of \
+                this gateway",
         )),
     }
 }

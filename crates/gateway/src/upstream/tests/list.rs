@@ -105,7 +105,7 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
     for (name, told) in [
         ("lists_without", "Method not found"),
         ("lists_broken", "the database is down"),
-        ("lists_silent", "`resources/list` was not answered within 10 s"),
+        ("lists_silent", "no response to `resources/list` within 10 s"),
     ] {
         let federation = Federation::default();
         let service = gateway(&federation, vec![settings(name)]);

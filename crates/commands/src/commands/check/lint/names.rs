@@ -15,11 +15,14 @@ pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
         let odd: String = name.chars().filter(|letter| !is_safe(*letter)).collect();
         if !odd.is_empty() {
             let odd: String = odd.escape_debug().collect();
-            add(name, format!("has `{odd}` in its name: some clients take only A-Z a-z 0-9 _ -"));
+            add(name, format!("has `{odd}` in its name; some clients accept only A-Z a-z 0-9 _ -"));
         }
         let length = name.chars().count();
         if length > MAX_NAME {
-            add(name, format!("has a name of {length} letters: some clients take only {MAX_NAME}"));
+            add(
+                name,
+                format!("has a name of {length} characters; some clients accept only {MAX_NAME}"),
+            );
         }
     }
     confusables(names, add);
@@ -36,7 +39,7 @@ pub(super) fn duplicates(names: &[&str], add: &mut impl FnMut(&str, String)) {
         let count = counted.entry(name).or_default();
         *count += 1;
         if *count == 2 {
-            add(name, "is listed twice: clients see only one of them".to_owned());
+            add(name, "is listed twice; clients see only one of them".to_owned());
         }
     }
 }
@@ -46,7 +49,9 @@ fn confusables(names: &[&str], add: &mut impl FnMut(&str, String)) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for name in names {
         match seen.get(&skeleton(name)) {
-            Some(first) if first != name => add(name, format!("looks like `{first}`")),
+            Some(first) if first != name => {
+                add(name, format!("has a name that is confusable with `{first}`"))
+            }
             Some(_) => {}
             None => _ = seen.insert(skeleton(name), name),
         }
@@ -94,8 +99,11 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_found() {
-        assert_eq!(problems(&["get_task", "getTask"]), ["getTask looks like `get_task`"]);
-        assert_eq!(problems(&["l0g", "log"]), ["log looks like `l0g`"]);
-        assert_eq!(problems(&["a", "a"]), ["a is listed twice: clients see only one of them"]);
+        assert_eq!(
+            problems(&["get_task", "getTask"]),
+            ["getTask has a name that is confusable with `get_task`"]
+        );
+        assert_eq!(problems(&["l0g", "log"]), ["log has a name that is confusable with `l0g`"]);
+        assert_eq!(problems(&["a", "a"]), ["a is listed twice; clients see only one of them"]);
     }
 }

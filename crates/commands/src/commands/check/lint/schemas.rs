@@ -8,14 +8,14 @@ use serde_json::Value;
 const MAX_DEPTH: usize = 64;
 
 /// The finding for a schema that has a boolean `required` in each property.
-pub(super) const REQUIRED: &str = "writes `\"required\": true` into its schema, as JSON Schema did until draft 3: \
-                                   write a list of names beside `properties`";
+pub(super) const REQUIRED: &str = "has `\"required\": true` in its schema, which is JSON Schema \
+    draft 3; write a list of names beside `properties`";
 
 /// Checks the schemas of one tool.
 pub(super) fn lint(tool: &Value, add: &mut impl FnMut(String)) {
     match tool.get("inputSchema") {
         None => {
-            add("has no `inputSchema`: write `{\"type\":\"object\"}` for no arguments".to_owned())
+            add("has no `inputSchema`; write `{\"type\":\"object\"}` for no arguments".to_owned())
         }
         Some(schema) => lint_input(schema, add),
     }
@@ -26,12 +26,12 @@ pub(super) fn lint(tool: &Value, add: &mut impl FnMut(String)) {
 
 fn lint_input(schema: &Value, add: &mut impl FnMut(String)) {
     if schema["type"] != "object" {
-        add("has an `inputSchema` without `\"type\": \"object\"`, which every revision demands"
+        add("has an `inputSchema` without `\"type\": \"object\"`, which every revision requires"
             .to_owned());
     }
     lint_schema("inputSchema", schema, add);
     if let Err(error) = MirroredHeader::find_all(&schema.to_string()) {
-        add(format!("has a header for an argument that clients must refuse: {error}"));
+        add(format!("has an `x-mcp-header` that clients must refuse: {error}"));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let is_bare = property.get("description").is_none() && property.get("$ref").is_none();
@@ -46,7 +46,9 @@ fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
     let mut flags = SchemaFlags::default();
     walk(schema, MAX_DEPTH, &mut flags);
     if let Some(reference) = flags.remote {
-        add(format!("refers in its `{what}` to `{reference}`, which clients must not fetch"));
+        add(format!(
+            "has a reference to `{reference}` in its `{what}`, which clients must not fetch"
+        ));
         return;
     }
     if flags.has_boolean_required {
@@ -57,7 +59,7 @@ fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
     if let Err(violations) = Schema::new(schema.to_string()).validate(&Value::Null)
         && let Some(broken) = violations.iter().find(|one| one.is_broken_schema())
     {
-        add(format!("has an `{what}` that is no valid JSON Schema: {}", broken.message));
+        add(format!("has an `{what}` that is not a valid JSON Schema: {}", broken.message));
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
             of_property(&property).concat()
         };
         assert!(of_property(&json!({"type": "string"}))[0].contains("describe its argument `a`"));
-        assert!(described(json!({"type": "strin"})).contains("no valid JSON Schema"));
+        assert!(described(json!({"type": "strin"})).contains("not a valid JSON Schema"));
         assert!(described(json!({"$ref": "https://example.com/s"})).contains("must not fetch"));
         assert!(described(json!({"required": true})).contains("draft 3"));
         let header = described(json!({"type": "object", "x-mcp-header": "A"}));

@@ -44,7 +44,7 @@ pub(crate) fn table(
             }));
         }
         (None, None) => {
-            vault.note(format!("`{name}` has neither `command` nor `url` and is left out"));
+            vault.note(format!("`{name}` has neither `command` nor `url`; it was not imported"));
             return None;
         }
     }
@@ -59,7 +59,7 @@ pub(crate) fn table(
         .collect();
     if !unknown.is_empty() {
         let unknown = unknown.join(", ");
-        vault.note(format!("left out of `{name}`, because it means nothing here: {unknown}"));
+        vault.note(format!("ignored keys of `{name}`, which Creole does not support: {unknown}"));
     }
     lines.push(String::new());
     Some(lines.join("\n"))
@@ -155,7 +155,7 @@ headers = { \"X-Team\" = \"a\" }
         assert!(table.is_some());
         assert_eq!(
             notes,
-            ["left out of `srv`, because it means nothing here: `autoApprove`, `envFile`"]
+            ["ignored keys of `srv`, which Creole does not support: `autoApprove`, `envFile`"]
         );
         let (table, notes) = written(&json!({"type": "http"}));
         assert_eq!(table, None);

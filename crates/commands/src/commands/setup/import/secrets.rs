@@ -44,13 +44,16 @@ impl ExtractedSecrets {
         if !self.by_variable.is_empty() {
             let names: Vec<&str> = self.by_variable.keys().map(String::as_str).collect();
             notes.push(format!(
-                "secrets are not written down; set them in the environment of creole: {}",
+                "secrets were not copied; set these variables in the environment of creole: {}",
                 names.join(", ")
             ));
         }
         if !self.expected_variables.is_empty() {
             let names: Vec<&str> = self.expected_variables.iter().map(String::as_str).collect();
-            notes.push(format!("the environment of creole also needs: {}", names.join(", ")));
+            notes.push(format!(
+                "creole also needs these environment variables: {}",
+                names.join(", ")
+            ));
         }
         notes
     }
@@ -85,7 +88,7 @@ impl ExtractedSecrets {
             }
             _ => {
                 self.note(format!(
-                    "`${{{reference}}}` of `{server}` is not known here and stays text"
+                    "`${{{reference}}}` of `{server}` is not supported; it was copied as text"
                 ));
                 return format!("$${{{reference}}}");
             }

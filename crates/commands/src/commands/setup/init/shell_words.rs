@@ -15,7 +15,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
             '\'' | '"' => {
                 let word = word.get_or_insert_default();
                 read_quoted(letter, &mut letters, word)
-                    .ok_or_else(|| format!("the {letter} has no end"))?;
+                    .ok_or_else(|| format!("the quote {letter} is not closed"))?;
             }
             '\\' => word.get_or_insert_default().push(letters.next().unwrap_or('\\')),
             letter => word.get_or_insert_default().push(letter),
@@ -56,6 +56,6 @@ mod tests {
         for (line, expected) in rows {
             assert_eq!(split_words(line).unwrap(), expected, "{line}");
         }
-        assert_eq!(split_words("a 'b"), Err("the ' has no end".to_owned()));
+        assert_eq!(split_words("a 'b"), Err("the quote ' is not closed".to_owned()));
     }
 }

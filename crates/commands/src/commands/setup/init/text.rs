@@ -33,18 +33,16 @@ fn head(answers: &InitAnswers) -> String {
         }
         (false, true) => {
             let names = PACKS.map(quoted).join(", ");
-            format!(
-                "# Tools that come with Creole; leave them out once you have your own.\npacks = [{names}]\n"
-            )
+            format!("# Built-in tools. Remove them when you have your own.\npacks = [{names}]\n")
         }
         (false, false) => String::new(),
     };
     format!(
         "#:schema ./{SCHEMA}\n\
          # The configuration of Creole. `creole config reference` lists every key.\n\
-         # In every text, ${{NAME}} stands for an entry of the environment: secrets belong there.\n\n\
+         # In every string, ${{NAME}} is replaced by an environment variable. Put secrets there.\n\n\
          [server]\n\
-         # What clients see.\n\
+         # The name that clients see.\n\
          name = {name}\n\
          {packs}"
     )
@@ -59,26 +57,26 @@ fn upstream(name: &str, reached: &UpstreamTarget) -> String {
         UpstreamTarget::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!(
-                "command = [{}]\n# What it finds in its environment, besides what every program needs:\n\
+                "command = [{}]\n# Environment variables of the program, besides the basic ones:\n\
                  # env = {{ API_KEY = \"${{API_KEY}}\" }}\n",
                 words.join(", ")
             )
         }
     };
     format!(
-        "# An MCP server behind this one. Its tools are called {name}__ and their own names.\n[upstreams.{name}]\n{what}"
+        "# An upstream MCP server. Its tools have the prefix {name}__.\n[upstreams.{name}]\n{what}"
     )
 }
 
 fn document(name: &str, place: &str) -> String {
     let key = if place.contains("://") { "url" } else { "file" };
     format!(
-        "# A service that an OpenAPI document describes. Its operations become tools.\n\
+        "# A service with an OpenAPI document. Its operations become tools.\n\
          [openapi.{name}]\n\
          {key} = {}\n\
-         # Only those that read, unless it says more:\n\
+         # Default: only GET operations.\n\
          # methods = [\"GET\", \"POST\"]\n\
-         # Where the service is: the document is believed, or `base_url` says it.\n\
+         # Use the server's URL in the document. Or set `base_url`.\n\
          trust_servers = true\n\
          # auth = {{ bearer = \"${{TOKEN}}\" }}\n",
         quoted(place)
@@ -87,7 +85,7 @@ fn document(name: &str, place: &str) -> String {
 
 fn folder(name: &str, path: &str) -> String {
     format!(
-        "# A folder whose files are resources, at folder://{name}/path.\n\
+        "# A folder. Its files are resources at folder://{name}/path.\n\
          [folders.{name}]\n\
          path = {}\n\
          # include = [\"*.md\"]\n",
@@ -101,13 +99,13 @@ fn database(name: &str, url: &str) -> String {
         false => "# password = \"${DATABASE_PASSWORD}\"\n",
     };
     format!(
-        "# A database that tools and resources read. Nothing in it is ever changed.\n\
+        "# A database that tools and resources read. It is never changed.\n\
          [databases.{name}]\n\
          url = {}\n\
          {password}\
-         # Tables that are resources:\n\
+         # Tables that become resources:\n\
          # tables = [\"products\"]\n\
-         # A tool that asks it:\n\
+         # A tool with a query:\n\
          # [tools.find_product]\n\
          # description = \"Finds products by their name\"\n\
          # database = \"{name}\"\n\
@@ -121,10 +119,10 @@ fn database(name: &str, url: &str) -> String {
 
 fn wordpress(url: &str) -> String {
     format!(
-        "# The site. Callers over HTTP sign in with an Application Password of it.\n\
+        "# The site. HTTP clients authenticate with an Application Password of the site.\n\
          [wordpress]\n\
          url = {}\n\
-         # Or everybody calls as one user:\n\
+         # Or all calls use one account:\n\
          # user = \"admin\"\n\
          # password = \"${{WORDPRESS_PASSWORD}}\"\n",
         quoted(url)
@@ -137,7 +135,8 @@ fn http(answers: &InitAnswers) -> String {
         None => ("# ", "127.0.0.1:8080".to_owned()),
     };
     format!(
-        "# With this table it listens for HTTP, at /mcp; without, clients start it and speak on stdin and stdout.\n\
+        "# With this table, Creole listens for HTTP at /mcp. Without it, clients start Creole \
+            and use stdin and stdout.\n\
          {mark}[http]\n\
          {mark}listen = \"{listen}\"\n"
     )

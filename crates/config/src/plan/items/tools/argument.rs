@@ -22,7 +22,7 @@ pub(crate) fn resolve(
 ) -> Result<Vec<(Range<usize>, RecipeArgument)>, ConfigProblem> {
     let tables = tables.map(|tables| tables.0).unwrap_or_default();
     if let Some((name, _)) = tables.get(MAX_ARGUMENTS) {
-        let what = format!("a tool has at most {MAX_ARGUMENTS} arguments");
+        let what = format!("the tool has more than {MAX_ARGUMENTS} arguments");
         return Err(ConfigProblem::new(what).at(name.span.clone()));
     }
     tables.into_iter().map(|(name, table)| argument(name, table.value)).collect()
@@ -34,15 +34,15 @@ fn argument(
 ) -> Result<(Range<usize>, RecipeArgument), ConfigProblem> {
     let Spanned { value: name, span } = name;
     if !is_argument_name(&name) {
-        let help = "write letters, digits, `_` or `-`, and a letter first";
-        let what = format!("`{name}` is no name for an argument");
+        let help = "use letters, digits, `_` or `-`, and begin with a letter";
+        let what = format!("invalid argument name `{name}`");
         return Err(ConfigProblem::new(what).help(help).at(span));
     }
     if let (Some(required), Some(_)) = (&table.required, &table.default)
         && required.value
     {
-        return Err(ConfigProblem::new("an argument that every call has needs no `default`")
-            .help("leave `required` or `default` out")
+        return Err(ConfigProblem::new("a required argument cannot have a `default`")
+            .help("remove `required` or `default`")
             .at(required.span.clone()));
     }
     let kind = kind(table.kind.value);
@@ -54,7 +54,7 @@ fn argument(
     if let Some(default) = &table.default
         && checks.validate(&default.value).is_err()
     {
-        let what = format!("the default of `{name}` is not one of its values");
+        let what = format!("the default of `{name}` is not in its `enum`");
         return Err(ConfigProblem::new(what).at(default.span.clone()));
     }
     let argument = RecipeArgument {
@@ -98,7 +98,8 @@ fn check_bounds(table: &ArgumentTable, kind: ArgumentType) -> Result<(), ConfigP
     ];
     match bounds.into_iter().find(|(_, written, fits, _)| written.is_some() && !fits) {
         Some((key, Some(written), _, of)) => {
-            Err(ConfigProblem::new(format!("`{key}` is for arguments that are {of}")).at(written))
+            Err(ConfigProblem::new(format!("`{key}` is only valid for arguments that are {of}"))
+                .at(written))
         }
         _ => Ok(()),
     }

@@ -38,10 +38,10 @@ impl<'a> ArgumentUses<'a> {
         let Some((_, argument)) = found else {
             let known: Vec<&str> = self.arguments.iter().map(|(_, it)| it.name.as_str()).collect();
             let help = match known.is_empty() {
-                true => format!("describe it in a table `arguments.{name}` of this tool"),
+                true => format!("define it in the table `arguments.{name}` of this tool"),
                 false => suggestion(name, "the arguments of this tool", &known),
             };
-            return Err(ConfigProblem::new(format!("there is no argument `{name}`"))
+            return Err(ConfigProblem::new(format!("unknown argument `{name}`"))
                 .help(help)
                 .about_part(&format!("{{{name}}}")));
         };
@@ -68,11 +68,12 @@ impl<'a> ArgumentUses<'a> {
             if !fits {
                 let what = match place {
                     ValueContext::ListAlone => {
-                        format!("`{{{name}}}` is a list, and more stands beside it")
+                        format!("`{{{name}}}` is a list and must be the whole value")
                     }
-                    _ => format!("`{{{name}}}` is neither a text nor a number nor yes or no"),
+                    _ => format!("`{{{name}}}` is neither a string nor a number nor a boolean"),
                 };
-                let help = "a list may only stand alone, where it becomes several";
+                let help =
+                    "write the placeholder of a list alone; it becomes one value per element";
                 return Err(ConfigProblem::new(what).help(help).about_part(&format!("{{{name}}}")));
             }
         }
@@ -107,8 +108,10 @@ impl<'a> ArgumentUses<'a> {
         match idle {
             None => Ok(()),
             Some((span, RecipeArgument { name, .. })) => {
-                Err(ConfigProblem::new(format!("the argument `{name}` is used nowhere"))
-                    .help(format!("write `{{{name}}}` where its value belongs, or leave it out"))
+                Err(ConfigProblem::new(format!("the argument `{name}` is not used"))
+                    .help(format!(
+                        "write `{{{name}}}` where its value belongs, or remove the argument"
+                    ))
                     .at(span.clone()))
             }
         }

@@ -27,7 +27,7 @@ pub(crate) fn resolve(
 ) -> Result<CommandRecipe, ConfigProblem> {
     let Spanned { value: mut written, span } = command;
     let help = "write the program and its arguments, such as `[\"git\", \"log\"]`";
-    let nothing = || ConfigProblem::new("`command` names no program").help(help).at(span.clone());
+    let nothing = || ConfigProblem::new("`command` has no program").help(help).at(span.clone());
     if written.is_empty() {
         return Err(nothing());
     }
@@ -75,8 +75,8 @@ pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     ];
     match spans.into_iter().find_map(|(key, span)| Some((key, span?))) {
         Some((key, span)) => {
-            Err(ConfigProblem::new(format!("`{key}` is for tools that have a `command`"))
-                .help("leave it out, or see whether the table `http` has a key for it")
+            Err(ConfigProblem::new(format!("`{key}` is only valid for tools with a `command`"))
+                .help("remove it, or use a key of the table `http`")
                 .at(span.clone()))
         }
         None => Ok(()),
@@ -89,16 +89,16 @@ fn program(
     span: Range<usize>,
 ) -> Result<std::path::PathBuf, ConfigProblem> {
     let wrong = if word.trim().is_empty() || word.contains('\0') {
-        "`command` names no program".to_owned()
+        "`command` has no program".to_owned()
     } else if Template::parse(word).is_ok_and(|template| template.literal().is_none()) {
-        "the program itself cannot be an argument: callers would choose what is run".to_owned()
+        "the program cannot contain a placeholder: callers would choose the program".to_owned()
     } else if word.contains('/') {
         return Ok(folder.join(word));
     } else {
         return Ok(word.into());
     };
     Err(ConfigProblem::new(wrong)
-        .help("name the program; its arguments may have placeholders")
+        .help("write the program without placeholders; its arguments may have them")
         .at(span))
 }
 
@@ -112,9 +112,9 @@ fn words(
         if let ([word], Some(option)) = (group.words.as_slice(), groups.last().and_then(option))
             && !terms.is_always_filled(word)
         {
-            let what = format!("without its value, `{option}` would be left behind");
-            let help = "write the two as a list of their own, which is left out as a whole: [\"--option\", \
-                        \"{value}\"]";
+            let what = format!("without its value, `{option}` would be passed alone");
+            let help = "write both as a nested list, which is omitted as a whole: [\"--option\", \
+                \"{value}\"]";
             return Err(ConfigProblem::new(what).help(help).at(span));
         }
         groups.push(group);
@@ -138,9 +138,9 @@ fn group(written: CommandWord, terms: &mut ArgumentUses<'_>) -> Result<WordGroup
         CommandWord::Words(words) => (None, words),
         CommandWord::When(table) => {
             if terms.argument(&table.when)?.kind != ArgumentType::Boolean {
-                let what = format!("the argument `{}` is not yes or no", table.when);
+                let what = format!("the argument `{}` is not a boolean", table.when);
                 return Err(ConfigProblem::new(what)
-                    .help("give it `type = \"boolean\"`")
+                    .help("set its `type = \"boolean\"`")
                     .about_part(&table.when));
             }
             (Some(table.when), table.words)
@@ -152,7 +152,7 @@ fn group(written: CommandWord, terms: &mut ArgumentUses<'_>) -> Result<WordGroup
 
 fn word(text: &str, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
     if text.contains('\0') {
-        return Err(ConfigProblem::new("a word has a NUL character"));
+        return Err(ConfigProblem::new("an argument contains a NUL character"));
     }
     let template = terms.template(text, ValueContext::ListAlone)?;
     let beginning = template.literal_prefix();
@@ -161,8 +161,10 @@ fn word(text: &str, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProb
         && let Some(name) = template.names().next()
         && !terms.argument(name)?.is_choice
     {
-        let what = format!("callers would choose the option: `{{{name}}}` follows the dashes");
-        let help = format!("list the options that there are: `enum = […]` for `{name}`");
+        let what = format!(
+            "`{{{name}}}` follows the dashes of an option: callers would choose the option"
+        );
+        let help = format!("list the allowed options with `enum = […]` for `{name}`");
         return Err(ConfigProblem::new(what).help(help).about_part(text));
     }
     Ok(template)
@@ -189,7 +191,7 @@ fn environment(
 fn success_codes(written: Option<Spanned<Vec<Ranged<0, 255>>>>) -> Result<Vec<i32>, ConfigProblem> {
     let Some(Spanned { value, span }) = written else { return Ok(vec![0]) };
     if value.is_empty() {
-        return Err(ConfigProblem::new("`exit_codes` is empty: no call could succeed").at(span));
+        return Err(ConfigProblem::new("`exit_codes` is empty, so no call could succeed").at(span));
     }
     Ok(value.into_iter().map(|code| code.get() as i32).collect())
 }
@@ -207,20 +209,20 @@ fn result(
             let is_picture = value.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
             match is_picture && value.bytes().all(|byte| byte.is_ascii_graphic()) {
                 true => Ok(ResultFormat::Image(value)),
-                false => {
-                    Err(ConfigProblem::new(format!("`{value}` is no media type of a picture"))
-                        .help("write one such as `image/png`")
-                        .at(span))
-                }
+                false => Err(ConfigProblem::new(format!("invalid image media type `{value}`"))
+                    .help("write one such as `image/png`")
+                    .at(span)),
             }
         }
         (ResultKind::Image, None) => {
-            let problem = ConfigProblem::new("a picture needs a media type")
-                .help("add `mime_type = \"image/png\"`, or what it is");
+            let problem = ConfigProblem::new("an image result needs a media type")
+                .help("add `mime_type`, such as `mime_type = \"image/png\"`");
             Err(kind.into_iter().fold(problem, |problem, kind| problem.at(kind.span)))
         }
-        (_, Some(written)) => Err(ConfigProblem::new("`mime_type` is for pictures")
-            .help("add `result = \"image\"`, or leave it out")
-            .at(written.span)),
+        (_, Some(written)) => {
+            Err(ConfigProblem::new("`mime_type` is only valid for image results")
+                .help("add `result = \"image\"`, or remove `mime_type`")
+                .at(written.span))
+        }
     }
 }

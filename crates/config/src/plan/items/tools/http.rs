@@ -41,7 +41,7 @@ pub(crate) fn resolve(
 ) -> Result<HttpRecipe, ConfigProblem> {
     let method = request_method(table.method.unwrap_or(HttpMethod::Get));
     if let (RequestMethod::Get, Some(body)) = (method, &table.body) {
-        return Err(ConfigProblem::new("a request that only reads has no `body`")
+        return Err(ConfigProblem::new("a `GET` request has no `body`")
             .help("add a `method`, or use `query`")
             .at(body.span.clone()));
     }
@@ -51,8 +51,8 @@ pub(crate) fn resolve(
         Some(Spanned { value, span }) => {
             let retries = value.get();
             if retries > 0 && !method.is_idempotent() && !is_idempotent {
-                return Err(ConfigProblem::new("what may not happen twice is not tried again")
-                    .help("leave `retries` out, or say that the tool is `idempotent`")
+                return Err(ConfigProblem::new("`retries` needs an idempotent tool")
+                    .help("remove `retries`, or set `idempotent = true`")
                     .at(span));
             }
             u32::try_from(retries).unwrap_or_default()
@@ -92,11 +92,14 @@ fn url(written: Spanned<String>, terms: &mut ArgumentUses<'_>) -> Result<Templat
     let host = template.literal_prefix().split_once("://").map_or("", |(_, rest)| rest);
     let is_whole = host.contains(['/', '?']) || template.literal().is_some();
     let wrong = if !is_whole {
-        ConfigProblem::new("the host cannot be an argument: callers would choose who is asked")
-            .help("write the host out; placeholders may stand behind the first `/` of the path")
+        ConfigProblem::new("the host cannot contain a placeholder: callers would choose the server")
+            .help(
+                "write the host without placeholders; they are allowed after the first `/` of \
+                the path",
+            )
     } else if !terms.is_always_filled(&template) {
-        ConfigProblem::new("an address cannot do without one of its arguments")
-            .help("make it required, give it a `default`, or move it to `query`")
+        ConfigProblem::new("a placeholder in a URL needs a value in every call")
+            .help("make the argument required, add a `default`, or move it to `query`")
     } else {
         return Ok(template);
     };
@@ -168,9 +171,10 @@ pub(crate) fn auth(written: Spanned<HttpAuthTable>, folder: &Path) -> Result<Aut
             resolve_file(folder, key, file).map(|path| Some(SecretSource::File(path)))
         }
         (None, None) => Ok(None),
-        (Some(_), Some(file)) => {
-            Err(ConfigProblem::new("a secret is here or in a file, not both").at(file.span))
-        }
+        (Some(_), Some(file)) => Err(ConfigProblem::new(
+            "a secret and its `_file` key exclude each other; remove one of them",
+        )
+        .at(file.span)),
     };
     let bearer = held(table.bearer, table.bearer_file, "bearer_file")?;
     let password = held(table.password, table.password_file, "password_file")?;
@@ -182,9 +186,11 @@ pub(crate) fn auth(written: Spanned<HttpAuthTable>, folder: &Path) -> Result<Aut
             let empty = Spanned { value: String::new(), span: name.span.clone() };
             Ok(Auth::Header { name: header((name, empty), &OWN_HEADERS)?.0, value })
         }
-        _ => Err(ConfigProblem::new("`auth` is a token, a name and a password, or a header and its value")
-            .help("write `bearer`, or `user` and `password`, or `header` and `value`; for each secret there is a \
-                   key that ends in `_file`")
+        _ => Err(ConfigProblem::new("the keys of `auth` do not form one kind of credentials")
+            .help(
+                "use `bearer`, or `user` and `password`, or `header` and `value`; a key that \
+                ends in `_file` reads a secret from a file",
+            )
             .at(span)),
     }
 }
@@ -192,7 +198,7 @@ pub(crate) fn auth(written: Spanned<HttpAuthTable>, folder: &Path) -> Result<Aut
 fn basic_auth(user: Spanned<String>, password: SecretSource) -> Result<Auth, ConfigProblem> {
     let Spanned { value: user, span } = user;
     if user.contains(':') || user.chars().any(char::is_control) {
-        return Err(ConfigProblem::new("`user` has a colon or a control character").at(span));
+        return Err(ConfigProblem::new("`user` contains a colon or a control character").at(span));
     }
     Ok(Auth::Basic { user, password })
 }
@@ -203,7 +209,7 @@ fn secret(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let wrong = if value.is_empty() {
         "the secret is empty"
     } else if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-        "the secret has a character that headers cannot carry"
+        "the secret contains a character that is not allowed in a header"
     } else {
         return Ok(value);
     };
@@ -218,13 +224,13 @@ fn response_options(
     if let Some(Spanned { value, span }) = &pick
         && !value.starts_with('/')
     {
-        return Err(ConfigProblem::new(format!("`{value}` is no JSON pointer"))
+        return Err(ConfigProblem::new(format!("invalid JSON pointer `{value}`"))
             .help("begin it with `/`, such as `/items/0/name`")
             .at(span.clone()));
     }
     if let Some(Spanned { value, span }) = &template {
         check_template(value).map_err(|wrong| {
-            ConfigProblem::new(format!("this is no template: {wrong}")).at(span.clone())
+            ConfigProblem::new(format!("invalid template: {wrong}")).at(span.clone())
         })?;
     }
     let form = match form {

@@ -92,10 +92,11 @@ fn check_script(
         let mut script = std::iter::once(word).chain(script);
         if let Some(argument) = script.find_map(|word| word.names().next()) {
             let what = format!(
-                "callers would write the script of `{name}`: `{{{argument}}}` is part of it"
+                "`{{{argument}}}` is part of the script of `{name}`: callers would write the script"
             );
-            let help = "pass the value as an argument behind the script, such as [\"sh\", \"-c\", \"wc -l -- \\\"$1\\\"\", \
-                        \"sh\", \"{file}\"], or set `dangerously_let_callers_write_scripts = true`";
+            let help = "pass the value as an argument after the script, such as [\"sh\", \"-c\", \
+                \"wc -l -- \\\"$1\\\"\", \"sh\", \"{file}\"], or set \
+                `dangerously_let_callers_write_scripts = true`";
             return Err(ConfigProblem::new(what).help(help));
         }
     }

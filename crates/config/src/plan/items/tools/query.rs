@@ -19,13 +19,13 @@ pub(crate) fn resolve(
 ) -> Result<QueryRecipe, ConfigProblem> {
     let names: Vec<&str> = databases.iter().map(Database::name).collect();
     let Some(Spanned { value: name, span }) = database else {
-        let help = "add `database = \"NAME\"`, and a table `[databases.NAME]` with its `url`";
+        let help = "add `database = \"NAME\"` and a table `[databases.NAME]` with a `url`";
         return Err(ConfigProblem::new("a query needs a `database`").help(help).at(text.span));
     };
     let Some(database) = databases.iter().find(|it| it.name() == name) else {
         let help = match names.is_empty() {
-            true => format!("describe it in a table `[databases.{name}]`"),
-            false => suggestion(&name, "the databases that are enabled", &names),
+            true => format!("add a table `[databases.{name}]`"),
+            false => suggestion(&name, "the enabled databases", &names),
         };
         return Err(ConfigProblem::new(format!("unknown database `{name}`")).help(help).at(span));
     };
@@ -41,8 +41,10 @@ pub(crate) fn resolve(
 pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     match &table.database {
         None => Ok(()),
-        Some(written) => Err(ConfigProblem::new("`database` is for tools that have a `query`")
-            .help("add a `query`, or leave it out")
-            .at(written.span.clone())),
+        Some(written) => {
+            Err(ConfigProblem::new("`database` is only valid for tools with a `query`")
+                .help("add a `query`, or remove `database`")
+                .at(written.span.clone()))
+        }
     }
 }

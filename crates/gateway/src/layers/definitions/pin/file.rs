@@ -137,14 +137,19 @@ fn value(raw: &Raw) -> io::Result<Value> {
 pub(crate) fn read(path: &Path) -> io::Result<PinFile> {
     let text = match fs::metadata(path) {
         Ok(found) if found.len() > MAX_BYTES => {
-            return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
+            return Err(io::Error::other(format!("the file is larger than {MAX_BYTES} bytes")));
         }
         _ => match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PinFile::default()),
             text => text?,
         },
     };
-    serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it is damaged: {error}")))
+    serde_json::from_str(&text).map_err(|error| {
+        io::Error::other(format!(
+            "the file is not a valid \
+        pin file: {error}"
+        ))
+    })
 }
 
 /// Updates the file. It is replaced atomically.

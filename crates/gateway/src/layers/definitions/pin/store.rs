@@ -84,7 +84,12 @@ impl PinStore {
             }
             Some(pinned) => {
                 let (server, tool) = (&*self.server, item.name());
-                tracing::warn!(server, tool, "this tool changed: withheld until it is approved");
+                tracing::warn!(
+                    server,
+                    tool,
+                    "the definition of this tool changed; the tool is \
+                    withheld until it is approved"
+                );
                 self.mark_unsaved(pinned.changed.replace(seen.clone()) != Some(seen));
                 false
             }
@@ -159,7 +164,7 @@ impl PinStore {
         });
         if let Err(error) = saved {
             let file = self.path.display();
-            tracing::error!(%file, %error, "the definitions of tools cannot be remembered");
+            tracing::error!(%file, %error, "cannot write the pin file");
         }
     }
 }

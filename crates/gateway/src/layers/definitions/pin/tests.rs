@@ -34,8 +34,10 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
     assert_eq!(listed_names(&second, ListKind::Tools).await, ["same"]);
     assert_eq!(text(&call(&second, "a", "same", "{}").await), "done");
     let refused = fault(call(&second, "a", "read", "{}").await);
-    assert!(refused.detail.starts_with("the tool read changed and awaits approval"));
-    assert!(refused.detail.ends_with("`creole approve FILE files read` lets it be used again"));
+    assert!(
+        refused.detail.starts_with("the definition of the tool `read` changed and is not approved")
+    );
+    assert!(refused.detail.ends_with("`creole approve FILE files read` approves it"));
 
     let [changed] = &changed_tools(&path).unwrap()[..] else { panic!() };
     let [(place, before, _)] = &changed.differences()[..] else { panic!() };
@@ -128,7 +130,7 @@ fn a_damaged_file_is_an_error_and_stays_as_it_is() {
     let path = folder.path().join("pins.json");
     fs::write(&path, "{").unwrap();
     let error = Pin::new("files", &path).unwrap_err();
-    assert!(error.to_string().starts_with("it is damaged"), "{error}");
+    assert!(error.to_string().starts_with("the file is not a valid pin file"), "{error}");
     assert!(approve(&path, "files", None).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "{");
 }

@@ -75,7 +75,7 @@ impl AuditFile {
     fn write_or_log(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) {
         if let Err(error) = write(self) {
             let file = self.path.display();
-            tracing::error!(%file, %error, "the audit log cannot be written");
+            tracing::error!(%file, %error, "cannot write the audit log");
         }
     }
 

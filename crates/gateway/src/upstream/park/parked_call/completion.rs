@@ -60,7 +60,7 @@ impl ParkedCall {
         let upstream = self.lease.connection.name();
         tracing::warn!(
             upstream,
-            "another process goes on with a call that waited here, as this one was not there for too long"
+            "another replica took over a parked call, because this replica's heartbeat was late"
         );
         self.slot.forget_checkpoint();
         if let CallState::Running(calling) = self.call {
@@ -77,9 +77,12 @@ impl ParkedCall {
                 }
                 InputRequest::Roots => {
                     self.lease.active_call.active_calls().set_missed_roots(true);
-                    Err(InputRequestError::declined("nobody answered"))
+                    Err(InputRequestError::declined("the client sent no input response in time"))
                 }
-                InputRequest::Sample { .. } => Err(InputRequestError::declined("nobody answered")),
+                InputRequest::Sample { .. } => Err(InputRequestError::declined(
+                    "the client sent \
+                    no input response in time",
+                )),
             };
             open.reply.respond(answer);
         }

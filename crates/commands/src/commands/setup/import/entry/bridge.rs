@@ -50,7 +50,10 @@ pub(crate) fn lines(
     }
     if !others.is_empty() {
         let others = others.join(", ");
-        vault.note(format!("`{name}` is called without {PROGRAM}; left out, because it means nothing here: {others}"));
+        vault.note(format!(
+            "`{name}` is connected without {PROGRAM}; ignored options, which \
+            Creole does not support: {others}"
+        ));
     }
     let mut lines = vec![format!("url = {}", quoted(&vault.url(name, &url)))];
     lines.extend(entries("headers", &headers, |key, value| vault.header(name, key, value)));
