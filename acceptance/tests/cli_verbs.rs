@@ -232,7 +232,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (
             &["list", "--", "./no-such-program"],
             1,
-            "error: the program of `no-such-program` was not found\n",
+            "error: the program `./no-such-program` does not exist\n",
         ),
     ];
     for (words, code, stderr) in cases {
@@ -375,7 +375,7 @@ fn progress_is_shown_at_a_terminal() {
     let call = ["call", "--preset", "everything", "failing_job"];
     let (code, _, shown) = at_terminal(&Place::new(), &call, "");
     assert_eq!(code, Some(1));
-    assert!(shown.contains(" 1 the task is worked on"), "{shown:?}");
+    assert!(shown.contains(" 1 the task is running"), "{shown:?}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     let keys: Vec<_> = keys.collect();
     let head = format!("[server]\nname = \"gateway\"\n[auth]\nkeys = [{}]\n", keys.join(", "));
     let most = CALLERS * MOST;
-    let upstream = format!("url = \"{}\"\nprefix = \"\"\nmost_waiting = {most}\n", site.url());
+    let upstream = format!("url = \"{}\"\nprefix = \"\"\nmax_parked_calls = {most}\n", site.url());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     fs::write(&file, format!("{head}[upstreams.site]\n{upstream}")).unwrap();

@@ -30,7 +30,7 @@ fn bad_tools() -> Vec<(Value, &'static str)> {
         (with("annotations", "annotations", json!("yes")), "`annotations` must be an object"),
         (with("bidi\u{202e}x", "title", json!("t")), "control character U+202E"),
         (with("new\nline", "title", json!("t")), "control character U+000A"),
-        (with(&"n".repeat(129), "title", json!("t")), "has 129 characters; 128 are allowed"),
+        (with(&"n".repeat(129), "title", json!("t")), "has 129 characters; the limit is 128"),
         (with("deep", "_meta", nested(200)), "nested so deep that a list has over 128 levels"),
     ]
 }

@@ -15,7 +15,7 @@ const HASTE: &str = r#"
 name = "gateway"
 
 [server.limits]
-question_timeout_seconds = 1
+input_timeout_seconds = 1
 
 [upstreams.behind]
 prefix = ""

@@ -103,7 +103,7 @@ fn before_the_answer() {
     scene.site.cut();
     let socket = scene.to_site();
     visit.cut();
-    fails(call, "is not there any more");
+    fails(call, "no longer responds");
     scene.frees(&socket);
 }
 
@@ -120,7 +120,7 @@ fn within_a_stream() {
     scene.site.cut();
     let socket = scene.to_site();
     visit.cut();
-    fails(call, "cannot be reached any more");
+    fails(call, "can no longer be reached");
     scene.frees(&socket);
 }
 
@@ -130,7 +130,7 @@ fn before_the_call() {
     scene.site.starve();
     let call = scene.call();
     let socket = scene.to_site();
-    fails(call, "is not there any more");
+    fails(call, "no longer responds");
     scene.frees(&socket);
 }
 

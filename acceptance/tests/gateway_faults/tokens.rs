@@ -181,7 +181,7 @@ fn a_server_without_its_token_is_named_and_the_others_are_served() {
     let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "other_work"}));
     sites[1].hears("tools/call").text("served");
     assert_eq!(call.answer()["result"]["content"][0]["text"], "served");
-    let expected = "there is no token for `site`: its file does not exist";
+    let expected = "cannot get a token for `site`: the token file does not exist";
     gateway.listening.until_said(expected);
     assert!(sites[0].shown().is_empty(), "no request is sent without a token");
     gateway.replace("late-canary");

@@ -26,7 +26,7 @@ fn a_wrong_skill_is_told_by_file_and_line_and_the_others_are_served() {
     assert!(said.ends_with("\n  skills   mail\n"), "{said}");
 
     write(folder.path(), "mine/post/SKILL.md", "---\nname: post\ndescription: yes\n---\n");
-    let wrong = "mine/post/SKILL.md:3: `yes` is true or false to some readers and a text to others; put the value in \
+    let wrong = "mine/post/SKILL.md:3: `yes` is a boolean for some YAML readers and a string for others; put the value in \
                  quotes";
     let (code, said, error) = check(folder.path());
     assert_eq!((code, said.as_str()), (Some(2), ""));

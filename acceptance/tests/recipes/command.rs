@@ -105,13 +105,13 @@ fn script(script: &str, keys: &str) -> Configured {
 #[test]
 fn exit_codes_tell_success_from_failure() {
     let mut server = script("echo out; echo why >&2; exit 3", "");
-    assert_eq!(server.call("t", json!({})), Err("it ended with code 3:\nwhy".into()));
+    assert_eq!(server.call("t", json!({})), Err("it exited with code 3:\nwhy".into()));
     let mut server = script("echo out; echo why >&2; exit 3", "exit_codes = [0, 3]");
     assert_eq!(server.call("t", json!({})), Ok("out\n".into()));
     let mut server = script("echo out; exit 4", "");
-    assert_eq!(server.call("t", json!({})), Err("it ended with code 4:\nout".into()));
+    assert_eq!(server.call("t", json!({})), Err("it exited with code 4:\nout".into()));
     let mut server = script("kill -9 $$", "");
-    assert_eq!(server.call("t", json!({})), Err("it was ended by signal 9".into()));
+    assert_eq!(server.call("t", json!({})), Err("it was killed by signal 9".into()));
     let mut server = script("head -c 1000000 /dev/zero | tr \"\\0\" x >&2; exit 1", "");
     assert!(server.call("t", json!({})).unwrap_err().len() < 10_000);
 }

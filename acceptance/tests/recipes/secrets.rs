@@ -31,7 +31,7 @@ fn a_program_has_its_secrets_and_tells_them_to_nobody() {
     // The program gets only the named variables: neither the variable with the secret nor others.
     assert_eq!(server.call("good", json!({})), Ok(format!("{SECRET}/{FILED}///on\n")));
     let failed = server.call("bad", json!({})).unwrap_err();
-    assert_eq!(failed, "it ended with code 1:\n[secret] [secret]");
+    assert_eq!(failed, "it exited with code 1:\n[secret] [secret]");
     let ended = server.server.finish();
     assert!(!ended.log.contains(SECRET) && !ended.log.contains(FILED), "{}", ended.log);
 }

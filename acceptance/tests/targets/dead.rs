@@ -19,11 +19,12 @@ const ALIVE: &str = "[upstreams.alive]\npreset = \"fpf-governance\"\n";
 fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
     let ran = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    let gone = "creole: upstream `gone` is not available: the program of `gone` was not found";
+    let gone =
+        "creole: upstream `gone` is not available: the program `./no-such-program` does not exist";
     assert!(ran.stderr.contains(gone), "{ran:?}");
     assert!(ran.stderr.contains("creole: upstream `broken` is not available: "), "{ran:?}");
     assert!(ran.stderr.contains("the password is wrong"), "{ran:?}");
-    assert!(ran.stderr.ends_with("error: no upstream answered\n"), "{ran:?}");
+    assert!(ran.stderr.ends_with("error: no upstream responded\n"), "{ran:?}");
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn status_has_a_line_for_each_upstream() {
     let lines: Vec<&str> = told.stdout.lines().collect();
     assert!(lines[0].starts_with("UPSTREAM  STATE   REVISION"), "{told:?}");
     assert!(lines[1].starts_with("gone      failed  -"), "{told:?}");
-    assert!(lines[1].ends_with("the program of `gone` was not found"), "{told:?}");
+    assert!(lines[1].ends_with("the program `./no-such-program` does not exist"), "{told:?}");
     let alive = lines.iter().find(|line| line.starts_with("alive")).unwrap();
     let words: Vec<&str> = alive.split_whitespace().collect();
     assert_eq!((words[1], words[3], words[4]), ("ready", "stdio", "2"), "{told:?}");
@@ -107,7 +108,7 @@ fn a_401_names_the_upstream_and_what_to_set() {
 #[test]
 fn status_of_dead_upstreams_is_a_failure() {
     let told = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
-    assert_eq!((told.code, told.stderr.as_str()), (Some(1), "error: no upstream answered\n"));
+    assert_eq!((told.code, told.stderr.as_str()), (Some(1), "error: no upstream responded\n"));
     assert!(told.stdout.contains("\n  the password is wrong\n"), "{told:?}");
 }
 
@@ -142,5 +143,5 @@ fn a_configuration_with_nothing_but_a_document_that_cannot_be_fetched_is_a_failu
     let listed = Place::with(text).run(&["list", "--config", "creole.toml"]);
     assert_eq!((listed.code, listed.stdout.as_str()), (Some(1), ""), "{listed:?}");
     assert!(listed.stderr.contains("(http://127.0.0.1:1/x)\n"), "{listed:?}");
-    assert!(listed.stderr.ends_with("error: no upstream answered\n"), "{listed:?}");
+    assert!(listed.stderr.ends_with("error: no upstream responded\n"), "{listed:?}");
 }

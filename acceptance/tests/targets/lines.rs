@@ -78,7 +78,7 @@ fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
         listening.until_said(&format!("reason=\"{reason}\""));
         let told = match (sent, reason) {
             (None, _) => "requires credentials (status 401); send them with --header",
-            (_, "missing role") => "does not allow this (status 403)",
+            (_, "missing role") => "denies access (status 403)",
             _ => "refused these credentials (status 401)",
         };
         assert!(ran.stderr.contains(told), "{ran:?}");

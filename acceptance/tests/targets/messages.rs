@@ -39,7 +39,7 @@ fn a_wrong_place_is_answered_with_the_likely_right_one() {
     let bare = place.run(&["list", &format!("{address}/mcp")]);
     assert_says(&bare, 2, &format!("did you mean `http://{address}/mcp`?"));
     let encrypted = place.run(&["list", &format!("https://{address}/mcp")]);
-    assert_says(&encrypted, 1, "does not speak TLS; try `http://`");
+    assert_says(&encrypted, 1, "does not support TLS; try `http://`");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_certificate_that_cannot_be_trusted_is_explained() {
     let listening = ListeningServer::start(&[&file]).unwrap();
     let url = format!("https://localhost:{}/mcp", listening.address().port());
     let ran = place.run(&["list", &url, "--cacert", "ca.pem"]);
-    assert_says(&ran, 1, "its certificate is that of an authority (CA) and not of a server");
+    assert_says(&ran, 1, "its certificate is a CA certificate and not a server certificate");
 }
 
 #[test]
@@ -87,12 +87,11 @@ fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
     assert_says(
         &ran,
         1,
-        "`echo` ended with code 0 without an MCP answer; it wrote:\n  hello world",
+        "`echo` exited with code 0 without an MCP response; it wrote:\n  hello world",
     );
     // The error is printed once, without empty lines between those of the program.
     let ran = place.run(&["list", "--", "sh", "-c", "echo one; echo two; echo three >&2; exit 3"]);
-    let expected =
-        "error: `sh` ended with code 3 without an MCP answer; it wrote:\n  one\n  two\n  three\n";
+    let expected = "error: `sh` exited with code 3 without an MCP response; it wrote:\n  one\n  two\n  three\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), expected));
 }
 
@@ -101,7 +100,7 @@ fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
     let place = Place::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
     let ran = place.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
-    assert_says(&ran, 1, "WARN `creole` has not answered for 5 s");
+    assert_says(&ran, 1, "WARN `creole` has not responded for 5 s");
     assert_says(&ran, 1, "error: `creole` did not respond within 6 s; its last lines on stderr:\n");
     assert_says(
         &ran,

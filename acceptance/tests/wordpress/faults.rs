@@ -72,7 +72,7 @@ fn what_is_not_wordpress_is_told_and_not_shown() {
     );
     assert_told(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n[{",
-        "Error: could not reach WordPress: the answer broke off",
+        "Error: could not reach WordPress: the response ended early",
     );
     let limited = json!({"code": "too_many", "message": "Slow down.", "data": {"status": 429}});
     assert_told(

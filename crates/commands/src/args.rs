@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Man(LazyArgs<ManArgs>),
     /// Kill the child processes of a gateway that was killed. The gateway starts this command itself.
     #[command(hide = true)]
-    Guard,
+    Reap,
     /// Show withheld tools whose definitions changed, and approve them.
     Approve(LazyArgs<ApproveArgs>),
 }

@@ -316,13 +316,13 @@ mod tests {
 
     #[test]
     fn the_last_words_of_a_program_are_shown() {
-        let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` ended with code 1");
+        let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` exited with code 1");
         let words: Vec<String> = (0..80).map(|line| format!("line {line}")).collect();
         fault.trace = Some(words.join("\n"));
         let told = call_failure("x", &fault).to_string();
         assert!(
             told.starts_with(
-                "error: `x` ended with code 1; its last lines on stderr:\n  line 30\n"
+                "error: `x` exited with code 1; its last lines on stderr:\n  line 30\n"
             )
         );
         assert!(told.ends_with("\n  line 79"));

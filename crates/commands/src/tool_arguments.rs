@@ -186,8 +186,10 @@ mod tests {
     fn a_wrong_value_is_refused_with_what_would_be_right() {
         let problem = read_as("count=many").unwrap_err();
         assert_eq!(problem, "the argument `count` of `tool` must be a whole number, not `many`");
-        assert!(read_as("sure=yes").unwrap_err().ends_with("`true` or `false`"));
-        assert!(read_as("maybe=x").unwrap_err().ends_with("a whole number or `null`"));
+        assert!(read_as("sure=yes").unwrap_err().ends_with("must be `true` or `false`, not `yes`"));
+        assert!(
+            read_as("maybe=x").unwrap_err().ends_with("must be a whole number or `null`, not `x`")
+        );
     }
 
     fn refused(schema: &str, entry: &str) -> Option<String> {
@@ -200,7 +202,7 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_one_that_may_be_meant() {
         let schema = r#"{"properties":{"zoo":{},"message":{},"ape":{}}}"#;
         let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`? \
-                        (`--args` sends an object unchecked)";
+                        (`--args` sends a JSON object unchecked)";
         assert_eq!(refused(schema, "mesage=1").as_deref(), Some(expected));
         let all = refused(schema, "x=1").unwrap();
         assert!(all.contains("it has `zoo`, `message`, `ape`"), "{all}");

@@ -95,6 +95,7 @@ pub(crate) fn problem_lines(row: &UpstreamRow) -> Vec<String> {
     let mut lines = Vec::new();
     if !row.is_ready() {
         let why = row.error.as_deref().unwrap_or("it did not respond in time");
+        let why = why.strip_prefix(&format!("upstream `{name}`: ")).unwrap_or(why);
         lines.push(format!("upstream `{name}` is not available: {why}"));
         lines.extend(row.stderr.iter().flat_map(|text| last_lines(text)));
     }

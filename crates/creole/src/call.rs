@@ -124,7 +124,8 @@ impl ClientSession {
             Some(waiting) => waiting.await.ok(),
             None => None,
         };
-        let answer = answered.unwrap_or_else(|| Err("the client cannot be asked".to_owned()))?;
+        let answer =
+            answered.unwrap_or_else(|| Err("the client's connection is closed".to_owned()))?;
         Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 

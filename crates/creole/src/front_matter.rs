@@ -103,7 +103,7 @@ impl<'a> FrontMatterDocument<'a> {
         let Ok(Value::Object(members)) = value else {
             return Err(FrontMatterError::new(
                 1,
-                "the front matter is no mapping",
+                "the front matter is not a mapping",
                 "write `key: value`",
             ));
         };
@@ -138,15 +138,15 @@ fn scan_error(error: &ScanError, lines: usize) -> FrontMatterError {
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(line),
         ErrorKind::MappingValueNotAllowed => {
-            let what = "a plain value cannot hold a colon before a space or at its end";
+            let what = "an unquoted value cannot contain a colon before a space or at its end";
             FrontMatterError::new(
                 line,
                 what,
-                "put the value in quotes, or write it as a text after `>-`",
+                "put the value in quotes, or write it as a block after `>-`",
             )
         }
         _ => {
-            let help = "put the value in quotes, or begin what is on one level in one column";
+            let help = "put the value in quotes, or indent the keys of one level equally";
             FrontMatterError::new(line, error.info(), help)
         }
     }

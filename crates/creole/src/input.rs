@@ -138,7 +138,7 @@ impl Context {
         };
         ToolError::Fault(Box::new(Fault::new(
             kind,
-            format!("the answer `{key}` is not usable: {why}"),
+            format!("the input response `{key}` is not valid: {why}"),
         )))
     }
 
@@ -185,10 +185,8 @@ impl Context {
         let answer = self.input_response(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(_)) => {
-                Err(self.unusable_response(key, "it has not the form that was asked for"))
-            }
-            None => Err(ToolError::failed("a question has no answer")),
+            Some(Err(_)) => Err(self.unusable_response(key, "it does not have the requested form")),
+            None => Err(ToolError::failed("an input request has no response")),
         }
     }
 }
@@ -321,7 +319,7 @@ async fn run_multi_round_trip(
             Err(fault) => return fault.into(),
         }
     }
-    let detail = format!("it asked more than {MAX_ROUNDS} times");
+    let detail = format!("the handler requested input in more than {MAX_ROUNDS} rounds");
     Fault::new(FaultKind::InputRefused, detail).into()
 }
 
@@ -425,8 +423,11 @@ fn seal_round(
     let expires = now_ms() + u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
     if state.len() > crate::seal::MAX_TEXT {
-        return Fault::new(FaultKind::InputRefused, "the answers so far are too long to keep")
-            .into();
+        return Fault::new(
+            FaultKind::InputRefused,
+            "the input responses of this call are too long for the request state",
+        )
+        .into();
     }
     Outcome::InputRequired { requests: asks, request_state: Some(state) }
 }

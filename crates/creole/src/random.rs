@@ -11,7 +11,7 @@ pub(crate) struct NoRandomBytes;
 
 impl From<NoRandomBytes> for Fault {
     fn from(_: NoRandomBytes) -> Self {
-        Self::new(FaultKind::Internal, "the system has no random bytes, so no id can be made")
+        Self::new(FaultKind::Internal, "the system provides no random bytes for an id")
     }
 }
 

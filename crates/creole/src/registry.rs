@@ -369,11 +369,11 @@ impl Registry {
         };
         match (support, caller.task_preference) {
             (TaskSupport::Forbidden, TaskPreference::Requested { .. }) => {
-                let detail = format!("the tool {name} does not run as a task");
+                let detail = format!("the tool `{name}` cannot run as a task");
                 Err(Fault::new(FaultKind::TaskForbidden, detail).with_subject(name))
             }
             (TaskSupport::Required, TaskPreference::Never) => {
-                let detail = format!("the tool {name} only runs as a task");
+                let detail = format!("the tool `{name}` can only run as a task");
                 Err(task::missing_extension(FaultKind::TaskRequired, detail).with_subject(name))
             }
             (TaskSupport::Forbidden, _) | (TaskSupport::Optional, TaskPreference::Never) => {
@@ -420,7 +420,7 @@ impl Registry {
 fn warn_invalid_mirrored_headers(tool: &Tool) {
     if let Err(error) = MirroredHeader::find_all(tool.definition.input_schema.as_str()) {
         let name = &*tool.definition.name;
-        tracing::warn!(tool = name, %error, "clients that speak HTTP will leave this tool out");
+        tracing::warn!(tool = name, %error, "HTTP clients will exclude this tool because of its `x-mcp-header`");
     }
 }
 

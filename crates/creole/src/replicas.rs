@@ -91,10 +91,12 @@ impl From<StateError> for ReplicaError {
 impl fmt::Display for ReplicaError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => formatter.write_str("the process that had it is gone"),
-            Self::Unknown => formatter.write_str("the process that had it has it no more"),
-            Self::Busy => formatter.write_str("the process that has it is too busy; try again"),
-            Self::State(error) => write!(formatter, "it cannot be handed on: {error}"),
+            Self::Gone => formatter.write_str("its replica has ended"),
+            Self::Unknown => formatter.write_str("its replica no longer has it"),
+            Self::Busy => formatter.write_str("its replica is busy; try again"),
+            Self::State(error) => {
+                write!(formatter, "cannot forward the request to its replica: {error}")
+            }
         }
     }
 }
@@ -102,7 +104,7 @@ impl fmt::Display for ReplicaError {
 impl std::error::Error for ReplicaError {}
 
 /// A target that stays registered until this is dropped.
-#[must_use = "others find it for as long as this lives"]
+#[must_use = "the registration ends when this is dropped"]
 pub struct Registration {
     shared: Arc<ReplicaShared>,
     target: String,

@@ -227,12 +227,16 @@ impl fmt::Display for SchemaError {
             Self::NotJson(reason) => write!(f, "is not JSON: {reason}"),
             Self::TooDeep => f.write_str("is nested too deeply"),
             Self::TooComplex => f.write_str("has too many subschemas or patterns"),
-            Self::Circular => f.write_str("has references that lead back to themselves"),
+            Self::Circular => f.write_str("has circular references"),
             Self::Dialect(dialect) => {
                 write!(f, "is written in the dialect {dialect}, not in 2020-12 or draft-07")
             }
             Self::Reference(reference) => {
-                write!(f, "refers to `{reference}`, but only places within it (`#/…`) may be used")
+                write!(
+                    f,
+                    "has a reference to `{reference}`, but only references within the \
+                    schema (`#/…`) are allowed"
+                )
             }
             Self::Invalid(reason) => write!(f, "is not a valid schema: {reason}"),
         }

@@ -132,7 +132,7 @@ impl Sealer {
         let nonce: [u8; NONCE] = random();
         key.cipher
             .encrypt_in_place(&XNonce::from(nonce), &associated_data(purpose, binding), &mut sealed)
-            .expect("the cipher takes 256 GiB");
+            .expect("the cipher accepts 256 GiB");
 
         let mut text = String::with_capacity(64 + sealed.len() * 4 / 3);
         text.push_str(PREFIX);
@@ -220,14 +220,17 @@ impl Secrets {
         let written = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let secrets = written.map(|(number, line)| {
             secret_of_hex(line)
-                .ok_or_else(|| format!("line {}: this is not 64 hexadecimal digits", number + 1))
+                .ok_or_else(|| format!("line {}: not 64 hexadecimal digits", number + 1))
         });
         match secrets.collect::<Result<Vec<_>, _>>()? {
             none if none.is_empty() => {
-                Err("there is no key; `openssl rand -hex 32` makes one".to_owned())
+                Err("the file has no key; create one with `openssl rand -hex 32`".to_owned())
             }
             some if some.len() <= 2 => Ok(Self(some)),
-            _ => Err("there are more than two keys: the newest and the one before".to_owned()),
+            _ => {
+                Err("the file has more than two keys; keep the newest and the previous one"
+                    .to_owned())
+            }
         }
     }
 }
@@ -289,7 +292,7 @@ fn associated_data(purpose: Purpose, binding: &[&[u8]]) -> Vec<u8> {
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // Any fallback instead of a panic would seal with a guessable nonce or key.
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the system provides random bytes");
     bytes
 }
 

@@ -290,7 +290,7 @@ impl ServerItem {
             Self::Skill(skill) => {
                 let uri = skill.uri().to_owned();
                 if let Err(error) = registry.add_skill(skill) {
-                    tracing::error!(skill = uri, %error, "this skill is left out");
+                    tracing::error!(skill = uri, %error, "skill excluded");
                 }
             }
             Self::Setup(setup) => setup(registry),
@@ -445,7 +445,7 @@ async fn run_guarded(
     let outcome = match CatchPanic(running).await {
         Ok(outcome) => outcome,
         // The text of a panic may contain paths and values, so it is not sent to the client.
-        Err(_) => Fault::new(FaultKind::Internal, "the server broke down").into(),
+        Err(_) => Fault::new(FaultKind::Internal, "the server panicked").into(),
     };
     if let Some((tool, started)) = observed {
         telemetry::tool_ran(&tool, started.elapsed(), &outcome);

@@ -171,25 +171,25 @@ fn collect_files(
             .map_err(|what| SkillError::new(&path, format!("the path of the file {what}")))?;
         total = total.saturating_add(bytes.len());
         if all.insert(path.clone(), bytes).is_some() {
-            return Err(SkillError::new(&path, "there are two files of this name"));
+            return Err(SkillError::new(&path, "two files have this name"));
         }
         if all.len() > MAX_FILES {
             let what = format!("the skill has more than {MAX_FILES} files");
             return Err(
-                SkillError::whole_skill(what).help("clients need not take more; split the skill")
+                SkillError::whole_skill(what).help("clients need not accept more; split the skill")
             );
         }
         if total > MAX_BYTES {
             let what = format!("the files of the skill have more than {MAX_BYTES} bytes");
             return Err(
-                SkillError::whole_skill(what).help("clients need not take more; split the skill")
+                SkillError::whole_skill(what).help("clients need not accept more; split the skill")
             );
         }
     }
     for path in all.keys() {
         let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
         if let Some(both) = folders.find(|folder| all.contains_key(*folder)) {
-            return Err(SkillError::new(both, "this is a file and a folder"));
+            return Err(SkillError::new(both, "the name is used for a file and a folder"));
         }
     }
     Ok(all)
@@ -198,7 +198,7 @@ fn collect_files(
 fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, SkillError> {
     let Some(bytes) = files.get(MANIFEST) else {
         let help = format!("add a file `{MANIFEST}` that begins with front matter");
-        return Err(SkillError::whole_skill(format!("there is no `{MANIFEST}`")).help(help));
+        return Err(SkillError::whole_skill(format!("the skill has no `{MANIFEST}`")).help(help));
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
@@ -217,7 +217,7 @@ fn text_of<'a>(members: &'a Members, key: &str) -> Result<&'a str, SkillError> {
     match members.iter().find(|(name, _)| name == key) {
         Some((_, Node::Text(text))) if !text.trim().is_empty() => Ok(text),
         Some((_, Node::Text(_) | Node::Null)) => Err(wrong(format!("`{key}` is empty"))),
-        Some(_) => Err(wrong(format!("`{key}` is not a text")).help("put the value in quotes")),
+        Some(_) => Err(wrong(format!("`{key}` is not a string")).help("put the value in quotes")),
         None => Err(wrong(format!("`{key}` is missing"))),
     }
 }
@@ -229,13 +229,13 @@ fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
         || name.split('-').any(|part| part.is_empty() || !part.chars().all(is_allowed))
     {
         let help =
-            format!("a name is up to {MAX_NAME} of a-z, 0-9 and single hyphens between them");
-        return Err(SkillError::new(MANIFEST, format!("`name` cannot be `{name}`")).help(help));
+            format!("use at most {MAX_NAME} characters: a-z, 0-9 and single hyphens between them");
+        return Err(SkillError::new(MANIFEST, format!("invalid `name`: `{name}`")).help(help));
     }
     let folder = path.rsplit('/').next().unwrap_or(path);
     if name != folder {
         let what = format!("`name` is `{name}`, but the folder is `{folder}`");
-        return Err(SkillError::new(MANIFEST, what).help("give both the same name"));
+        return Err(SkillError::new(MANIFEST, what).help("use the same name for both"));
     }
     Ok(name.to_owned())
 }
@@ -244,9 +244,8 @@ fn description_of(members: &Members) -> Result<String, SkillError> {
     let description = text_of(members, "description")?;
     if description.chars().count() > MAX_DESCRIPTION {
         let what = format!("`description` is longer than {MAX_DESCRIPTION} characters");
-        return Err(
-            SkillError::new(MANIFEST, what).help("say when to use the skill; the rest is text")
-        );
+        return Err(SkillError::new(MANIFEST, what)
+            .help("describe when to use the skill; move the rest into the text"));
     }
     Ok(description.to_owned())
 }

@@ -144,7 +144,7 @@ impl TaskShared {
         if is_over || self.store.is_alive(&record.worker).await? {
             return Ok(Some(record));
         }
-        let fault = Fault::new(FaultKind::Internal, "the server that worked on the task is gone");
+        let fault = Fault::new(FaultKind::Internal, "the server that ran the task has ended");
         let end = TaskOutcome::Fault(fault);
         match self.store.change(key, |record, now| record.end(end.clone(), now)).await? {
             store::TaskChange::NotFound => Ok(None),
@@ -162,7 +162,7 @@ impl TaskShared {
 /// Rejects a caller that did not declare the extension where tasks are one (SEP-2663, protocol errors).
 pub(crate) fn check_declared(caller: &Caller) -> Result<(), Fault> {
     let undeclared = caller.rules.tasks == Kind::Extension && !caller.capabilities.tasks;
-    let detail = "This needs a client that declares the extension for tasks.";
+    let detail = "This needs a client that declares the tasks extension.";
     if undeclared { Err(missing_extension(FaultKind::MissingCapability, detail)) } else { Ok(()) }
 }
 

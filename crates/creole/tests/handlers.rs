@@ -267,6 +267,6 @@ async fn a_typed_form_is_asked_and_read_in_both_eras() {
         let declined = answered(revision, "decline").await;
         assert!(declined.ends_with("the user declined to answer: And your friend?"), "{declined}");
         let closed = answered(revision, "cancel").await;
-        assert!(closed.contains("the user closed the question without an answer"), "{closed}");
+        assert!(closed.contains("the user cancelled the request"), "{closed}");
     }
 }

@@ -225,7 +225,7 @@ impl Machine {
         for key in self.calls.expired_keys(now) {
             self.send_cancellation(key, "timeout", out);
             let data = Raw::from_value(&json!({"reason": "timeout"}));
-            let fault = Fault::new(FaultKind::Timeout, "the server did not answer in time");
+            let fault = Fault::new(FaultKind::Timeout, "the server did not respond in time");
             self.finish_call(key, fault.with_data(data).into(), out);
         }
     }

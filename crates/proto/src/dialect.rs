@@ -328,7 +328,7 @@ impl Dialect {
         }
         let has = |method| self.methods.is_none_or(|methods| methods.contains(method));
         if self.lifecycle != Lifecycle::None && !has(Method::Initialize) {
-            problems.push("`lifecycle` asks for a handshake, but `methods` has no initialize");
+            problems.push("`lifecycle` requires a handshake, but `methods` has no initialize");
         }
         if self.lifecycle == Lifecycle::Strict && !has(Method::Initialized) {
             problems.push("`lifecycle` is strict, but `methods` has no notifications/initialized");
@@ -342,10 +342,10 @@ impl Dialect {
             problems.push("`max_message` is below 1024 bytes, too short for any handshake");
         }
         if !self.handshake && !self.stateless {
-            problems.push("neither `handshake` nor `stateless` is served, so nothing is");
+            problems.push("neither `handshake` nor `stateless` is enabled");
         }
         if has_duplicate_rows(&self.errors) {
-            problems.push("`errors` names a kind twice");
+            problems.push("`errors` has a duplicate kind");
         }
         match problems.first() {
             None => Ok(()),

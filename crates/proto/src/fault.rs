@@ -136,7 +136,7 @@ impl Serialize for FaultKind {
 impl<'de> Deserialize<'de> for FaultKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::from_name(&name).ok_or_else(|| D::Error::custom("no kind of fault has this name"))
+        Self::from_name(&name).ok_or_else(|| D::Error::custom("unknown fault kind"))
     }
 }
 
@@ -313,7 +313,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     protocol_error(FaultKind::UnknownTool, -32602, "Unknown tool: {tool}"),
     tool_result(FaultKind::InvalidArguments, -32602, "Invalid arguments for tool {tool}: {detail}"),
     tool_result(FaultKind::ToolFailed, -32603, "{detail}"),
-    protocol_error(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} broke down"),
+    protocol_error(FaultKind::ToolPanicked, -32603, "Internal error: tool {tool} panicked"),
     protocol_with_data(FaultKind::ResourceNotFound, -32602, "Resource not found: {uri}"),
     protocol_with_data(FaultKind::ResourceDenied, -32602, "Resource not found: {uri}"),
     protocol_error(FaultKind::UnknownPrompt, -32602, "Unknown prompt: {prompt}"),

@@ -66,7 +66,7 @@ fn check_envelope(fields: &Fields<'_>) -> Result<(), Fault> {
         return Err(invalid("a message must be a JSON object"));
     }
     if fields.repeated {
-        return Err(invalid("an object has the same key twice"));
+        return Err(invalid("an object has a duplicate key"));
     }
     let is_marked = |marker| marker == "\"2.0\"" || unquote(marker).as_deref() == Some("2.0");
     if !fields.jsonrpc.is_some_and(is_marked) {
@@ -83,7 +83,7 @@ fn read_message<'a>(fields: &Fields<'a>, dialect: &Dialect) -> Result<ClientMess
     let Some(method) = fields.method else { return read_response(fields) };
     let method = match unquote(method) {
         Some(method) if !method.is_empty() => method,
-        _ => return Err(invalid("`method` must be a string that is not empty")),
+        _ => return Err(invalid("`method` must be a non-empty string")),
     };
     let params = read_params(fields)?;
     let notification = match fields.id {
@@ -115,11 +115,11 @@ fn read_response<'a>(fields: &Fields<'a>) -> Result<ClientMessage<'a>, Fault> {
     let answer = match (fields.result, fields.error) {
         (Some(result), None) => Ok(result),
         (None, Some(error)) => Err(error),
-        (Some(_), Some(_)) => return Err(invalid("an answer has either `result` or `error`")),
+        (Some(_), Some(_)) => return Err(invalid("a response has either `result` or `error`")),
         (None, None) => return Err(Fault::new(FaultKind::MissingMethod, "`method` is missing")),
     };
     let id = fields.id.and_then(|raw| Id::parse(raw).ok());
-    let id = id.ok_or_else(|| invalid("an answer needs the `id` of its request"))?;
+    let id = id.ok_or_else(|| invalid("a response needs the `id` of its request"))?;
     Ok(ClientMessage::Response { id, result: answer })
 }
 

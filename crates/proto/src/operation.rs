@@ -330,7 +330,7 @@ mod rules_by_name {
     ) -> Result<&'static Rules, D::Error> {
         let name = String::deserialize(deserializer)?;
         let found = Revision::from_name(&name).map(Revision::rules);
-        found.ok_or_else(|| D::Error::custom("no revision has this name"))
+        found.ok_or_else(|| D::Error::custom("unknown revision"))
     }
 }
 

@@ -19,7 +19,7 @@ pub mod skills;
 mod tasks;
 mod text_template;
 
-#[cfg(any(test, feature = "promises"))]
+#[cfg(any(test, feature = "store-conformance"))]
 pub use tasks::conformance;
 
 use std::error::Error;

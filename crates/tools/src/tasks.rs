@@ -1,6 +1,6 @@
 //! The pack `tasks`: a list of tasks in a database that persists and may be shared between servers.
 
-#[cfg(any(test, feature = "promises"))]
+#[cfg(any(test, feature = "store-conformance"))]
 pub mod conformance;
 mod cursor;
 mod database;

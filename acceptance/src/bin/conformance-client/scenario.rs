@@ -42,7 +42,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
 async fn connect(url: &str) -> Result<Client, String> {
     let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
     let revision = version.as_deref().and_then(Revision::from_name);
-    let mut dialect = builtin("spec").ok_or("the dialect `spec` is missing")?;
+    let mut dialect = builtin("spec").ok_or("the dialect `spec` is built in")?;
     if let Some(revision) = revision {
         let is_stateless = revision.rules().era == Era::Stateless;
         (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);

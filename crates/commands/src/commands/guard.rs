@@ -25,7 +25,7 @@ pub(crate) fn attach_reaper<'a>(
 
 /// Starts a reaper, if possible.
 pub(crate) fn start() -> Option<Reaper> {
-    let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["guard"]));
+    let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["reap"]));
     started
         .inspect_err(|error| tracing::warn!("cannot start the reaper of child processes: {error}"))
         .ok()

@@ -72,10 +72,10 @@ fn everything_that_is_written_is_in_the_plan() {
         call_timeout_seconds = 5
         call_timeout_max_seconds = 6
         calls_in_flight = 8
-        question_timeout_seconds = 9
+        input_timeout_seconds = 9
         list_wait_seconds = 4
-        tasks = 10
-        tasks_per_caller = 11
+        max_tasks = 10
+        max_tasks_per_principal = 11
         task_lifetime_seconds = 12
         task_lifetime_max_seconds = 13
         [log]
@@ -391,7 +391,7 @@ fn help_names_what_would_be_right() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known here: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, \
+        "known keys: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, \
          `wordpress`, `databases`, `tools`, `folders`, `prompts`, `resources`, `openapi`"
     );
     assert_eq!(

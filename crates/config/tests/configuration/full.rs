@@ -25,10 +25,10 @@ pub(crate) const FULL: &str = r#"
         call_timeout_seconds = 1
         call_timeout_max_seconds = 1
         calls_in_flight = 1
-        question_timeout_seconds = 1
+        input_timeout_seconds = 1
         list_wait_seconds = 1
-        tasks = 1
-        tasks_per_caller = 1
+        max_tasks = 1
+        max_tasks_per_principal = 1
         task_lifetime_seconds = 1
         task_lifetime_max_seconds = 1
         [server.dialect]
@@ -176,9 +176,9 @@ pub(crate) const FULL: &str = r#"
         affinity = "shared"
         interactive = false
         timeout_seconds = 1
-        startup_seconds = 1
-        most_waiting = 1
-        most_sessions = 1
+        startup_timeout_seconds = 1
+        max_parked_calls = 1
+        max_sessions = 1
         enabled = false
         [[upstreams.files.chain]]
         kind = "timeout"

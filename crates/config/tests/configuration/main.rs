@@ -195,7 +195,7 @@ fn what_is_no_readable_file_is_refused() {
 #[test]
 fn an_unknown_preset_is_refused_with_those_that_there_are() {
     let error = Plan::load(ConfigSource::Preset("bosman"), PACKS).unwrap_err();
-    let expected = "error: unknown preset `bosman`\n  = help: did you mean `bossman`? the presets \
+    let expected = "error: unknown preset `bosman`\n  = help: did you mean `bossman`? the known presets \
                     are `default`, `bb-mcp-server`, `mcp-chain`, `bossman`, `fpf-governance`, \
                     `buddyboss`, `everything`";
     assert_eq!(error.to_string(), expected);

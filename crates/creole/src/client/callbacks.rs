@@ -49,12 +49,14 @@ impl Callbacks {
             InputRequest::Roots => (&self.roots, false),
         };
         let Some(callback) = callback else {
-            return Err(InputRequestError::unsupported("nobody here can be asked this"));
+            return Err(InputRequestError::unsupported(
+                "the client does not support this input request",
+            ));
         };
         match callback(question).await {
             Some(answer) => Ok(answer),
             None if may_decline => Ok(Raw::from_value(&json!({"action": "decline"}))),
-            None => Err(InputRequestError::declined("the person said no")),
+            None => Err(InputRequestError::declined("the user declined")),
         }
     }
 

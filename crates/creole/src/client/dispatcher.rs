@@ -137,7 +137,12 @@ impl Dispatcher {
     pub(super) async fn opened(&self) -> Result<Arc<NegotiationResult>, Fault> {
         let mut opened = self.opened.subscribe();
         let told = opened.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
-        told.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "nothing was opened")))
+        told.unwrap_or_else(|| {
+            Err(Fault::new(
+                FaultKind::Internal,
+                "the upstream closed the connection before the handshake finished",
+            ))
+        })
     }
 
     pub(super) fn start_call(
@@ -209,7 +214,7 @@ impl Dispatcher {
             return Some(closed.fault.clone());
         }
         let is_full = self.transport.get().is_some_and(|link| link.is_full());
-        let detail = || format!("`{}` does not take what it was sent before", self.name);
+        let detail = || format!("`{}` is not reading its input; the send queue is full", self.name);
         is_full.then(|| Fault::new(FaultKind::Busy, detail()).with_subject(&self.name))
     }
 
@@ -221,7 +226,7 @@ impl Dispatcher {
         drop(state);
         if is_open {
             self.with_machine(|state, _| {
-                let reason = reason.unwrap_or("nobody waits for it any more");
+                let reason = reason.unwrap_or("the caller no longer waits for the response");
                 state.machine.cancel(call, reason, &mut state.outbox);
                 state.input_requests.retain(|_, owner| *owner != call);
             });

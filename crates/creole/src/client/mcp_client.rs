@@ -186,8 +186,9 @@ impl ClientBuilder {
     }
 
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
-        let spec =
-            || builtin(SPEC_DIALECT).ok_or_else(|| internal_fault("the dialect `spec` is missing"));
+        let spec = || {
+            builtin(SPEC_DIALECT).ok_or_else(|| internal_fault("the dialect `spec` is built in"))
+        };
         let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
         let identity = Raw::from_value(&self.identity);
         Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
@@ -305,7 +306,7 @@ impl Client {
         let (mut items, mut excluded, mut cursor) = (Vec::new(), Vec::new(), None);
         for _ in 0..MAX_PAGES {
             let Payload::Page(page) = self.call(Operation::List(kind, cursor)).await? else {
-                return Err(internal_fault("the server's answer is no page of a list"));
+                return Err(internal_fault("the server's response is not a page of a list"));
             };
             items.extend(page.items.iter().cloned());
             excluded.extend(page.excluded.into_vec());
@@ -315,7 +316,7 @@ impl Client {
             }
             cursor = page.next;
         }
-        Err(internal_fault("the server's list does not end"))
+        Err(internal_fault("the server's list has too many pages"))
     }
 
     /// The excluded items of a list when it was last fetched, because their definitions are invalid.
@@ -357,7 +358,7 @@ impl Client {
     pub(super) async fn call_raw(&self, operation: Operation) -> Result<Raw, Fault> {
         match self.call(operation).await? {
             Payload::Relayed(relayed) => Ok(relayed.into_result()),
-            _ => Err(internal_fault("the server's answer is of another kind")),
+            _ => Err(internal_fault("the server's response has an unexpected kind")),
         }
     }
 
@@ -396,7 +397,10 @@ impl Client {
                 }
             }
         }
-        Err(Fault::new(FaultKind::InputRefused, format!("the server asked {MAX_ROUNDS} times")))
+        Err(Fault::new(
+            FaultKind::InputRefused,
+            format!("the server requested input in {MAX_ROUNDS} rounds, which is the limit"),
+        ))
     }
 
     /// Prepares the retry of a call that was rejected before it ran. Returns whether a retry is possible.
@@ -442,7 +446,7 @@ impl Client {
                 }
                 CallStep::Event(CallEvent::InputNotOffered(_) | CallEvent::InputWithdrawn(_)) => {}
                 CallStep::Done(outcome) => return outcome,
-                CallStep::Ended(_) => return internal_fault("the call is over already").into(),
+                CallStep::Ended(_) => return internal_fault("the call has already ended").into(),
             }
         }
     }

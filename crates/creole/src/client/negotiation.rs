@@ -174,6 +174,6 @@ fn proposed_rules(profile: &Profile) -> &'static Rules {
 /// The fault of a server that supports only unknown versions.
 pub(super) fn unsupported_fault(name: &str, versions: &[String]) -> Fault {
     let versions = versions.join(", ");
-    let detail = format!("`{name}` speaks only versions that are not known here: {versions}");
+    let detail = format!("`{name}` supports only unknown protocol versions: {versions}");
     Fault::new(FaultKind::UnsupportedVersion, detail).with_subject(name)
 }

@@ -100,7 +100,7 @@ impl Drop for InputResponder {
         if self.is_pending {
             self.respond_once(Err(InputRequestError {
                 code: -32603,
-                message: "nobody answered".to_owned(),
+                message: "the client sent no input response".to_owned(),
             }));
         }
     }
@@ -278,7 +278,7 @@ impl PendingCall {
                 CallStep::Event(news) => on_news(news),
                 CallStep::Done(outcome) => return outcome,
                 CallStep::Ended(fault) => {
-                    let over = || Fault::new(FaultKind::Internal, "the call is over already");
+                    let over = || Fault::new(FaultKind::Internal, "the call has already ended");
                     return fault.unwrap_or_else(over).into();
                 }
             }

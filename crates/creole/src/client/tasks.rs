@@ -61,7 +61,8 @@ impl Client {
     /// The outcome of a call that became a task.
     pub(super) async fn follow_task(&self, task: Arc<Task>) -> Result<Payload, Fault> {
         let followed = timeout(MAX_TASK_TIME, self.poll_to_end(task)).await;
-        followed.unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task does not end")))
+        followed
+            .unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task did not end in time")))
     }
 
     async fn poll_to_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
@@ -100,7 +101,7 @@ impl Client {
             match self.task_request(Operation::GetTask { id: before.id.clone() }).await? {
                 Payload::Task(now) if is_unchanged(&now, before) => {}
                 Payload::Task(now) => return Ok(now),
-                _ => return Err(internal_fault("the server does not know its own task")),
+                _ => return Err(internal_fault("the server did not return its task")),
             }
         }
     }
@@ -121,15 +122,15 @@ impl Client {
         match self.call_round(&self.connection(), request, [].into()).await {
             Outcome::Complete(payload) => Ok(payload),
             Outcome::Fail(fault) => Err(fault),
-            _ => Err(internal_fault("the server answers with something else about its task")),
+            _ => Err(internal_fault("the server's response is not a task")),
         }
     }
 
     fn report_status(&self, task: &Task, times: u32) {
         let Some(tell) = &self.callbacks().event else { return };
         let word = match task.state {
-            TaskState::Working => "the task is worked on",
-            TaskState::InputRequired(_) => "the task waits for an answer",
+            TaskState::Working => "the task is running",
+            TaskState::InputRequired(_) => "the task is waiting for input",
             TaskState::Cancelled | TaskState::Ended(_) => return,
         };
         let message = Some(task.message.clone().unwrap_or_else(|| word.to_owned()));

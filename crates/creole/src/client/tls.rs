@@ -46,7 +46,7 @@ impl TlsClient {
         match CertificateDer::pem_slice_iter(certificates).next() {
             Some(_) => client_config(TrustedRoots::These(certificates))
                 .map(|config| Self(Arc::new(config))),
-            None => Err("needs certificates in the PEM form".to_owned()),
+            None => Err("needs PEM certificates".to_owned()),
         }
     }
 
@@ -132,7 +132,7 @@ fn system_roots_config() -> Result<ClientConfig, String> {
     let config = ROOTS.get_or_init(|| {
         let builder = config_builder()?.with_native_roots();
         let builder =
-            builder.map_err(|error| format!("needs certificates of the system: {error}"))?;
+            builder.map_err(|error| format!("needs the system's certificates: {error}"))?;
         Ok(Arc::new(builder.with_no_client_auth()))
     });
     config.as_ref().map(|config| ClientConfig::clone(config)).map_err(Clone::clone)
@@ -142,7 +142,7 @@ fn custom_roots_config(certificates: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(certificates) {
         let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-        added.ok_or("needs certificates in the PEM form")?;
+        added.ok_or("needs PEM certificates")?;
     }
     Ok(config_builder()?.with_root_certificates(roots).with_no_client_auth())
 }

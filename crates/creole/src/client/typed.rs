@@ -102,7 +102,7 @@ impl CallToolResult {
 }
 
 fn unreadable(what: &str, error: &serde_json::Error) -> Fault {
-    internal_fault(&format!("the {what} of the tool is not of the expected type: {error}"))
+    internal_fault(&format!("the {what} of the tool does not have the expected type: {error}"))
 }
 
 impl Client {
@@ -117,7 +117,7 @@ impl Client {
         let listed = tools.iter().map(|tool| {
             read(tool.text(rules)).map_err(|error: serde_json::Error| {
                 internal_fault(&format!(
-                    "the definition of `{}` is not usable: {error}",
+                    "the definition of `{}` is not valid: {error}",
                     tool.name()
                 ))
             })

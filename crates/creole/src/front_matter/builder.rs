@@ -53,10 +53,10 @@ impl<'a> MemberBuilder<'a> {
             | Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, _, Some(_))
             | Event::MappingStart(_, _, Some(_)) => {
-                let help = "write the value out or quote it";
+                let help = "write out the value, or put it in quotes";
                 Err(FrontMatterError::new(
                     line,
-                    "anchors, aliases and tags are not read here",
+                    "anchors, aliases and tags are not supported",
                     help,
                 ))
             }
@@ -73,11 +73,11 @@ impl<'a> MemberBuilder<'a> {
             }
             Event::MappingStart(style, ..) => {
                 if style == StructureStyle::Flow && !self.rest(span).starts_with('{') {
-                    let what = "a key stands in a list in brackets";
+                    let what = "a list in brackets contains a key";
                     return Err(FrontMatterError::new(
                         line,
                         what,
-                        "put it in braces, or quote the text",
+                        "put it in braces, or put the text in quotes",
                     ));
                 }
                 self.begin(Collection::Map(Members::new(), None), style, line)
@@ -117,7 +117,7 @@ impl<'a> MemberBuilder<'a> {
         match is_marked || !(after.starts_with(':') || self.is_in_brackets()) {
             true => Err(FrontMatterError::new(
                 line,
-                "a key after `?` is not read here",
+                "a key after `?` is not supported",
                 "write `key: value`",
             )),
             false => Ok(()),
@@ -130,7 +130,7 @@ impl<'a> MemberBuilder<'a> {
             _ => Some(Node::Text(text.to_owned())),
         };
         let Some(Node::Text(name)) = name else {
-            let what = format!("the key `{text}` is not a text");
+            let what = format!("the key `{text}` is not a string");
             return Err(FrontMatterError::new(line, what, "put the key in quotes"));
         };
         let Some(OpenCollection { collection: Collection::Map(members, waiting), .. }) =
@@ -141,8 +141,8 @@ impl<'a> MemberBuilder<'a> {
         if members.iter().any(|(other, _)| *other == name) {
             return Err(FrontMatterError::new(
                 line,
-                format!("the key `{name}` comes twice"),
-                "keep one of them",
+                format!("the key `{name}` is repeated"),
+                "remove one of them",
             ));
         }
         *waiting = Some(name);
@@ -171,8 +171,9 @@ impl<'a> MemberBuilder<'a> {
                 scalar::resolve(text).map_err(|what| FrontMatterError::new(line, what, QUOTE))
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if is_long => {
-                let help = "close it in the same line; a text of several lines follows `>-`";
-                Err(FrontMatterError::new(line, "a quotation does not end", help))
+                let help =
+                    "close the quote in the same line; write a text of several lines after `>-`";
+                Err(FrontMatterError::new(line, "a quote is not closed", help))
             }
             ScalarStyle::Literal | ScalarStyle::Folded => {
                 self.check_header(span)?;
@@ -190,7 +191,7 @@ impl<'a> MemberBuilder<'a> {
         for (index, line) in lines {
             let line = line.trim_matches(' ');
             if line == "-" || line.starts_with("- ") {
-                let help = "leave the line of the key empty after the colon";
+                let help = "write nothing after the colon of the key";
                 let number = line_of(span.start.line() + index);
                 return Err(FrontMatterError::new(number, "a list cannot follow a value", help));
             }
@@ -211,12 +212,12 @@ impl<'a> MemberBuilder<'a> {
         let mark = header.trim_end_matches(indicators);
         let has_number = header[mark.len()..].contains(|letter: char| letter.is_ascii_digit());
         if has_number && mark.ends_with(['|', '>']) {
-            let help =
-                "leave the number out and begin the text with a line that is not indented further";
+            let help = "remove the number, and do not indent the first line of the text further than \
+                    the others";
             let line = line_of(1 + before.matches('\n').count());
             return Err(FrontMatterError::new(
                 line,
-                "a number after `|` or `>` is not read here",
+                "a number after `|` or `>` is not supported",
                 help,
             ));
         }
@@ -232,7 +233,7 @@ impl<'a> MemberBuilder<'a> {
         if self.expects_key() {
             return Err(FrontMatterError::new(
                 line,
-                "a key is not a text",
+                "a key is not a string",
                 "put the key in quotes",
             ));
         }
@@ -253,7 +254,7 @@ impl<'a> MemberBuilder<'a> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         if let Some(begun) = open.bracket.filter(|begun| *begun != line) {
             let help = "close the brackets in the same line";
-            return Err(FrontMatterError::new(begun, "brackets do not end", help));
+            return Err(FrontMatterError::new(begun, "brackets are not closed", help));
         }
         match open.collection {
             Collection::Map(members, _) if self.open.is_empty() => {
@@ -286,10 +287,10 @@ pub(super) fn line_of(line: usize) -> usize {
 
 /// The error for a collection that is nested too deeply.
 pub(super) fn too_deep(line: usize) -> FrontMatterError {
-    let what = format!("this is nested deeper than {MAX_DEPTH} levels");
-    FrontMatterError::new(line, what, "front matter is flat; move the rest into a file")
+    let what = format!("the front matter is nested deeper than {MAX_DEPTH} levels");
+    FrontMatterError::new(line, what, "move the nested values into a file")
 }
 
 fn not_a_mapping(line: usize) -> FrontMatterError {
-    FrontMatterError::new(line, "there is no key in this line", "write `key: value`")
+    FrontMatterError::new(line, "the line has no key", "write `key: value`")
 }

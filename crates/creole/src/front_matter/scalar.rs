@@ -14,20 +14,22 @@ pub(super) fn resolve(text: &str) -> Result<Node, String> {
         _ => {}
     }
     if is_yaml_1_1_bool(text) {
-        return Err(format!("`{text}` is true or false to some readers and a text to others"));
+        return Err(format!("`{text}` is a boolean for some YAML readers and a string for others"));
     }
     if is_number(text) {
         let number = serde_json::from_str(text).map(Node::Number);
-        return number.map_err(|_| format!("`{text}` is not a number that can be told in JSON"));
+        return number.map_err(|_| format!("`{text}` is a number that JSON cannot represent"));
     }
     if looks_like_number(text) {
-        return Err(format!("`{text}` is a number to some readers and something else to others"));
+        return Err(format!("`{text}` is a number for some YAML readers and not for others"));
     }
     if is_time(text) {
-        return Err(format!("`{text}` is a date or time to some readers and a text to others"));
+        return Err(format!(
+            "`{text}` is a date or time for some YAML readers and a string for others"
+        ));
     }
     if matches!(text, "=" | "<<") {
-        return Err(format!("`{text}` has a meaning of its own to some readers"));
+        return Err(format!("`{text}` has a special meaning for some YAML readers"));
     }
     Ok(Node::Text(text.to_owned()))
 }

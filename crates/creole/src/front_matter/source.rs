@@ -17,8 +17,7 @@ impl<'a> FrontMatterSource<'a> {
         let mut all = file.split_inclusive('\n');
         let first = all.next().unwrap_or_default();
         if without_end(first) != "---" {
-            let help =
-                "the first line is `---`, then come `name:` and `description:`, then `---` again";
+            let help = "begin the file with `---`, then `name:` and `description:`, then `---`";
             return Err(FrontMatterError::new(
                 1,
                 "the file does not begin with front matter",
@@ -37,13 +36,13 @@ impl<'a> FrontMatterSource<'a> {
                 return Err(FrontMatterError::new(
                     1,
                     what,
-                    "end it by a line `---` before the text",
+                    "end it with a line `---` before the text",
                 ));
             }
             check(lines + 2, text)?;
         }
-        let what = "the front matter does not end";
-        Err(FrontMatterError::new(1, what, "end it by a line `---` before the text"))
+        let what = "the front matter has no end";
+        Err(FrontMatterError::new(1, what, "end it with a line `---` before the text"))
     }
 }
 
@@ -58,19 +57,19 @@ fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
         return Err(FrontMatterError::new(
             number,
             "this line is indented by a tab",
-            "indent by spaces",
+            "indent with spaces",
         ));
     }
     if let Some(odd) = line.chars().find(|letter| is_ambiguous(*letter)) {
-        let what = format!("the character U+{:04X} cannot stand here", u32::from(odd));
-        let help = "take it out, or write it as an escape inside of double quotes";
+        let what = format!("the character U+{:04X} is not allowed here", u32::from(odd));
+        let help = "remove it, or write it as an escape in double quotes";
         return Err(FrontMatterError::new(number, what, help));
     }
     if line == "..." || line.starts_with("... ") {
         return Err(FrontMatterError::new(
             number,
-            "`...` ends a document",
-            "end front matter by `---`",
+            "`...` ends a YAML document",
+            "end the front matter with `---`",
         ));
     }
     Ok(())

@@ -88,8 +88,8 @@ impl Context {
                 let read = serde_json::from_value(content);
                 read.map_err(|error| self.unusable_response(&key, &error.to_string()))
             }
-            ElicitAction::Decline => Err(refused("declined to answer")),
-            ElicitAction::Cancel => Err(refused("closed the question without an answer")),
+            ElicitAction::Decline => Err(refused("declined the request")),
+            ElicitAction::Cancel => Err(refused("cancelled the request")),
         }
     }
 

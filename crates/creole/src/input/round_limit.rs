@@ -61,7 +61,10 @@ impl RoundLimit {
     /// and a user has as long for the URL as for any other input request.
     pub(super) async fn wait_before_url_poll(&mut self, context: &Context) -> Result<(), Fault> {
         if Instant::now() + self.url_poll > self.last_input_at + self.input_timeout {
-            let detail = format!("a page was not done with in {} s", self.input_timeout.as_secs());
+            let detail = format!(
+                "the URL elicitation was not completed within {} s",
+                self.input_timeout.as_secs()
+            );
             return Err(Fault::new(FaultKind::InputRefused, detail));
         }
         // Shows that the call is not stuck. A value that is no increase is not sent to the client.

@@ -1,8 +1,10 @@
 //! A running child process: its pipes, its standard error and its termination.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -45,8 +47,8 @@ impl Exit {
     /// The fault for calls that the end of this program interrupted.
     pub fn fault(self, name: &str) -> Fault {
         let how = match self {
-            Self::Code(code) => format!("ended with code {code}"),
-            Self::Signal(signal) => format!("was ended by signal {signal}"),
+            Self::Code(code) => format!("exited with code {code}"),
+            Self::Signal(signal) => format!("was killed by signal {signal}"),
             Self::Unknown => "ended".to_owned(),
         };
         unavailable_fault(name, format!("`{name}` {how}"), "upstream_ended")
@@ -81,7 +83,8 @@ impl Child {
         if let Some(folder) = &program.folder
             && !folder.is_dir()
         {
-            let detail = format!("the folder that `{}` is to run in does not exist", program.name);
+            let detail =
+                format!("upstream `{}`: the working directory does not exist", program.name);
             return Err(unavailable_fault(&program.name, detail, "not_started"));
         }
         descriptors::set_close_on_exec();
@@ -153,10 +156,17 @@ fn pipes(child: &mut process::Child) -> io::Result<(ChildInput, ChildOutput, Inp
 
 fn start_fault(program: &Program, error: &io::Error) -> Fault {
     let name = &program.name;
-    let detail = match error.kind() {
-        io::ErrorKind::NotFound => format!("the program of `{name}` was not found"),
-        io::ErrorKind::PermissionDenied => format!("the program of `{name}` may not be run"),
-        _ => format!("the program of `{name}` could not be started: {error}"),
+    let command = program.command.to_string_lossy();
+    let what = match error.kind() {
+        io::ErrorKind::NotFound if command.contains('/') => "does not exist".to_owned(),
+        io::ErrorKind::NotFound => "was not found in PATH".to_owned(),
+        io::ErrorKind::PermissionDenied => "is not executable".to_owned(),
+        _ => format!("could not be started: {error}"),
+    };
+    let is_named_after_program = Path::new(&program.command).file_name() == Some(OsStr::new(name));
+    let detail = match is_named_after_program {
+        true => format!("the program `{command}` {what}"),
+        false => format!("upstream `{name}`: the program `{command}` {what}"),
     };
     unavailable_fault(name, detail, "not_started")
 }

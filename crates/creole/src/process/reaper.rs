@@ -32,7 +32,7 @@ pub struct Reaper {
 }
 
 /// The environment variable with the reaper's mark.
-const REAPER_MARK: &str = "CREOLE_GUARDED";
+const REAPER_MARK: &str = "CREOLE_REAPER_MARK";
 
 #[derive(Debug)]
 struct ReaperProcess(Child);
@@ -77,7 +77,7 @@ impl Reaper {
         if let Some(stdin) = &mut process.0.stdin
             && let Err(error) = stdin.write_all(line.as_bytes())
         {
-            tracing::warn!("the guardian of child processes is gone: {error}");
+            tracing::warn!("the reaper of child processes has exited: {error}");
             process.0.stdin = None;
         }
     }

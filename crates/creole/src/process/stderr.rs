@@ -161,7 +161,7 @@ impl StderrLog {
     fn log_omitted(&mut self) {
         if self.omitted > 0 {
             let bytes = std::mem::take(&mut self.omitted);
-            tracing::warn!(upstream = %self.name, bytes, "left out of what it wrote to stderr");
+            tracing::warn!(upstream = %self.name, bytes, "lines of its stderr were dropped");
         }
     }
 

@@ -110,7 +110,7 @@ async fn a_dropped_child_is_ended_and_so_is_what_a_dead_leader_left() {
     assert_eq!(timeout(LONG, child.wait_for_exit()).await.unwrap(), Exit::Code(7));
     eventually("the child ends", || !is_alive(&left)).await;
     let fault = Exit::Code(7).fault("files");
-    assert_eq!(fault.detail, "`files` ended with code 7");
+    assert_eq!(fault.detail, "`files` exited with code 7");
 }
 
 #[test]
@@ -147,7 +147,7 @@ async fn a_signal_from_outside_is_told() {
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL).unwrap();
     let exit = timeout(LONG, child.wait_for_exit()).await.unwrap();
     assert_eq!(exit, Exit::Signal(9));
-    assert_eq!(exit.fault("files").detail, "`files` was ended by signal 9");
+    assert_eq!(exit.fault("files").detail, "`files` was killed by signal 9");
 }
 
 #[tokio::test]

@@ -189,7 +189,11 @@ impl<T> Catalogue<T> {
     /// The position of an upstream's item whose name is confusable with this one.
     fn find_remote_confusable(&self, name: &str) -> Option<usize> {
         let alike = self.find_confusable(name).filter(|alike| alike.rank != 0)?;
-        tracing::warn!(item = alike.holder, name, "looks like an item of this server: left out");
+        tracing::warn!(
+            item = alike.holder,
+            name,
+            "item excluded: its name is confusable with an item of this server"
+        );
         self.index_by_name.get(&alike.holder).copied()
     }
 
@@ -248,7 +252,7 @@ impl<T> Catalogue<T> {
         };
         let (own, name) = (self.entries[place].definition.name(), shown.name());
         if self.index_of_visible(name).is_some() {
-            tracing::warn!(item = own, name, "two items have this name: the second is left out");
+            tracing::warn!(item = own, name, "item excluded: another item has this name");
             return;
         }
         if own != name {

@@ -21,10 +21,11 @@ impl fmt::Display for NameCollision {
             None => "this server itself".to_owned(),
         };
         match name == holder {
-            true => write!(formatter, "{server} has {name:?} already; set another prefix"),
+            true => write!(formatter, "{server} already has {name:?}; set another prefix"),
             false => write!(
                 formatter,
-                "{name:?} looks like {holder:?} of {server}; rename one of them or set a prefix"
+                "{name:?} is confusable with {holder:?} of {server}; rename one of them or set a \
+                    prefix"
             ),
         }
     }

@@ -184,7 +184,7 @@ impl Registry {
         let Some(text) = cursor.filter(|_| settings.dialect.paging) else { return Ok(None) };
         let opened = Position::open(&text, &settings.sealer, context.principal(), list);
         opened.map(Some).ok_or_else(|| {
-            let detail = "`cursor` is not one that this server gave out";
+            let detail = "`cursor` was not issued by this server";
             Fault::new(FaultKind::InvalidParams, detail)
         })
     }
@@ -298,7 +298,7 @@ impl Registry {
             arguments.and_then(|raw| raw.decode().ok()).unwrap_or_default();
         let needed = prompt.definition.arguments.iter().filter(|argument| argument.required);
         if let Some(missing) = needed.into_iter().find(|needed| !given.contains_key(&needed.name)) {
-            let detail = format!("the prompt's argument `{}` is missing", missing.name);
+            let detail = format!("the argument `{}` of the prompt is missing", missing.name);
             return Err(Fault::new(FaultKind::InvalidParams, detail));
         }
         match (prompt.render)(given, context).await {
@@ -309,7 +309,7 @@ impl Registry {
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, Fault> {
         if !self.capabilities().completions {
-            let detail = "this server completes no arguments";
+            let detail = "this server does not support completion";
             return Err(
                 Fault::new(FaultKind::MethodNotFound, detail).with_subject("completion/complete")
             );
@@ -330,7 +330,7 @@ impl Registry {
             }
         };
         let Some(completers) = completers else {
-            let detail = "`ref` names no prompt or resource template of this server";
+            let detail = "`ref` is not a prompt or resource template of this server";
             return Err(Fault::new(FaultKind::InvalidParams, detail));
         };
         let values = match completers.get(&request.argument) {

@@ -35,7 +35,7 @@ impl SkillIndex {
         };
         if let Some(file) = skill.files().iter().find(differs) {
             let what = format!("another skill has a different file at {}", file.uri());
-            let help = "a file that two skills share is the same for both";
+            let help = "a file that two skills share must be identical";
             return Err(SkillError::whole_skill(what).help(help));
         }
         if let Some(kept) = kept {

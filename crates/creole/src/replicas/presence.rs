@@ -21,7 +21,8 @@ pub(super) fn start(shared: &Arc<ReplicaShared>) {
 async fn run(shared: Arc<ReplicaShared>) {
     loop {
         if let Err(error) = heartbeat_until_empty(&shared).await {
-            tracing::warn!(%error, "other processes cannot find what waits in this one");
+            tracing::warn!(%error, "cannot write the heartbeat; other replicas cannot find the \
+                sessions and calls of this one");
             tokio::time::sleep(HEARTBEAT).await;
         }
         shared.is_present.send_replace(false);

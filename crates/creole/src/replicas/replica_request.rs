@@ -80,7 +80,7 @@ impl ReplicaResponder {
     /// When it is too long, or the state fails.
     pub async fn send(&self, text: &[u8]) -> Result<(), StateError> {
         if text.len() > MAX_RESPONSE_BYTES {
-            let what = "what another process is told";
+            let what = "the response to a replica";
             return Err(StateError::TooLong {
                 kind: what,
                 bytes: text.len(),
@@ -146,5 +146,5 @@ fn decode_request(value: &Bytes) -> Option<(String, Bytes)> {
 }
 
 pub(super) fn log_state_error(error: &StateError) {
-    tracing::warn!(%error, "an errand of another process was not run");
+    tracing::warn!(%error, "cannot serve a replica request");
 }

@@ -94,7 +94,7 @@ impl<O: ByteSink> Drop for ReaderGuard<O> {
         if thread::panicking()
             && let Some(desk) = self.0.upgrade()
         {
-            desk.fail(io::Error::other("the thread that reads the input broke down"));
+            desk.fail(io::Error::other("the thread that reads the input panicked"));
         }
     }
 }

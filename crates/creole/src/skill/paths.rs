@@ -12,8 +12,8 @@ pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
         return Err("is longer than 1024 bytes");
     }
     match path.split('/').find(|part| matches!(*part, "" | "." | "..")) {
-        Some("") => Err("has an empty part"),
-        Some(_) => Err("has a part `.` or `..`"),
+        Some("") => Err("has an empty segment"),
+        Some(_) => Err("has a segment `.` or `..`"),
         None => Ok(()),
     }
 }

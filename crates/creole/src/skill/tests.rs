@@ -57,14 +57,14 @@ fn names_follow_the_rules() {
 #[test]
 fn what_is_missing_or_wrong_is_said_with_file_and_line() {
     let cases = [
-        (refused("mail", vec![]), "there is no `SKILL.md`; add a file `SKILL.md`"),
+        (refused("mail", vec![]), "the skill has no `SKILL.md`; add a file `SKILL.md`"),
         (
             refused("mail", vec![("SKILL.md", "no")]),
             "SKILL.md:1: the file does not begin with front matter; ",
         ),
         (
             refused("mail", vec![("SKILL.md", "---\nname: mail\nx: *y\n---")]),
-            "SKILL.md:3: anchors, aliases and tags are not read here; ",
+            "SKILL.md:3: anchors, aliases and tags are not supported; ",
         ),
         (
             refused("mail", vec![("SKILL.md", "---\nname: mail\n---")]),
@@ -72,7 +72,7 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
         ),
         (
             refused("mail", vec![("SKILL.md", "---\nname: 1\ndescription: x\n---")]),
-            "SKILL.md: `name` is not a text; ",
+            "SKILL.md: `name` is not a string; ",
         ),
         (
             refused("post", vec![("SKILL.md", FRONT)]),
@@ -80,7 +80,7 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
         ),
         (
             refused("../mail", vec![("SKILL.md", FRONT)]),
-            "the path of the skill has a part `.` or `..`",
+            "the path of the skill has a segment `.` or `..`",
         ),
         (
             refused("mail", vec![("SKILL.md", FRONT), ("../x", "")]),
@@ -88,11 +88,11 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
         ),
         (
             refused("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a", "")]),
-            "a: there are two files of this name",
+            "a: two files have this name",
         ),
         (
             refused("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a/b", "")]),
-            "a: this is a file and a folder",
+            "a: the name is used for a file and a folder",
         ),
     ];
     for (said, expected) in cases {

@@ -79,24 +79,22 @@ impl fmt::Display for StateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { kind: what, bytes, max: most } => {
-                write!(formatter, "{what} has {bytes} bytes, and at most {most} are allowed")
+                write!(formatter, "{what} has {bytes} bytes; the limit is {most}")
             }
-            Self::RetentionTooLong { wanted, max: most } => write!(
-                formatter,
-                "a log is to keep {wanted} entries, and at most {most} are allowed"
-            ),
+            Self::RetentionTooLong { wanted, max: most } => {
+                write!(formatter, "a log of {wanted} entries was requested; the limit is {most}")
+            }
             Self::Full { kind: what, max: most } => write!(
                 formatter,
-                "the state is full: there are {most} {what} already; remove some, give them an age or \
-                 raise the limit"
+                "the state is full: it has {most} {what}; remove some, set their lifetime or \
+                    raise the limit"
             ),
             Self::Trimmed { resume_after } => write!(
                 formatter,
-                "entries of the log that were asked for are gone; nothing is missing after number \
-                 {resume_after}"
+                "the requested log entries no longer exist; resume after number {resume_after}"
             ),
             Self::File { path, error: problem } => problem.explain(path, formatter),
-            Self::Stopped => formatter.write_str("the work on the state's file has ended"),
+            Self::Stopped => formatter.write_str("the worker of the state file has ended"),
         }
     }
 }
@@ -107,22 +105,23 @@ impl StateFileError {
         match self {
             Self::Newer { found, known } => write!(
                 formatter,
-                "the state file {path} was written by a newer version (its schema is {found}, this \
-                 version knows {known}) and was left as it is; update this program or name another file"
+                "the state file {path} was written by a newer version (its schema is {found}, \
+                    this version supports {known}) and was not changed; update this program or \
+                    use another file"
             ),
             Self::Foreign => write!(
                 formatter,
-                "{path} is a file of another program and was left as it is; name another file"
+                "{path} is a file of another program and was not changed; use another file"
             ),
             Self::Damaged(why) => write!(
                 formatter,
-                "{path} is damaged or no state file, and was left as it is; restore it from a backup or \
-                 move it away to start anew ({why})"
+                "{path} is damaged or not a state file, and was not changed; restore it from a \
+                    backup or move it away ({why})"
             ),
             Self::Inaccessible(why) => write!(
                 formatter,
-                "the state file {path} cannot be opened or written; make it and its directory writable \
-                 or name another file ({why})"
+                "cannot open or write the state file {path}; make it and its directory writable \
+                    or use another file ({why})"
             ),
             Self::DiskFull(why) => write!(
                 formatter,
@@ -131,8 +130,8 @@ impl StateFileError {
             ),
             Self::Busy(why) => write!(
                 formatter,
-                "another process keeps the state file {path} locked; nothing was changed, try again \
-                 ({why})"
+                "another process has locked the state file {path}; nothing was changed, try \
+                    again ({why})"
             ),
             Self::Other(why) => write!(formatter, "the state file {path} failed: {why}"),
         }

@@ -12,7 +12,7 @@ use super::{Condition, Namespace, Result, State};
 ///
 /// Dropping it does not release it, because that may have to wait for a file; it then expires.
 #[derive(Debug)]
-#[must_use = "nobody else gets the lease until it is released or too old"]
+#[must_use = "the lease is held until it is released or expires"]
 pub struct Lease {
     state: State,
     name: Arc<str>,

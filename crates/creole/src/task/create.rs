@@ -37,7 +37,10 @@ impl Tasks {
         let state = call.context.request_state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
             let most = shared.limits.total;
-            Fault::new(FaultKind::Busy, format!("there are {most} tasks, the most allowed"))
+            Fault::new(
+                FaultKind::Busy,
+                format!("the limit of {most} tasks is reached; try again later"),
+            )
         })?;
         let record = shared.record(&call, round.answers)?;
         let principal = call.context.principal().to_owned();
@@ -111,7 +114,7 @@ impl TaskShared {
     async fn remove_task(&self, key: &TaskKey) {
         if let Err(fault) = self.store.remove(key).await {
             // The record expires.
-            tracing::warn!(target: "creole", task = key.id(), reason = fault.detail, "task not removed");
+            tracing::warn!(target: "creole", task = key.id(), reason = fault.detail, "cannot remove a task");
         }
     }
 
@@ -138,7 +141,7 @@ impl TaskShared {
             }
             let Ok(worker) = self.worker() else { return };
             if let Err(fault) = self.store.write_heartbeat(worker, HEARTBEAT_TTL).await {
-                tracing::warn!(target: "creole", reason = fault.detail, "no sign of life for tasks");
+                tracing::warn!(target: "creole", reason = fault.detail, "cannot write the heartbeat for tasks");
             }
         }
     }

@@ -89,7 +89,9 @@ impl Tasks {
             TaskChange::NotFound => Err(unknown_task()),
             TaskChange::Unchanged(_) | TaskChange::Updated(_) if acknowledged => Ok(Payload::Empty),
             TaskChange::Updated(record) => Ok(Payload::Task(Arc::new(record.task))),
-            TaskChange::Unchanged(_) => Err(Fault::new(FaultKind::TaskOver, "it is over already")),
+            TaskChange::Unchanged(_) => {
+                Err(Fault::new(FaultKind::TaskOver, "it has already ended"))
+            }
         }
     }
 
@@ -100,7 +102,7 @@ impl Tasks {
         let after = match cursor {
             None => None,
             Some(text) => Some(Position::open(text, sealer, principal, LIST).ok_or_else(|| {
-                let detail = "`cursor` is not one that this server gave out";
+                let detail = "`cursor` was not issued by this server";
                 Fault::new(FaultKind::InvalidParams, detail)
             })?),
         };
@@ -237,5 +239,5 @@ fn resume(ids: &[String], position: &Position) -> usize {
 
 fn cancelled_fault() -> Fault {
     let data = Raw::from_value(&json!({"reason": "cancelled"}));
-    Fault::new(FaultKind::TaskCancelled, "there is no result").with_data(data)
+    Fault::new(FaultKind::TaskCancelled, "the task has no result").with_data(data)
 }

@@ -84,7 +84,7 @@ impl TaskStore {
         match self.state.swap(&path, None, value, ttl).await.map_err(state_fault)? {
             Some(_) => Ok(()),
             // 128 random bits do not repeat; if they do, no caller gets another's task.
-            None => Err(Fault::new(FaultKind::Internal, "the id of a new task was taken")),
+            None => Err(Fault::new(FaultKind::Internal, "the id of a new task is already in use")),
         }
     }
 
@@ -120,7 +120,10 @@ impl TaskStore {
                 return Ok(TaskChange::Updated(Box::new(record)));
             }
         }
-        Err(Fault::new(FaultKind::Busy, "too many change this task at the same time"))
+        Err(Fault::new(
+            FaultKind::Busy,
+            "too many requests change this task at the same time; try again",
+        ))
     }
 
     /// Removes a record and notifies its watchers.
@@ -150,7 +153,9 @@ impl TaskStore {
             let (mut index, version) = self.index(&path).await?;
             let most = self.limits.per_principal;
             if index.tasks.len() >= most {
-                let detail = format!("there are {most} tasks of this caller, the most allowed");
+                let detail = format!(
+                    "the limit of {most} tasks per principal is reached; cancel or finish one"
+                );
                 return Err(Fault::new(FaultKind::Busy, detail));
             }
             index.tasks.push(IndexedTask { id: record.task.id.clone(), ends_ms });
@@ -162,7 +167,7 @@ impl TaskStore {
                 return Ok(());
             }
         }
-        Err(Fault::new(FaultKind::Busy, "too many tasks are made at the same time"))
+        Err(Fault::new(FaultKind::Busy, "too many tasks are created at the same time; try again"))
     }
 
     /// The tasks of an index that have not expired, and its version.
@@ -195,7 +200,7 @@ impl TaskStore {
         match text.len() <= most {
             true => Ok(text.into()),
             false => {
-                let detail = format!("what there is to keep of the task is over {most} bytes");
+                let detail = format!("the record of the task has more than {most} bytes");
                 Err(Fault::new(FaultKind::InvalidParams, detail))
             }
         }
@@ -246,9 +251,9 @@ fn decode_record(value: &[u8]) -> Result<TaskRecord, Fault> {
 }
 
 fn state_fault(error: StateError) -> Fault {
-    Fault::new(FaultKind::BackendUnavailable, format!("tasks cannot be kept: {error}"))
+    Fault::new(FaultKind::BackendUnavailable, format!("cannot store tasks: {error}"))
 }
 
 fn corrupt_record_fault(error: serde_json::Error) -> Fault {
-    Fault::new(FaultKind::Internal, format!("a task cannot be read or written: {error}"))
+    Fault::new(FaultKind::Internal, format!("cannot read or write a task: {error}"))
 }

@@ -45,7 +45,7 @@ impl TaskShared {
         match timeout_at(expires, self.run_to_end(job, context)).await {
             Ok(Ok(())) => {}
             Ok(Err(fault)) => {
-                tracing::error!(target: "creole", reason = fault.detail, "a task was given up");
+                tracing::error!(target: "creole", reason = fault.detail, "cannot store the outcome of a task");
             }
             Err(_) => stopped.cancel(),
         }
@@ -85,7 +85,7 @@ impl TaskShared {
                 AfterInput::Over => return Ok(()),
             }
         }
-        let detail = format!("it asked more than {MAX_ROUNDS} times");
+        let detail = format!("the handler requested input in more than {MAX_ROUNDS} rounds");
         self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail))).await
     }
 
@@ -152,14 +152,17 @@ fn task_end(outcome: Outcome) -> TaskOutcome {
         Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
         Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
         Outcome::Fail(fault) => TaskOutcome::Fault(fault),
-        _ => TaskOutcome::Fault(Fault::new(FaultKind::Internal, "the tool gave no tool's result")),
+        _ => TaskOutcome::Fault(Fault::new(
+            FaultKind::Internal,
+            "the handler returned a result that is not a tool result",
+        )),
     }
 }
 
 /// A key names one input request during the whole life of a task (SEP-2663, task update requests).
 fn repeated_key_fault(asks: &[KeyedInputRequest], answers: &ResponsesByKey) -> Option<Fault> {
     let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
-    let detail = format!("the question `{}` was asked again after its answer", again.key);
+    let detail = format!("the input request `{}` was repeated after its response", again.key);
     Some(Fault::new(FaultKind::Internal, detail))
 }
 
@@ -173,6 +176,6 @@ impl ClientChannel for NoClient {
     }
 
     fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
-        Box::pin(std::future::ready(Err("a task asks by waiting for input".to_owned())))
+        Box::pin(std::future::ready(Err("a task cannot send inline input requests".to_owned())))
     }
 }

@@ -140,7 +140,7 @@ async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
         request.options.idle_timeout = Some(Duration::from_secs(60));
         let fault = fault(connection.call_without_input(request).await);
         assert_eq!(fault.kind, FaultKind::Timeout);
-        assert_eq!(fault.detail, "`inside` did not answer in time");
+        assert_eq!(fault.detail, "`inside` did not respond in time");
         watch.dropped.notified().await;
     }
 }

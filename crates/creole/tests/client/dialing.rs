@@ -277,7 +277,7 @@ async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
         (|_| status("503 Down", ""), "`web` is not available (status 503)"),
         (
             |_| status("301 Moved", "Location: /x\r\n"),
-            "`web` points elsewhere, which is not followed (status 301)",
+            "`web` responded with a redirect, which is not followed (status 301)",
         ),
     ];
     for (script, expected) in rows {

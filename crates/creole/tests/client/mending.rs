@@ -49,7 +49,7 @@ async fn a_server_that_forgets_every_session_is_asked_twice_and_no_more() {
         |request| legacy(request).unwrap_or_else(|| status("404 Not Found", ""));
     let (client, count) = client(script).await;
     let fault = timeout(LONG, client.call_tool("t", &json!({}))).await.unwrap().unwrap_err();
-    assert_eq!(fault.detail, "`web` has forgotten the session");
+    assert_eq!(fault.detail, "`web` no longer has the session");
     assert_eq!(count("tools/call"), 2);
 }
 

@@ -165,12 +165,12 @@ async fn hosts_of_no_proxy_are_connected_to_directly() {
 async fn what_a_proxy_does_wrong_is_said_of_the_proxy() {
     let dead = named(([127, 0, 0, 1], 1).into(), "");
     let answers = [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "wants a name and a password"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "requires valid credentials"),
         (
             "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n",
-            "refuses to connect to it (status 403)",
+            "refused the connection to it (status 403)",
         ),
-        ("220 mail ready\r\n", "is no HTTP"),
+        ("220 mail ready\r\n", "did not respond with HTTP"),
     ];
     let mut rows = vec![(dead, "127.0.0.1:1".to_owned(), "refuses connections")];
     for (answer, why) in answers {

@@ -192,11 +192,11 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
             |_| status("401 No", ""),
             "`web` refused these credentials (status 401); correct `headers`, `token_file` or `token_command` of this upstream, or `--header`",
         ),
-        ("forbidden", |_| status("403 No", ""), "`web` does not allow this (status 403)"),
+        ("forbidden", |_| status("403 No", ""), "`web` denies access (status 403)"),
         (
             "rate_limited",
             |_| status("429 Slow", "Retry-After: 30\r\n"),
-            "`web` says that the rate limit is reached (status 429); try again in 30 s",
+            "`web` reports that the rate limit is reached (status 429); try again in 30 s",
         ),
         (
             "unavailable",
@@ -206,7 +206,7 @@ async fn a_status_becomes_a_named_fault_without_secrets() {
         (
             "redirected",
             |_| status("302 Found", "Location: http://evil.example/\r\n"),
-            "`web` points elsewhere, which is not followed (status 302)",
+            "`web` responded with a redirect, which is not followed (status 302)",
         ),
         ("refused", |_| status("400 Bad", ""), "`web` refuses the request (status 400)"),
     ];
@@ -236,7 +236,7 @@ async fn a_stream_that_breaks_off_before_its_answer_is_a_lost_call_and_its_progr
             progress += usize::from(matches!(news, CallEvent::Event(Event::Progress { .. })));
         };
         let outcome = timeout(LONG, connection.call(tool("x", json!({})), on_news)).await.unwrap();
-        assert_eq!(fault(outcome).detail, "`web` broke off before it answered");
+        assert_eq!(fault(outcome).detail, "`web` closed the stream before it responded");
         assert_eq!(progress, 1);
         let seen = seen.lock().unwrap();
         let calls = seen.iter().filter(|request| request.is("tools/call")).count();
@@ -279,7 +279,7 @@ async fn streams_of_the_stateless_era_are_never_taken_up_again() {
         |request| opening(request).unwrap_or_else(|| stream(&event("a1", &progress(request))));
     let (connection, seen) = connect(script, Era::Stateless).await;
     let outcome = call(&connection, tool("x", json!({}))).await;
-    assert_eq!(fault(outcome).detail, "`web` broke off before it answered");
+    assert_eq!(fault(outcome).detail, "`web` closed the stream before it responded");
     assert_eq!(seen.lock().unwrap().len(), 2);
 }
 
@@ -304,7 +304,7 @@ async fn a_forgotten_session_is_told_apart_from_a_server_that_is_gone() {
         |request| opening(request).unwrap_or_else(|| status("404 Not Found", ""));
     let (connection, _) = connect(script, Era::Handshake).await;
     let fault = fault(call(&connection, tool("x", json!({}))).await);
-    assert_eq!(fault.detail, "`web` has forgotten the session");
+    assert_eq!(fault.detail, "`web` no longer has the session");
     let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert!(closed.session_lost);
 }
@@ -393,7 +393,10 @@ async fn a_server_that_sends_messages_to_another_origin_is_refused() {
     let address = serve_old("http://evil.example/messages").await;
     let target = HttpAddress::new("old", &format!("http://{address}/sse")).unwrap();
     let fault = open(LegacySseServer::new(target), Era::Handshake).await.unwrap_err();
-    assert_eq!(fault.detail, "`old` wants messages to be sent to another origin");
+    assert_eq!(
+        fault.detail,
+        "`old` announced a message endpoint of another origin, which is not used"
+    );
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub fn unknown_item_fault(operation: &Operation) -> Fault {
             Fault::new(FaultKind::InvalidParams, detail)
         }
         Operation::Complete(_) => {
-            let detail = "`ref` names no prompt or resource template of this server";
+            let detail = "`ref` is not a prompt or resource template of this server";
             Fault::new(FaultKind::InvalidParams, detail)
         }
         _ => {

@@ -42,11 +42,14 @@ impl Machine {
             Outcome::InputRequired { requests: asks, .. }
                 if asks.len() > self.profile.limits.max_input_requests =>
             {
-                Fault::new(FaultKind::Internal, "the server asks too many questions at once").into()
+                Fault::new(FaultKind::Internal, "the server sent too many input requests at once")
+                    .into()
             }
-            Outcome::InputRequired { .. } if !pending.expected.may_require_input() => {
-                Fault::new(FaultKind::Internal, "the server asks where it may not").into()
-            }
+            Outcome::InputRequired { .. } if !pending.expected.may_require_input() => Fault::new(
+                FaultKind::Internal,
+                "the server requested input for a method that does not allow it",
+            )
+            .into(),
             other => other,
         }
     }

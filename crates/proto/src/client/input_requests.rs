@@ -104,7 +104,7 @@ impl Machine {
     ) {
         let Ok(id) = Id::parse_number(id) else {
             return self.report_violation(
-                ProtocolViolation::NotAMessage("an `id` of no allowed kind".into()),
+                ProtocolViolation::NotAMessage("`id` is neither a string nor a number".into()),
                 out,
             );
         };
@@ -143,7 +143,7 @@ impl Machine {
             return refused(-32600, "a request with this id is in flight".into());
         }
         if params.text().len() > self.profile.limits.max_input_request_bytes {
-            return refused(-32602, "the question is too long".into());
+            return refused(-32602, "the input request is too long".into());
         }
         match read_input_request(method, params) {
             Ok(Some(question)) => Ok(question),
@@ -173,7 +173,7 @@ impl Machine {
         let task = related_task(params);
         let call = self.owning_call(task.as_deref(), arrival.call);
         if self.input_requests.keys_of_call(call).len() >= self.profile.limits.max_input_requests {
-            let message = "too many questions wait for answers".to_string();
+            let message = "too many input requests are open".to_string();
             return send_input_request_error(
                 &id,
                 &InputRequestError { code: -32603, message },
@@ -232,7 +232,7 @@ impl Machine {
     pub(super) fn reject_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
         for question in self.input_requests.keys_of_call(Some(call)) {
             let Some(open) = self.remove_input_request(question) else { continue };
-            let message = "the call that this belongs to is over".to_string();
+            let message = "the call of this input request has ended".to_string();
             send_input_request_error(&open.id, &InputRequestError { code: -32603, message }, out);
             out.push_event(ClientEvent::InputWithdrawn(question));
         }
@@ -266,14 +266,14 @@ impl Machine {
 fn not_offered_error(method: &str) -> InputRequestError {
     let method = shorten(method);
     InputRequestError::unsupported(format!(
-        "Method not found: {method}: the client did not offer it"
+        "Method not found: {method}: the client did not declare this capability"
     ))
 }
 
 /// The error for a sampling result that the server's revision cannot express.
 fn unsupported_result_error() -> InputRequestError {
-    let message =
-        "the model answered with more than one block that is no text, or with the use of a tool";
+    let message = "the sampling result has several content blocks that are not text, or a tool use, which \
+            this revision cannot express";
     InputRequestError { code: -32603, message: message.to_string() }
 }
 
@@ -307,7 +307,7 @@ pub(super) fn read_input_requests(
     let mut asks = Vec::new();
     for (key, request) in requests.members() {
         if asks.len() == most {
-            return Err(format!("the server asks more than {most} questions at once"));
+            return Err(format!("the server sent more than {most} input requests at once"));
         }
         let request = Object::new(request).unwrap_or(Object::EMPTY);
         let method = request.string("method").ok().flatten().unwrap_or_default();
@@ -315,13 +315,16 @@ pub(super) fn read_input_requests(
         let question = match read_input_request(&method, params) {
             Ok(Some(question)) => question,
             Ok(None) => {
-                return Err(format!("the server asks `{}`, which is unknown", shorten(&method)));
+                return Err(format!(
+                    "the server sent an unknown input request `{}`",
+                    shorten(&method)
+                ));
             }
-            Err(error) => return Err(format!("a question of the server is incomplete: {error}")),
+            Err(error) => return Err(format!("the server sent an invalid input request: {error}")),
         };
         if client.is_some_and(|client| !question.is_allowed_by(client)) {
             let needed = question.required_capability_text();
-            return Err(format!("the server asks for {needed}, which was not offered to it"));
+            return Err(format!("the server requested {needed}, which the client did not declare"));
         }
         asks.push(KeyedInputRequest { key: key.into_owned(), question });
     }

@@ -42,6 +42,6 @@ pub(super) fn read_skill(result: Object<'_>, rules: &Rules) -> Result<Payload, S
     let skill = result
         .get("skill")
         .and_then(|skill| Definition::from_upstream(ListKind::Skills, skill, None));
-    let skill = skill.ok_or("the server's answer has no `skill` with a uri")?;
+    let skill = skill.ok_or("the server's response has no `skill` with a `uri`")?;
     Ok(Payload::Skill(Arc::new(skill), CacheHints::read(result, rules)))
 }

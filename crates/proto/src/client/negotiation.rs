@@ -66,7 +66,7 @@ impl Machine {
     fn read_handshake(&self, result: Object<'_>) -> Result<NegotiationResult, Fault> {
         let version = result.string("protocolVersion").ok().flatten();
         let version = version.ok_or_else(|| {
-            let detail = "the server answered `initialize` without a `protocolVersion`";
+            let detail = "the server's response to `initialize` has no `protocolVersion`";
             Fault::new(FaultKind::UnsupportedVersion, detail)
         })?;
         let rules = self.agreed_rules(&version)?;
@@ -87,8 +87,8 @@ impl Machine {
             let spoken = Revision::ALL.into_iter().filter(is_spoken);
             let spoken: Vec<_> = spoken.map(|revision| revision.rules().name).collect();
             let detail = format!(
-                "the server answered `initialize` with protocol version `{version}`, of which no \
-                 handshake is known; known are {}",
+                "the server's response to `initialize` has the unsupported protocol version \
+                    `{version}`; supported versions: {}",
                 spoken.join(", ")
             );
             let data =

@@ -149,18 +149,18 @@ pub enum ProtocolViolation {
 impl fmt::Display for ProtocolViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(why, start) => write!(formatter, "no JSON message: {why}: {start}"),
-            Self::NotAMessage(why) => write!(formatter, "no JSON-RPC message: {why}"),
-            Self::UnknownResponse(id) => write!(formatter, "an answer to no request of ours: {id}"),
+            Self::Unreadable(why, start) => write!(formatter, "not JSON: {why}: {start}"),
+            Self::NotAMessage(why) => write!(formatter, "not a JSON-RPC message: {why}"),
+            Self::UnknownResponse(id) => {
+                write!(formatter, "a response to an unknown request: {id}")
+            }
             Self::UnexpectedRequest(method) => {
                 write!(formatter, "a request that is not allowed: {method}")
             }
             Self::UnknownNotification(method) => {
                 write!(formatter, "an unknown notification: {method}")
             }
-            Self::LimitReached => {
-                formatter.write_str("there is more, and it is no longer reported")
-            }
+            Self::LimitReached => formatter.write_str("further violations are not reported"),
         }
     }
 }

@@ -62,15 +62,17 @@ impl Machine {
         out: &mut Outbox,
     ) {
         if !fields.is_object {
-            return self
-                .report_violation(ProtocolViolation::NotAMessage("it is no object".into()), out);
+            return self.report_violation(
+                ProtocolViolation::NotAMessage("it is not an object".into()),
+                out,
+            );
         }
         let Some(method) = fields.method else { return self.take_response(fields, arrival, out) };
         let Some(method) = unquote(method).filter(|_| !fields.repeated) else {
             let why = if fields.repeated {
-                "an object has the same key twice"
+                "an object has a duplicate key"
             } else {
-                "`method` is no text"
+                "`method` is not a string"
             };
             return self.report_violation(ProtocolViolation::NotAMessage(why.into()), out);
         };
@@ -100,7 +102,7 @@ impl Machine {
             return;
         }
         if fields.repeated {
-            let detail = "the server's answer has the same key twice in an object";
+            let detail = "the server's response has an object with a duplicate key";
             return self.finish_call(call, Fault::new(FaultKind::Internal, detail).into(), out);
         }
         match (result, error) {
@@ -132,7 +134,7 @@ impl Machine {
         match (call, error) {
             (Some(call), Some(error)) => self.take_error_without_id(call, error, out),
             _ => self.report_violation(
-                ProtocolViolation::NotAMessage("an answer without `id`".into()),
+                ProtocolViolation::NotAMessage("a response without `id`".into()),
                 out,
             ),
         }
@@ -155,7 +157,7 @@ impl Machine {
     fn take_result(&mut self, call: CallKey, result: &str, told: ResultMembers, out: &mut Outbox) {
         let Some(pending) = self.calls.get(call) else { return };
         let Some(result) = Object::new(result) else {
-            let detail = "the server's result is no object";
+            let detail = "the server's result is not an object";
             return self.finish_call(call, Fault::new(FaultKind::Internal, detail).into(), out);
         };
         match pending.expected {
@@ -186,7 +188,11 @@ impl Machine {
         let outcome = self.read_error(pending, error);
         let outcome = match outcome {
             Outcome::InputRequired { .. } if pending.expected == ExpectedResult::Opening => {
-                Fault::new(FaultKind::Internal, "the server asks before it has answered").into()
+                Fault::new(
+                    FaultKind::Internal,
+                    "the server sent a request before its first response",
+                )
+                .into()
             }
             other => other,
         };

@@ -56,7 +56,10 @@ impl Machine {
             "task" if pending.expected == ExpectedResult::Tool && pending.capabilities.tasks => {
                 self.read_created_task(result)
             }
-            other => Err(format!("the server answered with the result type `{}`", shorten(other))),
+            other => Err(format!(
+                "the server's response has the unknown result type `{}`",
+                shorten(other)
+            )),
         }
     }
 
@@ -70,7 +73,7 @@ impl Machine {
             let (rules, dialect) = (self.rules, &self.profile.dialect);
             let task = read_task(result, rules, dialect, self.profile.limits.max_input_requests);
             task.map(|task| Payload::Task(Arc::new(task)))
-                .ok_or_else(|| String::from("the server told of a task without its id or status"))
+                .ok_or_else(|| String::from("the server's task has no id or status"))
         };
         let payload = match pending.expected {
             ExpectedResult::Opening | ExpectedResult::Nothing | ExpectedResult::Listen => {
@@ -124,7 +127,7 @@ impl Machine {
     fn read_created_task(&self, result: Object<'_>) -> Result<Outcome, String> {
         let most = self.profile.limits.max_input_requests;
         let task = read_created(result, self.rules, &self.profile.dialect, most);
-        let task = task.ok_or("the server made a task without an id or status")?;
+        let task = task.ok_or("the server created a task without an id or status")?;
         Ok(Outcome::Complete(Payload::TaskCreated(Arc::new(task))))
     }
 
@@ -137,13 +140,15 @@ impl Machine {
         let limits = &self.profile.limits;
         let requests = requests.unwrap_or(Object::EMPTY);
         if requests.text().len() > limits.max_input_request_bytes {
-            return Err("the server's questions are too long".into());
+            return Err("the server's input requests are too long".into());
         }
         let asks =
             read_input_requests(requests, Some(&pending.capabilities), limits.max_input_requests)?;
         let state = result.string("requestState").map_err(|error| format!("{error}"))?;
         if asks.is_empty() && state.is_none() {
-            return Err("the server wants to be called again, without a question or state".into());
+            return Err("the server's `input_required` result has neither input requests nor a \
+                request state"
+                .into());
         }
         Ok(Outcome::InputRequired { requests: asks, request_state: state.map(Cow::into_owned) })
     }

@@ -197,7 +197,7 @@ impl Machine {
             let detail = "the connection to the server is closed";
             Some(Fault::new(FaultKind::BackendUnavailable, detail))
         } else if self.calls.len() >= most {
-            let detail = format!("{most} calls to the server are in flight, the most allowed");
+            let detail = format!("the limit of {most} calls in flight to the server is reached");
             Some(Fault::new(FaultKind::Busy, detail))
         } else {
             None

@@ -28,16 +28,18 @@ impl DropReason {
     /// The fault detail for the caller whose response was dropped.
     fn detail(self) -> &'static str {
         match self {
-            Self::TooLong => "the server's answer is longer than what is read",
-            Self::NoMemory => "there is no memory left for the server's answer; try again later",
+            Self::TooLong => "the server's response is longer than the limit",
+            Self::NoMemory => {
+                "the memory budget for the server's response is exhausted; try again later"
+            }
         }
     }
 
     /// The log text about the message.
     fn violation_text(self) -> &'static str {
         match self {
-            Self::TooLong => "the message is longer than what is read",
-            Self::NoMemory => "there is no memory left for the message",
+            Self::TooLong => "the message is longer than the limit",
+            Self::NoMemory => "the memory budget for the message is exhausted",
         }
     }
 }
@@ -82,7 +84,7 @@ impl Machine {
         };
         // Bytes that are not JSON are no response on the channel of a call. The response may still arrive.
         let origin = arrival.call.filter(|_| !error.kind.is_syntax());
-        let detail = format!("the server's answer cannot be read: {error}");
+        let detail = format!("the server's response is malformed: {error}");
         if let Some(call) = found.or(origin) {
             self.fail_unreadable(call, &detail, out);
         }

@@ -64,7 +64,7 @@ pub fn classify_post(
     let fields = match frame {
         Frame::One(fields) => fields,
         Frame::Batch(_) if has_stateless_version(head, dialect) => {
-            return Err(invalid("an array of messages is not allowed in this protocol version"));
+            return Err(invalid("a batch is not allowed in this protocol version"));
         }
         Frame::Batch(_) => return classify_in_session(head, dialect),
     };
@@ -72,7 +72,10 @@ pub fn classify_post(
         // A message without a method is a response, or is rejected for another reason.
         let answers = fields.result.is_some() || fields.error.is_some();
         return match has_stateless_version(head, dialect) && answers {
-            true => Err(invalid("this protocol version has no requests of the server to answer")),
+            true => Err(invalid(
+                "this protocol version has no requests from the server, so a \
+                response is not allowed",
+            )),
             false if has_stateless_version(head, dialect) => Ok(PostKind::Stateless),
             false => classify_in_session(head, dialect),
         };
@@ -179,13 +182,13 @@ fn confirm(header: &str, found: Option<Option<Cow<'_, str>>>, expected: &str) ->
     match found {
         Some(Some(value)) if value == expected => Ok(()),
         Some(Some(value)) => Err(mismatch(format!(
-            "the header {header} says `{}` and the body `{}`",
+            "the header {header} is `{}`, but the body has `{}`",
             shorten(&value),
             shorten(expected)
         ))),
-        Some(None) => Err(mismatch(format!("the header {header} cannot be read"))),
+        Some(None) => Err(mismatch(format!("the header {header} is malformed"))),
         None => Err(mismatch(format!(
-            "the header {header} is missing; the body says `{}`",
+            "the header {header} is missing; the body has `{}`",
             shorten(expected)
         ))),
     }

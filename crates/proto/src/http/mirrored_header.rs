@@ -58,7 +58,7 @@ impl MirroredHeader {
         finder.properties(&schema)?;
         match count_keyword(&schema) == finder.found.len() {
             true => Ok(finder.found),
-            false => Err(error("", "stands where no chain of `properties` leads")),
+            false => Err(error("", "is not reachable through `properties`")),
         }
     }
 
@@ -67,12 +67,12 @@ impl MirroredHeader {
         let body = self.argument(arguments);
         match (body, header) {
             (None, None) => Ok(()),
-            (Some(_), None) => Err(self.fault("is missing, and the argument is given")),
-            (None, Some(_)) => Err(self.fault("is given, and the argument is missing")),
+            (Some(_), None) => Err(self.fault("is missing, but the argument is present")),
+            (None, Some(_)) => Err(self.fault("is present, but the argument is missing")),
             (Some(raw), Some(value)) => match header_value::decode(value) {
-                None => Err(self.fault("cannot be read")),
+                None => Err(self.fault("is malformed")),
                 Some(value) if matches_argument(raw, &value) => Ok(()),
-                Some(_) => Err(self.fault("says something else than the argument")),
+                Some(_) => Err(self.fault("differs from the argument")),
             },
         }
     }
@@ -157,9 +157,9 @@ impl MirroredHeaderFinder {
 
     fn take(&mut self, annotation: &Value, property: &Value) -> Result<(), MirroredHeaderError> {
         let name =
-            annotation.as_str().ok_or_else(|| error(&annotation.to_string(), "is no text"))?;
+            annotation.as_str().ok_or_else(|| error(&annotation.to_string(), "is not a string"))?;
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(error(name, "is no name of a header"));
+            return Err(error(name, "is not a valid header name"));
         }
         let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
         if !["boolean", "integer", "string"].contains(&kind) {

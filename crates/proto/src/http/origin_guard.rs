@@ -290,23 +290,24 @@ impl<'a> Origin<'a> {
 impl fmt::Display for OriginGuardError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::HostMissing => "the request names no host; send one `Host` header",
+            Self::HostMissing => "the request has no `Host` header; send one",
             Self::HostRepeated => "the request has more than one `Host` header; send one",
             Self::HostUnreadable => {
-                "the `Host` header is not a host; send a name or an address, and perhaps a port"
+                "the `Host` header is invalid; send a host name or an IP address with an \
+                    optional port"
             }
             Self::HostDiffers => {
-                "the target of the request and its `Host` header name different hosts; send the same"
+                "the request target and the `Host` header have different hosts; send the same host"
             }
             Self::HostUnknown => {
-                "this server is not known by that host; call it by a name that is configured in `hosts`"
+                "this host is not allowed; use a host that is configured in `hosts`"
             }
             Self::OriginRepeated => "the request has more than one `Origin` header; send one",
             Self::OriginUnreadable => {
                 "the `Origin` header is not an origin such as `https://app.example.com`"
             }
             Self::OriginUnknown => {
-                "pages of that origin may not call this server; allowed ones are configured in `origins`"
+                "this origin is not allowed; allowed origins are configured in `origins`"
             }
         })
     }

@@ -124,7 +124,7 @@ impl AnyBlock {
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let block = AnyBlock::deserialize(deserializer)?.block();
-        block.ok_or_else(|| D::Error::custom("no content block of a known kind"))
+        block.ok_or_else(|| D::Error::custom("not a known kind of content block"))
     }
 }
 

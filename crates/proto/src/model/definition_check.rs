@@ -47,7 +47,7 @@ impl Definition {
         if is_nested_deeper_than(item, MAX_ITEM_DEPTH) {
             let most = ScanLimits::default().max_depth;
             return Err(excluded(format!(
-                "it is nested so deep that a list has over {most} levels"
+                "it is nested too deep: a list with it has more than {most} levels"
             )));
         }
         let conforming = normalize_item(kind, item).map_err(|wrong| excluded(wrong.to_string()))?;
@@ -184,7 +184,7 @@ fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
     match name.chars().count() {
         0 => Err(DefinitionError::new("is empty")),
         length if length > longest => {
-            Err(DefinitionError::new(format!("has {length} characters; {longest} are allowed")))
+            Err(DefinitionError::new(format!("has {length} characters; the limit is {longest}")))
         }
         _ => Ok(()),
     }
@@ -383,7 +383,7 @@ mod tests {
         assert!(reason(ListKind::Tools, &named("a\\nb")).ends_with("U+000A"));
         assert!(Definition::from_untrusted(ListKind::Tools, &named(&"é".repeat(128)), 0).is_ok());
         let told = reason(ListKind::Tools, &named(&"é".repeat(129)));
-        assert!(told.ends_with("`name` has 129 characters; 128 are allowed"), "{told}");
+        assert!(told.ends_with("`name` has 129 characters; the limit is 128"), "{told}");
         let long = "x".repeat(500);
         let resource = format!(r#"{{"uri":"a:{long}","name":"{long}"}}"#);
         assert!(Definition::from_untrusted(ListKind::Resources, &resource, 0).is_ok());
@@ -420,7 +420,10 @@ mod tests {
             Definition::from_untrusted(ListKind::Tools, &nested(MAX_ITEM_DEPTH - 1), 0).is_ok()
         );
         let told = reason(ListKind::Tools, &nested(MAX_ITEM_DEPTH));
-        assert!(told.ends_with("it is nested so deep that a list has over 128 levels"), "{told}");
+        assert!(
+            told.ends_with("it is nested too deep: a list with it has more than 128 levels"),
+            "{told}"
+        );
         reason(ListKind::Tools, &nested(50_000));
     }
 }

@@ -185,8 +185,17 @@ impl Machine {
     /// Fails the input requests whose deadline has passed.
     pub(super) fn expire_input_requests(&mut self, now: Now, out: &mut Outbox) {
         for ask in self.input_requests.expired_keys(now) {
-            self.withdraw_input_request(ask, "nobody answered in time", out);
-            self.settle_input_request(ask, Err("nobody answered in time".into()), now, out);
+            self.withdraw_input_request(
+                ask,
+                "the client did not respond to the input request in time",
+                out,
+            );
+            self.settle_input_request(
+                ask,
+                Err("the client did not respond to the input request in time".into()),
+                now,
+                out,
+            );
         }
     }
 
@@ -194,8 +203,8 @@ impl Machine {
     pub fn handle_end_of_stream(&mut self, now: Now, out: &mut Outbox) {
         let open: Vec<_> = self.input_requests.open.keys().copied().collect();
         for ask in open {
-            self.withdraw_input_request(ask, "the client has closed its side", out);
-            self.settle_input_request(ask, Err("the client has closed its side".into()), now, out);
+            self.withdraw_input_request(ask, "the client closed its input", out);
+            self.settle_input_request(ask, Err("the client closed its input".into()), now, out);
         }
     }
 
@@ -250,5 +259,5 @@ impl Machine {
 /// The message of an error response.
 fn error_text(error: &str) -> String {
     let message = Object::new(error).and_then(|error| error.get("message")).and_then(unquote);
-    message.unwrap_or("the client refused".into()).to_string()
+    message.unwrap_or("the client refused the input request".into()).to_string()
 }

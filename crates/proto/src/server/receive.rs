@@ -96,7 +96,7 @@ impl Machine {
                 None => self.take_message(fields, ReplyTo { now, batch: Some(batch) }, out),
                 Some(id) => {
                     // Two responses with the same id would be indistinguishable.
-                    let detail = "another request in this array has the same id";
+                    let detail = "another request of this batch has the same id";
                     let fault = Fault::new(FaultKind::InvalidRequest, detail);
                     self.reject_message(Some(&id), &fault, Some(batch), out);
                 }
@@ -128,11 +128,11 @@ impl Machine {
             )
         };
         if !dialect.accepts_batches(self.session.rules) {
-            Some("an array of messages is not allowed in this protocol version")
+            Some("a batch is not allowed in this protocol version")
         } else if elements.is_empty() {
-            Some("the array of messages is empty")
+            Some("the batch is empty")
         } else if elements.iter().any(stands_alone) {
-            Some("a request with its own protocol version cannot be in an array")
+            Some("a request with its own protocol version cannot be part of a batch")
         } else {
             None
         }
@@ -222,7 +222,7 @@ impl Machine {
             Method::Ping => {}
             Method::SetLevel => self.set_level(params.all)?,
             Method::Initialize if place.batch.is_some() => {
-                let detail = "initialize cannot be part of an array of messages";
+                let detail = "initialize cannot be part of a batch";
                 return Err(Fault::new(FaultKind::InvalidRequest, detail));
             }
             Method::Initialize => {
@@ -338,7 +338,10 @@ impl Machine {
     fn check_limits(&self, purpose: &CallPurpose) -> Result<(), Fault> {
         let limits = &self.profile.limits;
         if self.calls.len() >= limits.max_calls {
-            let detail = format!("{} requests are in flight, the most allowed", limits.max_calls);
+            let detail = format!(
+                "the limit of {} requests in flight is reached; wait for a response",
+                limits.max_calls
+            );
             return Err(Fault::new(FaultKind::Busy, detail));
         }
         let watching = match purpose {
@@ -347,8 +350,10 @@ impl Machine {
             _ => 0,
         };
         if watching >= limits.max_subscriptions {
-            let detail =
-                format!("{} subscriptions are open, the most allowed", limits.max_subscriptions);
+            let detail = format!(
+                "the limit of {} subscriptions is reached; end one of them",
+                limits.max_subscriptions
+            );
             return Err(Fault::new(FaultKind::Busy, detail));
         }
         Ok(())

@@ -30,7 +30,7 @@ struct ResponseTarget {
 impl Machine {
     /// Sends the outcome of a call. The outcome of a cancelled call is dropped.
     pub fn finish(&mut self, call: CallKey, outcome: Outcome, now: Now, out: &mut Outbox) {
-        self.withdraw_input_requests(call, "the call is over", out);
+        self.withdraw_input_requests(call, "the call has ended", out);
         let Some(pending) = self.calls.remove(call) else { return };
         let failed = match &outcome {
             Outcome::Fail(fault) => Some(fault.kind),
@@ -52,7 +52,7 @@ impl Machine {
                 self.finish_input_required(call, &pending, &asks, state.as_deref(), out);
             }
             (Outcome::Detach(_), _) => {
-                let fault = Fault::new(FaultKind::Internal, "a call was not made a task");
+                let fault = Fault::new(FaultKind::Internal, "the call did not become a task");
                 self.finish_failed(call, &pending, &fault, out);
             }
             (Outcome::Fail(fault), _) => self.finish_failed(call, &pending, &fault, out),
@@ -293,7 +293,7 @@ impl Machine {
         out: &mut Outbox,
     ) {
         if pending.rules.input_request_style == InputRequestStyle::Inline {
-            let fault = Fault::new(FaultKind::Internal, "a question was left unasked");
+            let fault = Fault::new(FaultKind::Internal, "an input request was not sent");
             return self.finish_failed(call, pending, &fault, out);
         }
         self.send_call_response(call, pending, None, out, |machine, bytes| {

@@ -60,7 +60,7 @@ impl Raw {
     /// # Panics
     /// In builds with debug assertions, if [`parse`](Self::parse) does not accept it.
     pub fn from_static(text: &'static str) -> Self {
-        debug_assert!(Self::parse(text).is_ok(), "what is written in a program is JSON: {text}");
+        debug_assert!(Self::parse(text).is_ok(), "a JSON literal in the program is valid: {text}");
         Self(RawText::Static(text))
     }
 

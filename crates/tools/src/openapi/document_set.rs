@@ -297,7 +297,7 @@ mod tests {
         assert!(told("a.json", b"{").starts_with("it is not JSON: "));
         assert!(told("a.yaml", b"a: [").starts_with("it is not YAML: line "));
         assert_eq!(told("b.yaml", b"\xff"), "it is not UTF-8 text");
-        assert_eq!(DocumentSet::open(folder.path()).err().unwrap(), "it is no file");
+        assert_eq!(DocumentSet::open(folder.path()).err().unwrap(), "it is not a regular file");
         assert_eq!(percent_decode("a%20b%zz%"), "a b%zz%");
     }
 }

@@ -68,8 +68,7 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
     let place = folder.path().display();
     let expected = [
         format!(
-            "{place}/wrong/SKILL.md:3: a plain value cannot hold a colon before a space or at its end; put the \
-             value in quotes, or write it as a text after `>-`"
+            "{place}/wrong/SKILL.md:3: an unquoted value cannot contain a colon before a space or at its end; put the value in quotes, or write it as a block after `>-`"
         ),
         format!("{place}/other/skill.md: this file makes no skill; name it `SKILL.md`"),
     ];

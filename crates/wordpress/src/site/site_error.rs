@@ -178,7 +178,7 @@ mod tests {
         };
         assert!(
             is_doubted(late)
-                && is_doubted(SiteError::Unreachable("the answer broke off".to_owned()))
+                && is_doubted(SiteError::Unreachable("the response ended early".to_owned()))
         );
         assert!(!is_doubted(SiteError::NotConnected("the connection was refused".to_owned())));
         let page = |status| SiteError::NotJson { status, media_type: "text/html".to_owned() };

@@ -192,7 +192,7 @@ mod tests {
         let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
         let schema = json!({"type": "array", "items": items, "default": ["a", "b"]});
         let prompt = FormField::new("letters", &schema, false).prompt();
-        assert!(prompt.ends_with("with commas, Enter for A, B: "), "{prompt}");
+        assert!(prompt.ends_with("separated by commas, Enter for A, B: "), "{prompt}");
         let schema = json!({"enum": ["r"], "enumNames": ["Red"], "default": "r"});
         assert!(FormField::new("colour", &schema, false).prompt().ends_with("Enter for Red: "));
     }

@@ -130,7 +130,11 @@ fn what_is_wrong_is_told_where_it_stands() {
             "`client_secret` is missing",
             "5:",
         ),
-        (&format!("{base}timeout_seconds = 61"), "ends after 60 s", "5:19"),
+        (
+            &format!("{base}timeout_seconds = 61"),
+            "exceeds `call_timeout_seconds`, which is 60 s",
+            "5:19",
+        ),
         (&format!("{base}headers = {{ Host = 'x' }}"), "set by the transport", "5:13"),
         (&format!("{base}uri = 'x'"), "unknown key `uri`", "5:1"),
         (

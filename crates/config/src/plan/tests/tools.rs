@@ -194,7 +194,7 @@ fn a_command_that_callers_could_bend_is_refused() {
     assert_says(&lines("['x', '{b}']", text), "unknown argument `b`", "4:18");
     assert_says(&lines("['x', '{b']", text), "belongs to no placeholder", "4:17");
     let optional = "a = { type = 'string', required = false }";
-    assert_says(&lines("['x', '-n', '{a}']", optional), "`-n` would be left behind", "4:23");
+    assert_says(&lines("['x', '-n', '{a}']", optional), "`-n` would be passed alone", "4:23");
     let list = "a = { type = 'array' }";
     assert_says(&lines("['x', 'y{a}']", list), "`{a}` is a list", "4:19");
     assert_says(&lines("['x', { when = 'a', words = ['y'] }]", text), "is not a boolean", "4:");

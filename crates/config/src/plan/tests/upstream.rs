@@ -27,7 +27,7 @@ fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
     assert_eq!((files.affinity, files.interactive), (AffinityChoice::Principal, true));
     assert_eq!((files.timeout.as_secs(), files.startup_timeout.as_secs()), (60, 30));
     assert_eq!((files.max_parked_calls, files.max_sessions), (1024, 64));
-    assert_eq!(upstream("command = [\"a\"]\nmost_sessions = 3").max_sessions, 3);
+    assert_eq!(upstream("command = [\"a\"]\nmax_sessions = 3").max_sessions, 3);
     assert_eq!(files.dialect, builtin("spec").unwrap());
 }
 
@@ -173,7 +173,7 @@ fn a_disabled_entry_does_not_need_its_variables() {
     assert!(refusal(wrong).to_string().contains("invalid URL"), "{}", refusal(wrong).to_string());
     let unclosed = "[upstreams.off]\nurl = \"${UNSET\"\nenabled = false\n";
     assert!(
-        refusal(unclosed).to_string().contains("without a `}`"),
+        refusal(unclosed).to_string().contains("without a closing `}`"),
         "{}",
         refusal(unclosed).to_string()
     );

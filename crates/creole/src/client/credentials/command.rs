@@ -42,31 +42,31 @@ impl Credentials for TokenCommand {
 async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Authorization, Fault> {
     let name = &program.name;
     let (child, stdin, stdout) = Child::start(program).await.map_err(|fault| {
-        let why = fault.detail.strip_prefix("the program of").unwrap_or_default();
-        let why = why.strip_prefix(&format!(" `{name}` ")).unwrap_or("could not be started");
-        token::missing_token(name, &format!("its program {why}"))
+        // The path of the program is not for callers.
+        let why = fault.detail.rsplit_once("` ").map_or("could not be started", |(_, why)| why);
+        token::missing_token(name, &format!("the program {why}"))
     })?;
     drop(stdin);
     let text = collect_output(&child, stdout).await;
     if text.len() > MAX_TEXT_BYTES {
-        return Err(token::missing_token(name, "its program wrote more than 16 KiB"));
+        return Err(token::missing_token(name, "the program wrote more than 16 KiB"));
     }
     let how = match child.wait_for_exit().await {
         Exit::Code(0) => {
             let wrong =
-                |wrong| token::missing_token(name, &format!("what its program wrote {wrong}"));
+                |wrong| token::missing_token(name, &format!("the output of the program {wrong}"));
             return token::parse_token(&text).map_err(wrong);
         }
-        Exit::Code(code) => format!("its program ended with code {code}"),
-        Exit::Signal(signal) => format!("its program was ended by signal {signal}"),
-        Exit::Unknown => "its program ended".to_owned(),
+        Exit::Code(code) => format!("the program exited with code {code}"),
+        Exit::Signal(signal) => format!("the program was killed by signal {signal}"),
+        Exit::Unknown => "the program exited".to_owned(),
     };
     child.tail().wait_complete(STDERR_TIMEOUT).await;
     let written = String::from_utf8_lossy(token::first_line(&text));
     let secrets = [refused.map_or("", Authorization::secret), &written];
     // Its output goes to the operator only, not to callers.
     let said = token::redact(&child.tail().text(), &secrets);
-    tracing::error!(upstream = %name, said, "the token cannot be had: {how}");
+    tracing::error!(upstream = %name, said, "cannot get a token: {how}");
     Err(token::missing_token(name, &how))
 }
 
@@ -112,18 +112,18 @@ mod tests {
         assert_eq!(told(sh("echo token; sleep 60 &")).await.as_deref(), Ok("token"));
         assert_eq!(told(sh("cat; echo \"$CARGO_MANIFEST_DIR.\"")).await.as_deref(), Ok("."));
         let rows = [
-            ("exit 3", "its program ended with code 3"),
-            ("echo new-canary; echo new-canary >&2; exit 1", "its program ended with code 1"),
-            ("kill -9 $$", "its program was ended by signal 9"),
-            ("yes", "its program wrote more than 16 KiB"),
-            ("true", "what its program wrote begins with an empty line"),
+            ("exit 3", "the program exited with code 3"),
+            ("echo new-canary; echo new-canary >&2; exit 1", "the program exited with code 1"),
+            ("kill -9 $$", "the program was killed by signal 9"),
+            ("yes", "the program wrote more than 16 KiB"),
+            ("true", "the output of the program begins with an empty line"),
         ];
         for (script, why) in rows {
-            let expected = format!("there is no token for `site`: {why}");
+            let expected = format!("cannot get a token for `site`: {why}");
             assert_eq!(told(sh(script)).await.unwrap_err(), expected, "{script}");
         }
         let nothing = TokenCommand::new(Program::new("site", "/no/such/canary"));
-        let expected = "there is no token for `site`: its program was not found";
+        let expected = "cannot get a token for `site`: the program does not exist";
         assert_eq!(told(nothing).await.unwrap_err(), expected);
     }
 }

@@ -27,17 +27,18 @@ impl TokenFile {
     fn read(&self) -> Result<Authorization, Fault> {
         let missing = |why: &str| token::missing_token(&self.server, why);
         match read_limited(&self.path) {
-            Ok(text) => {
-                token::parse_token(&text).map_err(|wrong| missing(&format!("its file {wrong}")))
-            }
+            Ok(text) => token::parse_token(&text)
+                .map_err(|wrong| missing(&format!("the token file {wrong}"))),
             Err(error) => {
                 // The path goes to the operator only, not to callers.
                 let (path, upstream) = (self.path.display(), &*self.server);
-                tracing::error!(upstream, "the token cannot be read from {path}: {error}");
+                tracing::error!(upstream, "cannot read the token from {path}: {error}");
                 Err(missing(match error.kind() {
-                    io::ErrorKind::NotFound => "its file does not exist",
-                    io::ErrorKind::PermissionDenied => "its file may not be read",
-                    _ => "its file cannot be read",
+                    io::ErrorKind::NotFound => "the token file does not exist",
+                    io::ErrorKind::PermissionDenied => {
+                        "there is no permission to read the token file"
+                    }
+                    _ => "the token file cannot be read",
                 }))
             }
         }
@@ -47,7 +48,7 @@ impl TokenFile {
 fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     // A read from a pipe would block.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = Vec::new();
     File::open(path)?.take(MAX_TEXT_BYTES as u64 + 1).read_to_end(&mut text)?;
@@ -62,7 +63,9 @@ impl Credentials for TokenFile {
         let (file, server) = (self.clone(), self.server.clone());
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || file.read()).await;
-            read.unwrap_or_else(|_| Err(token::missing_token(&server, "its file cannot be read")))
+            read.unwrap_or_else(|_| {
+                Err(token::missing_token(&server, "the token file cannot be read"))
+            })
         })
     }
 }
@@ -77,7 +80,7 @@ mod tests {
         let path = folder.path().join("canary");
         let file = TokenFile::new("site", &path);
         let told = async || file.fetch(None).await.map_err(|fault| fault.detail);
-        let wrong = "there is no token for `site`: its file does not exist";
+        let wrong = "cannot get a token for `site`: the token file does not exist";
         assert_eq!(told().await.unwrap_err(), wrong);
         for token in ["one", "two"] {
             std::fs::write(&path, format!("{token}\n")).unwrap();

@@ -23,7 +23,7 @@ pub(super) fn parse_token(text: &[u8]) -> Result<Authorization, &'static str> {
         [] => Err("begins with an empty line"),
         line => {
             let line = str::from_utf8(line).ok().and_then(Authorization::bearer);
-            line.ok_or("has a character that headers cannot carry")
+            line.ok_or("contains a character that is not allowed in a header")
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn redact(said: &str, secrets: &[&str]) -> String {
 
 /// The fault for a server without a token.
 pub(super) fn missing_token(server: &str, why: &str) -> Fault {
-    unavailable_fault(server, format!("there is no token for `{server}`: {why}"), "credentials")
+    unavailable_fault(server, format!("cannot get a token for `{server}`: {why}"), "credentials")
 }
 
 #[cfg(test)]

@@ -106,12 +106,14 @@ impl TokenCache {
     async fn wait(&self, mut fetching: watch::Receiver<Option<FetchResult>>) -> FetchResult {
         let fetched = fetching.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
         // A source that panics has fetched nothing.
-        fetched.unwrap_or_else(|| Err(token::missing_token(&self.server, "fetching it broke off")))
+        fetched.unwrap_or_else(|| {
+            Err(token::missing_token(&self.server, "the fetch of the token was aborted"))
+        })
     }
 
     fn timeout_fault(&self) -> Fault {
         let seconds = FETCH_TIMEOUT.as_secs();
-        token::missing_token(&self.server, &format!("it did not come within {seconds} s"))
+        token::missing_token(&self.server, &format!("no token within {seconds} s"))
     }
 
     fn lock(&self) -> MutexGuard<'_, TokenCacheState> {

@@ -32,13 +32,16 @@ impl Dispatcher {
         for asked in later.input_requests {
             match &self.on_input_request {
                 Some(on_question) => on_question(asked),
-                None => asked
-                    .responder
-                    .respond(Err(InputRequestError::unsupported("nobody here can be asked"))),
+                None => asked.responder.respond(Err(InputRequestError::unsupported(
+                    "the client does not support input requests",
+                ))),
             }
         }
         if later.has_too_many_violations {
-            let detail = format!("`{}` says too much that is no message", self.name);
+            let detail = format!(
+                "`{}` sent too many invalid messages; the connection was closed",
+                self.name
+            );
             self.on_closed(unavailable_fault(&self.name, detail, "noise"), false);
         }
     }
@@ -146,7 +149,7 @@ impl Dispatcher {
                 }
             }
             ClientEvent::Violation(noise) => {
-                tracing::debug!(upstream = %self.name, "dropped: {noise}");
+                tracing::debug!(upstream = %self.name, "protocol violation: {noise}");
             }
         }
     }
@@ -171,7 +174,7 @@ impl Dispatcher {
     fn with_server_name(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::Fail(fault) if fault.kind == FaultKind::Timeout => {
-                let detail = format!("`{}` did not answer in time", self.name);
+                let detail = format!("`{}` did not respond in time", self.name);
                 let data = json!({"reason": "timeout", "upstream": &*self.name});
                 let fault = Fault::new(FaultKind::Timeout, detail).with_subject(&self.name);
                 fault.with_data(Raw::from_value(&data)).into()
@@ -198,8 +201,10 @@ impl Dispatcher {
             Err(CallEvent::InputRequested(mut asked)) => {
                 // Its drop would take the lock that is held.
                 asked.responder.is_pending = false;
-                let busy =
-                    InputRequestError { code: -32603, message: "too much is waiting".to_owned() };
+                let busy = InputRequestError {
+                    code: -32603,
+                    message: "too many events are queued for the call".to_owned(),
+                };
                 state.machine.respond(key, Err(busy), &mut state.outbox);
             }
             Err(_) => {}

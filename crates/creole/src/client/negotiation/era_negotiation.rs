@@ -154,7 +154,7 @@ impl<'a> EraNegotiation<'a> {
             tracing::warn!(
                 upstream,
                 stderr,
-                "`{upstream}` has not answered for {} s",
+                "`{upstream}` has not responded for {} s",
                 SILENCE_NOTICE.as_secs()
             );
         }
@@ -163,7 +163,7 @@ impl<'a> EraNegotiation<'a> {
 
     /// The fault of a process that does not respond, with the end of its standard error.
     fn silent_fault(&self, limit: Duration) -> Fault {
-        let detail = format!("`{}` did not answer within {} s", self.name, limit.as_secs());
+        let detail = format!("`{}` did not respond within {} s", self.name, limit.as_secs());
         self.with_stderr(Fault::new(FaultKind::Timeout, detail))
     }
 
@@ -348,7 +348,7 @@ impl<'a> EraNegotiation<'a> {
                 Err(OpeningError::Unsupported(unsupported_fault(self.name, &versions)))
             }
             _ => {
-                let detail = "the server does not know `server/discover`";
+                let detail = "the server does not support `server/discover`";
                 Err(OpeningError::Refused(Fault::new(FaultKind::MethodNotFound, detail)))
             }
         })
@@ -378,7 +378,7 @@ fn find_newline(bytes: &[u8]) -> Option<usize> {
 /// The fault of a process that ended before it responded. Its output is for the operator, as its standard error is.
 fn exit_fault(mut fault: Fault, wrote: &str) -> Fault {
     if fault.kind == FaultKind::BackendUnavailable && !fault.detail.contains("MCP") {
-        fault.detail.push_str(" without an MCP answer");
+        fault.detail.push_str(" without an MCP response");
         let told = [wrote, fault.trace.as_deref().unwrap_or_default()];
         let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
         fault.trace = Some(told.join("\n")).filter(|text| !text.is_empty());

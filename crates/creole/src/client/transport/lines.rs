@@ -283,7 +283,7 @@ async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inb
         if is_broken || (has_some && sink.writable().await.is_err()) {
             // Usually the server has ended, and the reader gets the reason.
             sleep(EXIT_TIMEOUT).await;
-            let detail = format!("`{name}` no longer reads what it is sent");
+            let detail = format!("`{name}` no longer reads its input");
             return inbox.on_closed(unavailable_fault(&name, detail, "upstream_ended"));
         }
         if !has_some {
@@ -390,7 +390,7 @@ impl<I: ByteSource> MessageReader<I> {
                 }
                 FramedLine::TooLong(start) => {
                     if why == DropReason::NoMemory {
-                        tracing::warn!(upstream = %self.name, "there is no memory left for a message; it is dropped");
+                        tracing::warn!(upstream = %self.name, "the memory budget is exhausted; a message was dropped");
                     }
                     self.inbox.on_dropped_start(start, why);
                 }

@@ -102,7 +102,7 @@ async fn a_place_that_cannot_be_written_is_named() {
     let (folder, _) = place();
     let file = folder.path().join("missing").join("state.sqlite3");
     let error = State::sqlite(&file, StateLimits::default()).await.unwrap_err();
-    assert!(error.to_string().contains("cannot be opened or written"), "{error}");
+    assert!(error.to_string().contains("cannot open or write the state file"), "{error}");
 }
 
 #[cfg(unix)]

@@ -144,7 +144,7 @@ impl SqliteWorker {
             && !self.poll_failed
         {
             let error = failure.clone().into_state_error(&self.path);
-            tracing::warn!(%error, "messages of other processes cannot be read");
+            tracing::warn!(%error, "cannot read the messages of other replicas");
         }
         self.poll_failed = read.is_err();
         self.last_poll = Instant::now();

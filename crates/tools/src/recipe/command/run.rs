@@ -144,8 +144,8 @@ async fn report_progress(
 /// The error for the model about a failed program.
 fn failure(exit: Exit, tail: &StderrTail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
     let how = match exit {
-        Exit::Code(code) => format!("it ended with code {code}"),
-        Exit::Signal(signal) => format!("it was ended by signal {signal}"),
+        Exit::Code(code) => format!("it exited with code {code}"),
+        Exit::Signal(signal) => format!("it was killed by signal {signal}"),
         Exit::Unknown => "it ended".to_owned(),
     };
     let said = match tail.text() {

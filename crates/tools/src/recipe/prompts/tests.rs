@@ -47,7 +47,7 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
         ("Text\n{% if %}", "p.md:2:7: "),
         ("Text\n# user\nMore", "p.md:1:1: this text stands before the first message"),
         ("---\ntitle: x\n---\n", "p.md:4: the prompt has no text"),
-        ("---\ntitle: x\n", "p.md:1: the front matter does not end"),
+        ("---\ntitle: x\n", "p.md:1: the front matter has no end"),
     ] {
         let shown = wrong(text);
         assert!(shown.starts_with(said), "{text}\n{shown}");

@@ -93,7 +93,7 @@ mod tests {
     fn what_clients_refuse_is_found() {
         assert!(problems(&["a.b"])[0].contains("has `.` in its name"));
         assert!(problems(&["ünï\u{200b}"])[0].contains("`üï\\u{200b}`"));
-        assert!(problems(&[&"x".repeat(65)])[0].contains("65 letters"));
+        assert!(problems(&[&"x".repeat(65)])[0].contains("65 characters"));
         assert!(problems(&[""])[0].contains("empty name"));
     }
 

@@ -124,7 +124,7 @@ async fn who_has_it_fetched_may_leave_and_a_source_may_be_slow_or_break() {
     assert!(left.is_err(), "the new token is not available yet");
     assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
     assert_eq!(source.fetched(), 2);
-    for (given, why) in [("never", "within 10 s"), ("panic", "broke off")] {
+    for (given, why) in [("never", "within 10 s"), ("panic", "was aborted")] {
         advance(RETRY_PAUSE).await;
         source.gives(given);
         let fault = keyring.replace_refused(&bearer("new")).await.unwrap_err();

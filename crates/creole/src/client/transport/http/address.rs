@@ -90,19 +90,19 @@ impl HttpAddress {
             unavailable_fault(&name, format!("the URL of `{name}` {why}"), "not_configured")
         };
         let url: Uri = url.parse().map_err(|_| refused("cannot be read"))?;
-        let authority = url.authority().ok_or_else(|| refused("names no host"))?;
+        let authority = url.authority().ok_or_else(|| refused("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(refused("holds a password: put it into a header instead"));
+            return Err(refused("contains a password; put it into a header instead"));
         }
         if !matches!(url.scheme_str(), Some("http" | "https")) {
-            return Err(refused("begins neither with http:// nor with https://"));
+            return Err(refused("begins with neither http:// nor https://"));
         }
         let trust = match (url.scheme_str(), certificates) {
             (Some("https"), Some(certificates)) => TrustedRoots::These(certificates),
             (Some("https"), None) => TrustedRoots::System,
             _ => TrustedRoots::Plain,
         };
-        let host = host(&url).ok_or_else(|| refused("names no host"))?;
+        let host = host(&url).ok_or_else(|| refused("has no host"))?;
         let proxy = proxies.proxy_for(&url).map_err(|why| {
             unavailable_fault(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
         })?;
@@ -272,7 +272,7 @@ impl HttpAddress {
         match tokio::time::timeout(SHORT_TIMEOUT + fetching, self.send_request(request)).await {
             Ok(answer) => answer,
             Err(_) => {
-                let detail = format!("`{}` did not answer in time", self.name);
+                let detail = format!("`{}` did not respond in time", self.name);
                 Err(unavailable_fault(&self.name, detail, "timeout"))
             }
         }

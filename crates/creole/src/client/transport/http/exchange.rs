@@ -69,7 +69,11 @@ pub(crate) async fn send_notification(
         }
         Ok(_) => {}
         Err(fault) => {
-            tracing::debug!(upstream = inner.target.name(), "not notified: {}", fault.detail);
+            tracing::debug!(
+                upstream = inner.target.name(),
+                "cannot send a notification: {}",
+                fault.detail
+            );
         }
     }
     if let Some(own) = own {
@@ -101,7 +105,7 @@ async fn post(inner: &Arc<HttpSession>, call: CallKey, request: &HttpRequest) ->
             receive_document(inner, call, &head, body).await
         }
         _ if head.status.is_success() => {
-            Err(fault::no_response_fault(inner.target.name(), "something else than a message"))
+            Err(fault::no_response_fault(inner.target.name(), "content that is not an MCP message"))
         }
         _ => Err(fault::status_fault(&inner.target, &head)),
     }
@@ -139,7 +143,9 @@ async fn receive_document(
     }
     match inner.inbox.is_call_open(call) {
         false => Ok(()),
-        true if head.status.is_success() => Err(fault::no_response_fault(name, "another message")),
+        true if head.status.is_success() => {
+            Err(fault::no_response_fault(name, "a message for another request"))
+        }
         true => Err(fault::status_fault(&inner.target, head)),
     }
 }

@@ -37,9 +37,9 @@ pub(crate) fn describe_failure(
         RootCause::Io(kind) if is_connect => (describe_io_error(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
         RootCause::Io(std::io::ErrorKind::TimedOut) => {
-            ("is not there any more: nothing comes from it".to_owned(), "connection_lost")
+            ("no longer responds".to_owned(), "connection_lost")
         }
-        _ => ("broke the connection off before it answered".to_owned(), "connection_lost"),
+        _ => ("closed the connection before it responded".to_owned(), "connection_lost"),
     }
 }
 
@@ -77,15 +77,15 @@ fn describe_tls_error(error: &rustls::Error) -> String {
 
     let why = error.to_string();
     match error {
-        Error::InvalidMessage(_) => "does not speak TLS; try `http://`".to_owned(),
+        Error::InvalidMessage(_) => "does not support TLS; try `http://`".to_owned(),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "cannot be trusted: the issuer of its certificate is unknown; trust its authority with \
-             `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
+            "cannot be trusted: the issuer of its certificate is unknown; add its certificate \
+                authority with `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
                 .to_owned()
         }
         Error::InvalidCertificate(_) if why.contains("CaUsedAsEndEntity") => {
-            "cannot be trusted: its certificate is that of an authority (CA) and not of a server; give the \
-             server a certificate that the authority signed"
+            "cannot be trusted: its certificate is a CA certificate and not a server \
+                certificate; use a server certificate that the CA signed"
                 .to_owned()
         }
         _ => format!("cannot be trusted: {why}"),
@@ -95,7 +95,7 @@ fn describe_tls_error(error: &rustls::Error) -> String {
 fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
     match kind {
         std::io::ErrorKind::ConnectionRefused => "refuses connections",
-        std::io::ErrorKind::TimedOut => "cannot be reached in time",
+        std::io::ErrorKind::TimedOut => "did not accept the connection in time",
         _ => "cannot be found or reached",
     }
 }
@@ -109,13 +109,13 @@ pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     let (name, status) = (target.name(), head.status.as_u16());
     let (what, reason) = match status {
         401 if target.has_credentials() => ("refused these credentials", "unauthorized"),
-        401 => ("asks for credentials", "unauthorized"),
-        403 => ("does not allow this", "forbidden"),
+        401 => ("requires credentials", "unauthorized"),
+        403 => ("denies access", "forbidden"),
         404 | 405 => ("has no MCP endpoint at this path, which is often `/mcp`", "not_found"),
-        407 => ("is behind a proxy that wants other credentials", "proxy"),
-        413 => ("refuses a message of this size", "too_large"),
-        429 => ("says that the rate limit is reached", "rate_limited"),
-        300..=399 => ("points elsewhere, which is not followed", "redirected"),
+        407 => ("is behind a proxy that requires other credentials", "proxy"),
+        413 => ("refuses messages of this size", "too_large"),
+        429 => ("reports that the rate limit is reached", "rate_limited"),
+        300..=399 => ("responded with a redirect, which is not followed", "redirected"),
         500..=599 => ("is not available", "unavailable"),
         _ => ("refuses the request", "refused"),
     };
@@ -135,29 +135,35 @@ pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
 
 /// The stream of a call broke off before its response; it is unknown whether the call was executed.
 pub(crate) fn stream_lost(name: &str) -> Fault {
-    unavailable_fault(name, format!("`{name}` broke off before it answered"), "stream_lost")
+    unavailable_fault(
+        name,
+        format!("`{name}` closed the stream before it responded"),
+        "stream_lost",
+    )
 }
 
 /// The same, and the server cannot even be connected to.
 pub(crate) fn stream_gone(name: &str) -> Fault {
-    let detail = format!("`{name}` broke off before it answered, and cannot be reached any more");
+    let detail =
+        format!("`{name}` closed the stream before it responded, and can no longer be reached");
     unavailable_fault(name, detail, "stream_lost")
 }
 
 /// The server has lost our session. It has not processed the request.
 pub(crate) fn session_lost(name: &str) -> Fault {
-    unavailable_fault(name, format!("`{name}` has forgotten the session"), "session_lost")
+    unavailable_fault(name, format!("`{name}` no longer has the session"), "session_lost")
 }
 
 /// The response needs more memory than the budget has left.
 pub(crate) fn no_memory_fault(name: &str) -> Fault {
-    let detail = format!("there is no memory left for what `{name}` answers; try again later");
+    let detail =
+        format!("the memory budget for responses of `{name}` is exhausted; try again later");
     unavailable_fault(name, detail, "no_memory")
 }
 
 /// The server's HTTP response holds no JSON-RPC response.
 pub(crate) fn no_response_fault(name: &str, what: &str) -> Fault {
-    unavailable_fault(name, format!("`{name}` answered with {what}"), "no_answer")
+    unavailable_fault(name, format!("`{name}` responded with {what}"), "no_answer")
 }
 
 #[cfg(test)]
@@ -173,7 +179,7 @@ mod tests {
         let fault = status_fault(&files, &head);
         assert_eq!(
             fault.detail,
-            "`files` says that the rate limit is reached (status 429); try again in 7 s"
+            "`files` reports that the rate limit is reached (status 429); try again in 7 s"
         );
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
         let fault = status_fault(&files, &ResponseHead::new(StatusCode::FOUND, [].into_iter()));

@@ -69,9 +69,9 @@ pub enum FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::NotPublic => "the name of the host leads to no public address",
+            Self::NotPublic => "the host name resolves to no public address",
             Self::ConnectFailed(why) | Self::Unreachable(why) => why,
-            Self::TooLong => "the answer is longer than what is read",
+            Self::TooLong => "the response is longer than the limit",
         })
     }
 }
@@ -199,12 +199,12 @@ async fn read_whole(
     match body_reader::read_document(ResponseBody::Http2(body), longest, hold).await {
         Ok(body) => Ok(Response::from_parts(head, body.into_bytes().into())),
         Err(BodyReadError::BudgetExhausted) => {
-            let why = "there is no memory left for the answer; try again later";
+            let why = "the memory budget for responses is exhausted; try again later";
             Err(FetchError::Unreachable(why.to_owned()))
         }
         Err(BodyReadError::TooLong) => Err(FetchError::TooLong),
         Err(BodyReadError::Broken) => {
-            Err(FetchError::Unreachable("the answer broke off".to_owned()))
+            Err(FetchError::Unreachable("the response ended early".to_owned()))
         }
     }
 }

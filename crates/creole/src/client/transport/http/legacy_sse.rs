@@ -72,7 +72,8 @@ impl TransportHandle for LegacySseTransport {
         if let Err(mpsc::error::TrySendError::Full(message)) = self.messages.try_send(message) {
             let call = message.call?;
             let inbox = self.inbox.clone();
-            let detail = format!("`{}` does not take what it was sent before", self.name);
+            let detail =
+                format!("`{}` is not reading its input; the send queue is full", self.name);
             let fault = unavailable_fault(&self.name, detail, "busy");
             // In a task: the sender holds the lock of the connection.
             tokio::spawn(async move { inbox.on_call_failed(call, fault) });
@@ -120,7 +121,7 @@ async fn run_session(
         return Err(fault::status_fault(target, &head));
     }
     if head.kind != ResponseKind::Events {
-        return Err(fault::no_response_fault(target.name(), "something else than a stream"));
+        return Err(fault::no_response_fault(target.name(), "content that is not an event stream"));
     }
     let mut events = EventStream::new(body, target.max_message_bytes(), target.reserve_memory());
     let posting = timeout(ENDPOINT_TIMEOUT, endpoint(target, &mut events)).await;
@@ -139,7 +140,9 @@ async fn endpoint(target: &HttpAddress, events: &mut EventStream) -> Result<Http
         {
             return target.at_reference(event.data.trim()).ok_or_else(|| {
                 let name = target.name();
-                let detail = format!("`{name}` wants messages to be sent to another origin");
+                let detail = format!(
+                    "`{name}` announced a message endpoint of another origin, which is not used"
+                );
                 unavailable_fault(name, detail, "foreign_origin")
             });
         }
@@ -148,7 +151,7 @@ async fn endpoint(target: &HttpAddress, events: &mut EventStream) -> Result<Http
 }
 
 fn no_endpoint_fault(target: &HttpAddress) -> Fault {
-    fault::no_response_fault(target.name(), "no place to send messages to")
+    fault::no_response_fault(target.name(), "no message endpoint")
 }
 
 async fn read(events: &mut EventStream, inbox: &Inbox) {

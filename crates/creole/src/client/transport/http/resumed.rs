@@ -137,7 +137,10 @@ impl ResumedTransport {
         let rest = self.pending_resume.lock().take();
         let inner = Arc::clone(&self.inner);
         let Some((last, questions)) = rest else {
-            let fault = Fault::new(FaultKind::Internal, "one call goes on here, and no other");
+            let fault = Fault::new(
+                FaultKind::Internal,
+                "a resumed connection serves only the resumed call",
+            );
             tokio::spawn(async move { inner.inbox.on_call_failed(call, fault) });
             return;
         };

@@ -134,13 +134,13 @@ pub(crate) async fn handle_request<A: HttpHandler>(
 
 /// The value of a phase of the connection; logs an error.
 fn ok_or_log<V, E: Display>(ended: Result<V, E>) -> Option<V> {
-    let told = |error| tracing::debug!(target: "creole::http", %error, "a connection broke off");
+    let told = |error| tracing::debug!(target: "creole::http", %error, "a connection failed");
     ended.map_err(told).ok()
 }
 
 /// The response to a request whose handler panicked.
 fn panic_response<B>(panic: CaughtPanic) -> Response<OutgoingBody<B>> {
-    tracing::error!(target: "creole::http", message = %panic.message, "an answer broke down");
+    tracing::error!(target: "creole::http", message = %panic.message, "a request handler panicked");
     let status = StatusCode::INTERNAL_SERVER_ERROR;
-    ErrorResponse::new(status, "the server broke down on this request").into_response()
+    ErrorResponse::new(status, "internal error: the request handler panicked").into_response()
 }

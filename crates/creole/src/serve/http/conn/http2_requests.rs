@@ -79,7 +79,7 @@ async fn run_with_timeout<F: Future<Output = ()>>(
             alarm.as_mut().reset(since + patience);
         }
         alarm.as_mut().poll(context).map(|()| {
-            tracing::debug!(target: "creole::http", "a stream was reset: its client takes nothing");
+            tracing::debug!(target: "creole::http", "an HTTP/2 stream was reset: the client does not read");
         })
     })
     .await;

@@ -103,7 +103,7 @@ impl<T> ScreenedStream<T> {
     /// Screens the bytes behind `from`, and removes those that are rejected.
     fn screen_bytes(&mut self, buffer: &mut ReadBuf<'_>, from: usize) {
         if let Err(refused) = self.guard.check(&buffer.filled()[from..]) {
-            tracing::debug!(target: "creole::http", flaw = ?refused.kind, "bytes were refused");
+            tracing::debug!(target: "creole::http", flaw = ?refused.kind, "a malformed request was refused");
             buffer.set_filled(from + refused.at);
             self.rejection = Some(match refused.kind {
                 SmugglingErrorKind::LongRequestLine => &TOO_MANY_HEADERS_BYTES,

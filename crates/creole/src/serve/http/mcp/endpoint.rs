@@ -116,7 +116,7 @@ pub(crate) enum SessionError {
 
 impl From<StateError> for SessionError {
     fn from(error: StateError) -> Self {
-        tracing::error!(%error, "sessions cannot be kept");
+        tracing::error!(%error, "cannot store a session");
         Self::StateUnavailable
     }
 }
@@ -252,23 +252,23 @@ impl McpEndpoint {
     pub(crate) fn session_error_response(&self, refused: SessionError) -> Response<McpBody> {
         let why = match refused {
             SessionError::Full => {
-                let why = "too many sessions are open; end some with DELETE, or try later";
+                let why = "too many sessions are open; end one with DELETE, or try again later";
                 return response::error_response(503, why);
             }
             SessionError::NoRandomness => {
                 return response::error_response(
                     500,
-                    "the system has no randomness for a session id",
+                    "the system provides no random bytes for a session id",
                 );
             }
             SessionError::StateUnavailable => {
                 return response::error_response(
                     503,
-                    "sessions cannot be kept at the moment; try later",
+                    "the session store is not available; try again later",
                 );
             }
             SessionError::Missing => "the header Mcp-Session-Id is missing; send initialize first",
-            SessionError::Unknown => "there is no such session; send initialize",
+            SessionError::Unknown => "unknown session; send initialize",
         };
         let status = if refused == SessionError::Unknown { 404 } else { 400 };
         let rules = self.dialect().base_rules();
@@ -281,7 +281,10 @@ impl McpEndpoint {
             return self.method_not_allowed(false);
         }
         if !parse_accept(joined_header(headers, ACCEPT.as_str()).as_deref()).events {
-            return response::error_response(406, "the stream is text/event-stream");
+            return response::error_response(
+                406,
+                "this endpoint sends text/event-stream; accept it",
+            );
         }
         let session = match self.find_session(headers, principal, head.client).await {
             Ok(session) => session,
@@ -371,7 +374,10 @@ impl McpEndpoint {
             () if self.is_sessionless() => "POST",
             () => "GET, POST, DELETE",
         };
-        let mut response = response::error_response(405, &format!("this endpoint takes {allowed}"));
+        let mut response = response::error_response(
+            405,
+            &format!("method not allowed; this endpoint accepts {allowed}"),
+        );
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         response
     }

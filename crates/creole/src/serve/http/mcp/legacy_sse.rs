@@ -72,7 +72,7 @@ pub(crate) async fn handle_message(
     let Some(id) = id else {
         return response::error_response(
             400,
-            "the address lacks the sessionId that the stream named",
+            "the URL has no `sessionId`; use the endpoint that the stream announced",
         );
     };
     let (id, home) = id.split_once('.').map_or((id, None), |(id, home)| (id, Some(home)));
@@ -89,5 +89,5 @@ pub(crate) async fn handle_message(
 }
 
 fn unknown_session() -> Response<McpBody> {
-    response::error_response(404, "there is no such session")
+    response::error_response(404, "unknown session")
 }

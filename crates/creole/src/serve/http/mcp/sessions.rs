@@ -99,14 +99,14 @@ impl Sessions {
 
     /// Ends a session that had to make room.
     async fn evict(&self, gone: &Session) {
-        tracing::debug!(target: "creole::http", "a session made room for another");
+        tracing::debug!(target: "creole::http", "a session was evicted");
         gone.close();
         if self.replicas.is_some() {
             // Another replica may use it; its saved record expires.
             return;
         }
         if let Err(error) = self.state.remove(&state_key(gone.id())).await {
-            tracing::warn!(%error, "a session that made room is still written down");
+            tracing::warn!(%error, "cannot remove an evicted session from the state");
         }
     }
 

@@ -69,12 +69,10 @@ impl fmt::Display for BodyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(most) => write!(formatter, "the body is larger than {most} bytes"),
-            Self::TooSlow => formatter.write_str("the body came too slowly"),
-            Self::Broken => {
-                formatter.write_str("the body ended early or is not framed as it should")
-            }
+            Self::TooSlow => formatter.write_str("the body was not received in time"),
+            Self::Broken => formatter.write_str("the body ended early or its framing is invalid"),
             Self::BudgetExhausted => {
-                formatter.write_str("other bodies take the memory that there is; try again later")
+                formatter.write_str("the memory budget for bodies is exhausted; try again later")
             }
         }
     }

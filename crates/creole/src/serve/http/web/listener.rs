@@ -130,7 +130,7 @@ async fn accept<A: HttpHandler>(
         Err(error) if is_single_connection_error(&error) => {}
         Err(error) => {
             // Typically there are no more file descriptors; connections that end free some.
-            tracing::warn!(target: "creole::http", %error, "no connection can be accepted now");
+            tracing::warn!(target: "creole::http", %error, "cannot accept a connection");
             sleep(ACCEPT_PAUSE).await;
         }
     }
@@ -180,7 +180,7 @@ impl<A: HttpHandler> ListenerShared<A> {
     ) -> Option<ConnectionSlot> {
         let place = places.for_address(place, from.ip(), self.router.is_trusted_proxy(from.ip()));
         if place.is_none() {
-            tracing::debug!(target: "creole::http", peer = %from.ip(), "an address has too many connections");
+            tracing::debug!(target: "creole::http", peer = %from.ip(), "connection refused: too many connections from one address");
         }
         place
     }
@@ -237,7 +237,7 @@ async fn wait_for_connections(drain: &Drain, patience: Duration) {
         () = drain.wait_finished() => {}
         () = drain.wait_for(DrainStage::Ended) => {}
         () = sleep(patience) => {
-            tracing::warn!(target: "creole::http", "connections were cut: their calls took too long");
+            tracing::warn!(target: "creole::http", "connections were closed: their calls did not end before the drain timeout");
         }
     }
     drain.end();

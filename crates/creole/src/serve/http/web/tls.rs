@@ -76,7 +76,7 @@ impl Certificates {
         }
         let config = load_config(&self.certificate, &self.key)?;
         self.current().config = config;
-        tracing::info!(target: "creole::http", "the certificate was read again");
+        tracing::info!(target: "creole::http", "the certificate was reloaded");
         Ok(true)
     }
 
@@ -147,19 +147,19 @@ fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Cert
     let text = read_limited(certificate)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|error| wrong(certificate, &format!("not a certificate in PEM form: {error}")))?;
+        .map_err(|error| wrong(certificate, &format!("not a PEM certificate: {error}")))?;
     if chain.is_empty() {
         return Err(wrong(
             certificate,
-            "there is no certificate in it; it begins with `-----BEGIN CERTIFICATE-----`",
+            "the file has no certificate; a certificate begins with `-----BEGIN CERTIFICATE-----`",
         ));
     }
     let secret = PrivateKeyDer::from_pem_slice(&read_limited(key)?).map_err(|_| {
-        wrong(key, "there is no private key in it; it begins with `-----BEGIN PRIVATE KEY-----`")
+        wrong(key, "the file has no private key; a key begins with `-----BEGIN PRIVATE KEY-----`")
     })?;
     let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| CertificateError(format!("TLS cannot be used: {error}")))?
+        .map_err(|error| CertificateError(format!("cannot use TLS: {error}")))?
         .with_no_client_auth()
         .with_single_cert(chain, secret)
         .map_err(|error| {

@@ -24,7 +24,7 @@ pub(crate) struct NotPublic;
 
 impl fmt::Display for NotPublic {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the name leads to no public address")
+        formatter.write_str("the host name resolves to no public address")
     }
 }
 

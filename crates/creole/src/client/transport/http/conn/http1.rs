@@ -235,7 +235,7 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         } else if self.end == self.buffer.len() {
             // Only the head of a response must be in the buffer as a whole.
             if self.end >= MAX_HEAD_BYTES {
-                let detail = "the head of the answer is too long";
+                let detail = "the head of the response is too long";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, detail)));
             }
             self.buffer.resize(self.end * 2, 0);

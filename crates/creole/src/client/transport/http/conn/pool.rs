@@ -83,7 +83,7 @@ impl ConnectionPool {
         }
         // On the heap, as everything rare: the future of a call is moved, so it must be small.
         let sent = Box::pin(self.connect(request)).await?;
-        sent.ok_or_else(|| SendError::Connect("it was closed at once".into()))
+        sent.ok_or_else(|| SendError::Connect("the connection was closed at once".into()))
     }
 
     /// Sends on a connection that may have been closed meanwhile; `None` if no byte was sent.

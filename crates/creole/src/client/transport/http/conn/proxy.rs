@@ -94,9 +94,7 @@ impl Proxy {
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_ascii_lowercase();
         if !["http", "https"].contains(&scheme.as_str()) {
-            return Err(format!(
-                "is of the kind `{scheme}`, which is not known: name one that begins with http:// or https://"
-            ));
+            return Err(format!("has the unsupported scheme `{scheme}`; use http:// or https://"));
         }
         let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let (user, host) = match rest.rsplit_once('@') {
@@ -106,7 +104,7 @@ impl Proxy {
         let url: Option<Uri> = format!("{scheme}://{host}/").parse().ok();
         let url = url.filter(|url| url.host().is_some_and(|host| !host.is_empty()));
         // It may hold a password, so it is not repeated.
-        let url = url.ok_or("cannot be read: write it as http://host:port")?;
+        let url = url.ok_or("is not a valid URL; write it as http://host:port")?;
         Ok(Self { url, authorization: user.and_then(basic_authorization) })
     }
 

@@ -90,7 +90,7 @@ where
                 return Ok(HopStream { stream, is_forwarded });
             }
             let tunnelled = timeout(TUNNEL_TIMEOUT, tunnel(stream, &proxy, &url)).await;
-            let stream = tunnelled.unwrap_or_else(|_| Err("does not answer in time".to_owned()));
+            let stream = tunnelled.unwrap_or_else(|_| Err("did not respond in time".to_owned()));
             let failed = |why| ProxyFailure(format!("the proxy {} {why}", proxy.location()));
             Ok(HopStream { stream: stream.map_err(failed)?, is_forwarded })
         })
@@ -121,13 +121,13 @@ async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxySt
         head.extend_from_slice(b"\r\n");
     }
     head.extend_from_slice(b"\r\n");
-    let broken = |_: io::Error| "broke the connection off".to_owned();
+    let broken = |_: io::Error| "closed the connection".to_owned();
     let mut stream = TokioIo::new(stream);
     write_all(&mut stream, &head).await.map_err(broken)?;
     let mut answer = Vec::new();
     loop {
         if read_some(&mut stream, &mut answer).await.map_err(broken)? == 0 {
-            return Err("broke the connection off".to_owned());
+            return Err("closed the connection".to_owned());
         }
         if let Some(status) = parse_status(&answer)? {
             return check_connect_status(status).map(|()| stream.into_inner());
@@ -139,10 +139,10 @@ async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxySt
 fn check_connect_status(status: u16) -> Result<(), String> {
     match status {
         200..300 => Ok(()),
-        407 => Err("wants a name and a password, or other ones: \
-                    write them into the variable, as http://name:password@host:port"
+        407 => Err("requires valid credentials; write them into the environment variable, as \
+            http://name:password@host:port"
             .to_owned()),
-        status => Err(format!("refuses to connect to it (status {status})")),
+        status => Err(format!("refused the connection to it (status {status})")),
     }
 }
 
@@ -154,13 +154,11 @@ fn parse_status(answer: &[u8]) -> Result<Option<u16>, String> {
         // Behind the head of a refusal there is an error page. Behind that of a tunnel there must be nothing, because a
         // TLS server does not send first.
         Ok(httparse::Status::Complete(length)) => match head.code {
-            Some(200..300) if length < answer.len() => {
-                Err("sends something that nobody asked for".to_owned())
-            }
+            Some(200..300) if length < answer.len() => Err("sent data before a request".to_owned()),
             code => Ok(code),
         },
         Ok(httparse::Status::Partial) if answer.len() < MAX_HEAD_BYTES => Ok(None),
-        _ => Err("answers with something that is no HTTP".to_owned()),
+        _ => Err("did not respond with HTTP".to_owned()),
     }
 }
 

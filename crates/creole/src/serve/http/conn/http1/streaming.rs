@@ -74,7 +74,7 @@ where
         tokio::select! {
             ended = poll_fn(|context| self.poll(context)) => {
                 if let Err(error) = ended {
-                    tracing::debug!(target: "creole::http", %error, "a connection broke off");
+                    tracing::debug!(target: "creole::http", %error, "a connection failed");
                 }
             }
             // The producer of the body ends it when the server drains.
@@ -132,7 +132,7 @@ where
             }
             self.discard_left = self.discard_left.saturating_sub(came);
             if self.discard_left == 0 {
-                let said = "the client goes on to send behind its last request";
+                let said = "the client keeps sending after its last request";
                 return Poll::Ready(io::Error::other(said));
             }
         }

@@ -76,7 +76,7 @@ impl McpEndpoint {
         if !accepted.json && !accepted.events {
             return response::error_response(
                 406,
-                "answers are application/json or text/event-stream",
+                "responses are application/json or text/event-stream; accept one of them",
             );
         }
         accepted.events &= self.dialect().event_streams;
@@ -275,7 +275,10 @@ impl McpEndpoint {
             && (fields.result.is_some() || fields.error.is_some())
             && !session.host().is_expected_response(fields)
         {
-            let fault = Fault::new(FaultKind::InvalidRequest, "this answers no open question");
+            let fault = Fault::new(
+                FaultKind::InvalidRequest,
+                "the response does not match an open request of the server",
+            );
             return self.fault_response(None, &fault, session.host().rules(), 400);
         }
         let response = session.post(post.scanned.as_ref(), post.accepted.events).await;

@@ -59,14 +59,15 @@ pub(crate) async fn forward_message(
         Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
         Ok(_) | Err(ReplicaError::Gone | ReplicaError::Unknown) => unknown_session(),
         Err(ReplicaError::State(StateError::TooLong { max: most, .. })) => {
-            let why = format!("the stream is in another process, which takes {most} bytes at most");
+            let why =
+                format!("the stream is in another replica, which accepts at most {most} bytes");
             response::error_response(413, &why)
         }
         Err(unreached) => {
-            tracing::warn!(%unreached, "a message for a stream of another process was refused");
+            tracing::warn!(%unreached, "cannot forward a message to the stream of another replica");
             response::error_response(
                 503,
-                "the stream is in another process that cannot be reached; try later",
+                "the stream is in another replica that cannot be reached; try again later",
             )
         }
     }
@@ -87,7 +88,7 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest
     }
     let said = if taken.is_some() { ACCEPTED } else { b"unknown" };
     if let Err(error) = desk.send(said).await {
-        tracing::warn!(%error, "another process was not told that its message was taken");
+        tracing::warn!(%error, "cannot confirm a forwarded message to its replica");
     }
 }
 

@@ -50,7 +50,7 @@ impl ClientChannel for DetachedChannel {
     }
 
     fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
-        Box::pin(std::future::ready(Err("nobody waits for this".to_owned())))
+        Box::pin(std::future::ready(Err("a subscription cannot request input".to_owned())))
     }
 
     fn connection_id(&self) -> ConnectionId {

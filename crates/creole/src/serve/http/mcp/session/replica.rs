@@ -85,7 +85,7 @@ impl Session {
                 Some(response::streaming_response(RelayedStream::new(replies, draining)))
             }
             Err(unreached) => {
-                tracing::debug!(%unreached, "a stream of another process is lost");
+                tracing::debug!(%unreached, "cannot open a stream of another replica");
                 None
             }
         }
@@ -157,7 +157,7 @@ async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
     tokio::select! {
         passed = passed => {
             if let Err(error) = passed {
-                tracing::warn!(%error, "a stream is not passed on to another process");
+                tracing::warn!(%error, "cannot forward a stream to another replica");
             }
         }
         () = sender.disconnected() => {}

@@ -167,7 +167,7 @@ fn min_len(came: &[u8], length: u64) -> usize {
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the pieces of the body cannot be told apart")
+    io::Error::new(io::ErrorKind::InvalidData, "the chunks of the body are malformed")
 }
 
 #[cfg(test)]

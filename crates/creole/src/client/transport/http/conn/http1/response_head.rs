@@ -112,7 +112,7 @@ fn length(value: &[u8]) -> Option<u64> {
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the head of the answer cannot be understood")
+    io::Error::new(io::ErrorKind::InvalidData, "the head of the response is malformed")
 }
 
 #[cfg(test)]
