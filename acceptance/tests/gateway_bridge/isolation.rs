@@ -294,7 +294,7 @@ fn state_outlives_one_change_of_the_key_and_not_two() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{state}{upstream}"));
     // Each reload is logged.
-    let told = || bridge.gateway.log().matches("was read again").count();
+    let told = || bridge.gateway.log().matches("was reloaded").count();
     let changed = |digits: &str| {
         let before = told();
         change(digits);

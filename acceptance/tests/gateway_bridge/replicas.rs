@@ -315,7 +315,7 @@ fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
     answered.respond("202 Accepted", "", "");
     stream.stream();
     first.signal("CONT");
-    first.until_said("another process goes on with a call");
+    first.until_said("another replica took over a parked call");
     // At its shutdown, too, it sends nothing about the call and does not delete its session.
     let ended = thread::spawn(move || first.stop());
     let mut ends = Vec::new();

@@ -145,16 +145,16 @@ pub struct LimitsTable {
     pub calls_in_flight: Option<Ranged<1, 100_000>>,
     /// The maximum time that an input request to the client may stay unanswered, in seconds. The input request then
     /// fails. Default: 600.
-    pub question_timeout_seconds: Option<Ranged<1, 3600>>,
+    pub input_timeout_seconds: Option<Ranged<1, 3600>>,
     /// The maximum time that the first list waits for upstreams that are slow to start, in seconds. A client that can
     /// be notified of later changes waits a quarter of this time. Default: 2.
     pub list_wait_seconds: Option<Ranged<0, 60>>,
     /// The maximum number of tasks that are kept at the same time. A task is a call that continues after its response.
     /// Further tasks are refused with a `busy` error. Default: 1000.
-    pub tasks: Option<Ranged<1, 1_000_000>>,
+    pub max_tasks: Option<Ranged<1, 1_000_000>>,
     /// The maximum number of tasks of one caller, including finished tasks that are still kept. Further tasks are
     /// refused with a `busy` error. Default: 100.
-    pub tasks_per_caller: Option<Ranged<1, 1_000_000>>,
+    pub max_tasks_per_principal: Option<Ranged<1, 1_000_000>>,
     /// The time that a task is kept after its creation, in seconds, if the client does not request a time. Default:
     /// 900.
     pub task_lifetime_seconds: Option<Spanned<Ranged<1, 31_536_000>>>,

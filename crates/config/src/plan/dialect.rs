@@ -46,7 +46,7 @@ fn existing_dialect(name: &Spanned<String>) -> Result<Dialect, ConfigProblem> {
 fn unknown_dialect(name: &str) -> ConfigProblem {
     ConfigProblem::new(format!("unknown dialect `{name}`")).help(suggestion(
         name,
-        "the dialects",
+        "the known dialects",
         BUILTIN_NAMES,
     ))
 }
@@ -62,7 +62,7 @@ fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialec
     dialect.name = name.into();
     dialect.about = match &table.about {
         Some(about) => about.clone().into(),
-        None => format!("Like `{extended}`, with changes of its own.").into(),
+        None => format!("Based on `{extended}`, with changes.").into(),
     };
     apply_handshake(table, &mut dialect)?;
     apply_definitions(table, &mut dialect)?;
@@ -112,8 +112,7 @@ fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), 
     }
     if let Some(written) = &table.conceal {
         if dialect.advertise.is_some() {
-            let problem =
-                ConfigProblem::new("`conceal` has no meaning where `advertise` says what is shown");
+            let problem = ConfigProblem::new("`conceal` has no effect together with `advertise`");
             return Err(problem.help("take it out").at(written.span.clone()));
         }
         dialect.conceal = checked_names(&written.value, capability)?;
@@ -151,14 +150,15 @@ fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
     let name = written.value.as_str();
     let at = |problem: ConfigProblem| problem.at(written.span.clone());
     let Some(revision) = Revision::from_name(name) else {
-        let help = suggestion(name, "the revisions to build on", &protocol_names::base_revisions());
+        let help =
+            suggestion(name, "the revisions with a handshake", &protocol_names::base_revisions());
         return Err(at(ConfigProblem::new(format!("unknown revision `{name}`")).help(help)));
     };
     if !revision.rules().has_handshake() {
-        let problem =
-            ConfigProblem::new(format!("`{name}` has no handshake, so nothing can build on it"));
-        let help =
-            format!("build on an older revision; `stateless = true` serves {name} besides it");
+        let problem = ConfigProblem::new(format!(
+            "`{name}` has no handshake, so it cannot be the base of a dialect"
+        ));
+        let help = format!("choose an older revision; `stateless = true` also serves {name}");
         return Err(at(problem.help(help)));
     }
     Ok(revision)
@@ -185,8 +185,8 @@ fn checked_names(
 
 fn required_member(path: &str) -> Result<(), ConfigProblem> {
     if path.split('.').any(str::is_empty) {
-        let problem = ConfigProblem::new(format!("`{path}` is not the path of a member"));
-        return Err(problem.help("write names with dots between them, such as `clientInfo.name`"));
+        let problem = ConfigProblem::new(format!("invalid member path `{path}`"));
+        return Err(problem.help("write names separated by dots, such as `clientInfo.name`"));
     }
     Ok(())
 }
@@ -196,9 +196,9 @@ fn alias(name: &str) -> Result<(), ConfigProblem> {
         return Err(ConfigProblem::new("an alias is empty"));
     }
     match Method::from_name(name) {
-        Some(_) => {
-            Err(ConfigProblem::new(format!("`{name}` is a method of its own, not an alias")))
-        }
+        Some(_) => Err(ConfigProblem::new(format!(
+            "`{name}` is a method of the protocol and cannot be an alias"
+        ))),
         None => Ok(()),
     }
 }
@@ -227,9 +227,9 @@ fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Confi
             Ok(())
         }
         (Some(written), _) => Err(ConfigProblem::new(
-            "`capability_flags` has no meaning where capabilities are objects",
+            "`capability_flags` has no effect while `capabilities` are objects",
         )
-        .help("add `capabilities = \"flags\"`, or take it out")
+        .help("set `capabilities = \"flags\"`, or remove `capability_flags`")
         .at(written.span.clone())),
         (None, _) => Ok(()),
     }
@@ -244,6 +244,6 @@ fn contradiction(problem: &str, placed: &Spanned<DialectTable>) -> ConfigProblem
     let mut named = problem.split('`').skip(1).step_by(2);
     let written = named.find_map(|key| placed.value.span_of(key));
     ConfigProblem::new(problem)
-        .help("what this table does not say comes from the dialect that it extends")
+        .help("keys that this table does not set are inherited from the dialect that it extends")
         .at(written.unwrap_or_else(|| placed.span.clone()))
 }

@@ -62,13 +62,13 @@ pub struct UpstreamTable {
     pub timeout_seconds: Option<Ranged<1, 86_400>>,
     /// The maximum time that the upstream may take to start, in seconds. Calls that wait for it then fail. A list of
     /// several upstreams waits at most eight seconds for it. Default: 30.
-    pub startup_seconds: Option<Ranged<1, 3600>>,
+    pub startup_timeout_seconds: Option<Ranged<1, 3600>>,
     /// The maximum number of parked calls: calls that wait for input of their callers. Further calls that need input
     /// fail with a `busy` error. Default: 1024.
-    pub most_waiting: Option<Ranged<1, 100_000>>,
+    pub max_parked_calls: Option<Ranged<1, 100_000>>,
     /// The maximum number of connections to the upstream for all callers. One caller may use at most half of them. At
     /// the limit, a new connection replaces the one that was unused for the longest time. Default: 64.
-    pub most_sessions: Option<Ranged<1, 100_000>>,
+    pub max_sessions: Option<Ranged<1, 100_000>>,
     /// Whether the upstream is used. Default: true.
     pub enabled: Option<bool>,
     /// The layers around the calls of this upstream. The first layer is the outermost.

@@ -99,7 +99,7 @@ fn a_service_is_all_that_was_written() {
 fn what_is_wrong_is_told_where_it_stands() {
     let base = "base_url = 'https://example.com'\n";
     let rows = [
-        ("", "it is not said where the service is", "3:8"),
+        ("", "the URL of the service is not configured", "3:8"),
         ("", "write `base_url = \"https://api.example.com\"`", "3:8"),
         ("base_url = 'example.com'", "invalid URL", "4:12"),
         ("base_url = 'https://example.com/?x=1'", "invalid base URL", "4:12"),
@@ -151,7 +151,7 @@ fn what_is_wrong_is_told_where_it_stands() {
 #[test]
 fn documents_that_cannot_be_used_are_refused_at_their_name() {
     let rows = [
-        ("none.yaml", "the document cannot be read: "),
+        ("none.yaml", "cannot read the document: "),
         ("old.yaml", "the document is of Swagger 2.0"),
         ("", "`file` is empty"),
     ];

@@ -192,7 +192,7 @@ fn a_command_that_callers_could_bend_is_refused() {
     let choice = "a = { type = 'string', enum = ['all'] }";
     plan(&format!("[server]\n[tools.t]\n{}", lines("['x', '--{a}']", choice)));
     assert_says(&lines("['x', '{b}']", text), "unknown argument `b`", "4:18");
-    assert_says(&lines("['x', '{b']", text), "belongs to no placeholder", "4:17");
+    assert_says(&lines("['x', '{b']", text), "is not part of a placeholder", "4:17");
     let optional = "a = { type = 'string', required = false }";
     assert_says(&lines("['x', '-n', '{a}']", optional), "`-n` would be passed alone", "4:23");
     let list = "a = { type = 'array' }";

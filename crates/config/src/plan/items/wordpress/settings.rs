@@ -29,27 +29,28 @@ pub(crate) fn resolve(
         return match needs {
             None => Ok(None),
             Some(pack) => Err(ConfigProblem::new(format!("the pack `{pack}` needs a site"))
-                .help("add `[wordpress]` with the `url` of the site")),
+                .help("add a table `[wordpress]` with the `url` of the site")),
         };
     };
     if needs.is_none() {
-        let what = "`[wordpress]` names a site, but the server offers nothing of it";
+        let what = "`[wordpress]` has no effect: no pack for WordPress is enabled";
         let help = "add \"buddyboss-platform\" or \"wordpress\" to `packs`";
         return Err(ConfigProblem::new(what).help(help).at(span));
     }
     let routes = routes(table.routes.unwrap_or_default())?;
     let has_none = routes.read.is_empty() && routes.write.is_empty();
     if has_none && packs.iter().any(|pack| pack == ROUTES) {
-        let what = "the pack `wordpress` makes tools of the routes that are named, and none is";
-        let help = "add `[wordpress.routes]` with, for one, `read = [\"wp/v2/posts/*\"]`";
+        let what = "the pack `wordpress` makes tools from routes, and no routes are configured";
+        let help =
+            "add a table `[wordpress.routes]`, for example with `read = [\"wp/v2/posts/*\"]`";
         return Err(ConfigProblem::new(what).help(help).at(span));
     }
     let account = account(table.user, table.password, table.password_file, folder)?;
     if account.is_none() && has_auth {
-        let what =
-            "callers sign in at the site of `[wordpress]`, and `[auth]` asks who they are as well";
-        let help =
-            "take out `[auth]`, or add `user` and `password_file`, whom all calls are made as";
+        let what = "callers authenticate at the site of `[wordpress]`, so `[auth]` would authenticate \
+                them twice";
+        let help = "remove `[auth]`, or add `user` and `password_file` for one account that makes all \
+                calls";
         return Err(ConfigProblem::new(what).help(help).at(span));
     }
     Ok(Some(SiteSettings {
@@ -70,14 +71,14 @@ pub(crate) fn resolve(
 fn address(written: &Spanned<String>, allows_http: bool) -> Result<SiteAddress, ConfigProblem> {
     let address = SiteAddress::parse(&written.value).map_err(|wrong| {
         ConfigProblem::new(format!("`url` {wrong}"))
-            .help("write the address of the site's front page, such as `https://example.org`")
+            .help("write the URL of the site's front page, such as `https://example.org`")
             .at(written.span.clone())
     })?;
     if address.is_encrypted() || address.is_loopback() || allows_http {
         return Ok(address);
     }
     Err(ConfigProblem::new("passwords would be sent to this site unencrypted")
-        .help("write https://, or add `allow_http = true` if you trust the network in between")
+        .help("use `https://`, or set `allow_http = true` if you trust the network")
         .at(written.span.clone()))
 }
 
@@ -86,7 +87,7 @@ fn capability(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match value.len() <= 64 && value.bytes().all(is_plain) {
         true => Ok(value),
-        false => Err(ConfigProblem::new("`capability` is no name of a capability").at(span)),
+        false => Err(ConfigProblem::new("`capability` is not a valid capability name").at(span)),
     }
 }
 
@@ -104,20 +105,23 @@ fn account(
             Some((SecretSource::File(folder.join(crate::plan::file("password_file", file)?)), span))
         }
         (Some(_), Some(file)) => {
-            return Err(ConfigProblem::new("a secret is here or in a file, not both").at(file.span));
+            return Err(ConfigProblem::new(
+                "`password` and `password_file` exclude each other; remove one of them",
+            )
+            .at(file.span));
         }
     };
     match (user, held) {
         (None, None) => Ok(None),
         (Some(Spanned { value, span }), Some((held, _))) => {
             if value.is_empty() || value.contains(':') || value.chars().any(char::is_control) {
-                return Err(ConfigProblem::new("`user` is no name of a user").at(span));
+                return Err(ConfigProblem::new("`user` is not a valid user name").at(span));
             }
             Ok(Some((value, held)))
         }
         (Some(Spanned { span, .. }), None) | (None, Some((_, span))) => {
-            Err(ConfigProblem::new("`user` and its password belong together")
-                .help("write `user` and `password_file`, or neither")
+            Err(ConfigProblem::new("`user` needs a password, and a password needs `user`")
+                .help("set both `user` and `password_file`, or neither")
                 .at(span))
         }
     }
@@ -129,8 +133,8 @@ fn sets(written: Option<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProb
     let mut sets = Vec::new();
     for Spanned { value, span } in written {
         if !known.contains(&value.as_str()) {
-            let help = suggestion(&value, "the sets", &known);
-            return Err(ConfigProblem::new(format!("unknown set of tools `{value}`"))
+            let help = suggestion(&value, "the known tool sets", &known);
+            return Err(ConfigProblem::new(format!("unknown tool set `{value}`"))
                 .help(help)
                 .at(span));
         }
@@ -152,7 +156,7 @@ fn pattern(written: Spanned<String>) -> Result<String, ConfigProblem> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/*".contains(&byte);
     match pattern.contains('/') && pattern.bytes().all(letter) {
         true => Ok(pattern.to_owned()),
-        false => Err(ConfigProblem::new(format!("`{value}` is no pattern of routes"))
+        false => Err(ConfigProblem::new(format!("invalid route pattern `{value}`"))
             .help("write a namespace and a route, such as `wp/v2/posts/*`")
             .at(span)),
     }
@@ -203,18 +207,21 @@ mod tests {
             (String::new(), "the pack `buddyboss-platform` needs a site"),
             (
                 "[wordpress]\nurl = \"example.org\"".into(),
-                "4:7 `url` begins neither with https:// nor with http://",
+                "4:7 `url` begins with neither https:// nor http://",
             ),
             (
                 "[wordpress]\nurl = \"http://example.org\"".into(),
                 "4:7 passwords would be sent to this site unencrypted",
             ),
-            (format!("{here}user = \"sam\""), "5:8 `user` and its password belong together"),
-            (format!("{here}sets = [\"member\"]"), "5:9 unknown set of tools `member`"),
-            (format!("{here}routes.read = [\"posts\"]"), "5:16 `posts` is no pattern of routes"),
+            (
+                format!("{here}user = \"sam\""),
+                "5:8 `user` needs a password, and a password needs `user`",
+            ),
+            (format!("{here}sets = [\"member\"]"), "5:9 unknown tool set `member`"),
+            (format!("{here}routes.read = [\"posts\"]"), "5:16 invalid route pattern `posts`"),
             (
                 format!("{here}[auth]\nusers = \"u\""),
-                "3:1 callers sign in at the site of `[wordpress]`, and `[auth]` asks who they are as well",
+                "3:1 callers authenticate at the site of `[wordpress]`, so `[auth]` would authenticate them twice",
             ),
         ];
         for (table, expected) in rows {
@@ -245,7 +252,7 @@ mod tests {
             ("url = \"https://example.com\"", Some("`url` in `[wordpress]`")),
             (
                 "url = \"https://example.org\"\nuser = \"a\"\npassword = \"b\"",
-                Some("whether callers sign in at the site of `[wordpress]`"),
+                Some("the use of authentication at the site of `[wordpress]`"),
             ),
         ] {
             assert_eq!(with(new).needs_restart(&old, ClientScope::Many), what, "{new}");
