@@ -111,7 +111,7 @@ fn a_list_for_people_has_names_descriptions_and_arguments() {
 tools (3)
   hello      Returns a greeting message
              name string
-  echo       Returns the message it is given
+  echo       Returns the given message
              message string
   calculate  …
              expression string
@@ -478,7 +478,8 @@ creole: wrote creole.toml; `creole config check creole.toml` checks it
         .expect("the binary runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let again = place.run(&import);
-    let refused = "error: `creole.toml` already exists and is not overwritten; choose another file, or move it away\n";
+    let refused = "error: `creole.toml` already exists and is not overwritten; choose another \
+        file, or move it away\n";
     assert_ran(&again, 2, "", refused);
     let shown = place.run(&["import", "desktop.json"]);
     assert_eq!((shown.code, shown.text()), (Some(0), text.as_str()));

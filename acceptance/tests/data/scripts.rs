@@ -182,7 +182,7 @@ fn a_wrong_script_is_told_with_its_place_before_anything_runs() {
     assert!(said.contains("chain    script") && said.contains("slug: calls slug.js"), "{said}");
     for (text, what) in [
         ("function request( {", "front.js:1:"),
-        ("let request = 1;", "none of the functions"),
+        ("let request = 1;", "none of the known functions"),
         ("const tool = () => 1;", "has no function `metadata` or `request`"),
     ] {
         write(folder.path(), "front.js", text);

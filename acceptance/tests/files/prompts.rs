@@ -18,7 +18,8 @@ fn text(answer: &serde_json::Value, message: usize) -> &str {
 
 #[test]
 fn a_file_is_a_prompt_that_is_listed_completed_and_got() {
-    let talk = "---\narguments:\n  - name: tone\n    default: kind\n---\n# user\nBe {{ tone }}.\n# assistant\nI am.\n";
+    let talk = "---\narguments:\n  - name: tone\n    default: kind\n---\n# user\nBe {{ tone \
+        }}.\n# assistant\nI am.\n";
     let folder =
         stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET), ("prompts/talk.md", talk)]);
     let mut client = greeted(folder.path());
@@ -67,8 +68,10 @@ fn a_change_shows_at_once_and_a_wrong_file_stays_as_it_last_was_right() {
     }
     let ended = client.server.finish();
     assert!(
-        ended.log.contains("a prompt stays as it last was right")
-            && ended.log.contains("prompts/greet.md:9:10: `whom` is no argument; there are `who`"),
+        ended.log.contains("the last valid version of a prompt is kept")
+            && ended.log.contains(
+                "prompts/greet.md:9:10: unknown argument `whom`; the arguments are `who`"
+            ),
         "{}",
         ended.log
     );

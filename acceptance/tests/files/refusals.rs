@@ -17,7 +17,7 @@ fn a_configuration_that_is_right_names_what_it_has() {
     write(folder.path(), "docs/b.md", "---\ntitle: B\n---\nOne\n\n{{ nobody }}\n");
     let (code, said, error) = check(folder.path());
     assert_eq!((code, said.as_str()), (Some(2), ""));
-    assert!(error.contains("docs/b.md:6:4: `nobody` is no argument"), "{error}");
+    assert!(error.contains("docs/b.md:6:4: unknown argument `nobody`"), "{error}");
 }
 
 #[test]

@@ -105,13 +105,13 @@ fn script(script: &str, keys: &str) -> Configured {
 #[test]
 fn exit_codes_tell_success_from_failure() {
     let mut server = script("echo out; echo why >&2; exit 3", "");
-    assert_eq!(server.call("t", json!({})), Err("it exited with code 3:\nwhy".into()));
+    assert_eq!(server.call("t", json!({})), Err("the program exited with code 3:\nwhy".into()));
     let mut server = script("echo out; echo why >&2; exit 3", "exit_codes = [0, 3]");
     assert_eq!(server.call("t", json!({})), Ok("out\n".into()));
     let mut server = script("echo out; exit 4", "");
-    assert_eq!(server.call("t", json!({})), Err("it exited with code 4:\nout".into()));
+    assert_eq!(server.call("t", json!({})), Err("the program exited with code 4:\nout".into()));
     let mut server = script("kill -9 $$", "");
-    assert_eq!(server.call("t", json!({})), Err("it was killed by signal 9".into()));
+    assert_eq!(server.call("t", json!({})), Err("the program was killed by signal 9".into()));
     let mut server = script("head -c 1000000 /dev/zero | tr \"\\0\" x >&2; exit 1", "");
     assert!(server.call("t", json!({})).unwrap_err().len() < 10_000);
 }
@@ -143,7 +143,7 @@ fn results_are_data_or_pictures_if_asked() {
     assert_eq!(answer["result"]["structuredContent"], json!({ "n": 1 }));
     let mut server =
         script("echo \"{{}}\"", "result = 'json'\noutput_schema = { required = ['n'] }");
-    assert!(server.call("t", json!({})).unwrap_err().contains("does not fit"));
+    assert!(server.call("t", json!({})).unwrap_err().contains("does not match"));
     let mut server = script("echo no", "result = 'json'");
     assert!(server.call("t", json!({})).unwrap_err().contains("is not JSON"));
     let mut server = script("printf abc", "result = 'image'\nmime_type = 'image/png'");
@@ -157,7 +157,10 @@ fn what_is_too_much_or_too_slow_is_ended() {
     let said = server.call("t", json!({})).unwrap_err();
     assert!(said.contains("more than 1000 bytes") && said.len() < 2000, "{said}");
     let mut server = script("sleep 1000", "timeout_seconds = 1");
-    assert_eq!(server.call("t", json!({})), Err("it took longer than 1 s and was ended".into()));
+    assert_eq!(
+        server.call("t", json!({})),
+        Err("the call took longer than 1 s and was cancelled".into())
+    );
 }
 
 #[test]
@@ -188,5 +191,9 @@ fn a_program_that_is_not_there_is_told_at_the_start() {
         creole_acceptance::process_under_test::Server::start_in(folder.path(), &["creole.toml"]);
     let ended = server.finish();
     assert_ne!(ended.code, Some(0));
-    assert!(ended.log.contains("there is no program `no-such-program-here`"), "{}", ended.log);
+    assert!(
+        ended.log.contains("the program `no-such-program-here` was not found"),
+        "{}",
+        ended.log
+    );
 }

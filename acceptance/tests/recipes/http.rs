@@ -75,7 +75,7 @@ fn a_refusal_is_a_failure_with_its_status_and_a_part_of_its_text() {
     let mut server = tool(&format!("url = '{}/'", service.url()), "");
     let said = server.call("t", json!({})).unwrap_err();
     assert!(
-        said.starts_with("the service answered with status 404 Not Found:\nno such thing"),
+        said.starts_with("the service responded with status 404 Not Found:\nno such thing"),
         "{said}"
     );
     assert!(said.len() < 5000);
@@ -125,7 +125,7 @@ fn answers_are_shaped() {
     assert_eq!(server.call("text", json!({})), Ok("x;y;".into()));
     let image = server.server.call("image", &json!({}));
     assert_eq!(image["result"]["content"][0]["mimeType"], "image/png", "{image}");
-    assert!(server.call("schema", json!({})).unwrap_err().contains("does not fit"));
+    assert!(server.call("schema", json!({})).unwrap_err().contains("the template failed"));
 }
 
 #[test]
@@ -135,12 +135,15 @@ fn what_is_too_long_or_too_slow_is_given_up() {
         "[tools.t]\ndescription = 'x'\noutput_limit_bytes = 1000\nhttp = {{ url = '{}/' }}\n",
         service.url()
     ));
-    assert_eq!(server.call("t", json!({})), Err("the answer is longer than 1000 bytes".into()));
+    assert_eq!(server.call("t", json!({})), Err("the response is longer than 1000 bytes".into()));
     // The listener accepts the connection and never responds.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut server = Configured::start(&format!(
         "[tools.t]\ndescription = 'x'\ntimeout_seconds = 1\nhttp = {{ url = 'http://{}/' }}\n",
         silent.local_addr().unwrap()
     ));
-    assert_eq!(server.call("t", json!({})), Err("it took longer than 1 s and was ended".into()));
+    assert_eq!(
+        server.call("t", json!({})),
+        Err("the call took longer than 1 s and was cancelled".into())
+    );
 }

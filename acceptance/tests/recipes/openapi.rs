@@ -104,7 +104,7 @@ fn a_refusal_is_told_without_secrets() {
     let said = server.call("get_thing", json!({ "id": "x" })).unwrap_err();
     assert_eq!(
         said,
-        "the service answered with status 403 Forbidden:\nNo: [secret] is not welcome"
+        "the service responded with status 403 Forbidden:\nNo: [secret] is not welcome"
     );
 }
 
@@ -304,7 +304,7 @@ fn a_document_that_cannot_be_fetched_keeps_nothing_down_and_is_fetched_later() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("503 Service Unavailable", "", "not yet"),
     });
-    let why = "the document cannot be fetched: the answer has status 503";
+    let why = "cannot fetch the document: the response has status 503";
     assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
@@ -318,7 +318,7 @@ fn a_page_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: text/html\r\n", page),
     });
-    let why = "no OpenAPI document";
+    let why = "not an OpenAPI document";
     assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
@@ -331,7 +331,7 @@ fn an_error_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: application/json\r\n", r#"{"error":"down"}"#),
     });
-    let why = "the document is no OpenAPI document; it begins with `openapi: 3.…`";
+    let why = "the document is no OpenAPI document; an OpenAPI document begins with `openapi: 3.…`";
     assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
 }
 

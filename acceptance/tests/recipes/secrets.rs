@@ -26,12 +26,15 @@ fn a_program_has_its_secrets_and_tells_them_to_nobody() {
         [("SECRET", SECRET), ("CREOLE_TEST_OTHER", "other"), ("MINE", "mine"), ("PASSED", "on")];
     let mut server = Configured::start_with(&tables, &["--debug"], &variables);
     let missing = server.call("good", json!({})).unwrap_err();
-    assert!(missing.contains("cannot be read") && !missing.contains("filed.txt"), "{missing}");
+    assert!(
+        missing.contains("cannot read a secret") && !missing.contains("filed.txt"),
+        "{missing}"
+    );
     std::fs::write(server.path().join("filed.txt"), format!("{FILED}\n")).unwrap();
     // The program gets only the named variables: neither the variable with the secret nor others.
     assert_eq!(server.call("good", json!({})), Ok(format!("{SECRET}/{FILED}///on\n")));
     let failed = server.call("bad", json!({})).unwrap_err();
-    assert_eq!(failed, "it exited with code 1:\n[secret] [secret]");
+    assert_eq!(failed, "the program exited with code 1:\n[secret] [secret]");
     let ended = server.server.finish();
     assert!(!ended.log.contains(SECRET) && !ended.log.contains(FILED), "{}", ended.log);
 }
@@ -59,7 +62,7 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
         let said = server.call(tool, json!({})).unwrap_err();
         assert_eq!(
             said,
-            format!("the service answered with status 401 Unauthorized:\nwho is {shown}?")
+            format!("the service responded with status 401 Unauthorized:\nwho is {shown}?")
         );
     }
     let asked = service.asked();

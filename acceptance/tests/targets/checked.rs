@@ -19,7 +19,7 @@ fn what_serve_refuses_is_not_approved() {
         (open, "can be reached from other machines"),
         (audit, "no/such"),
         (state, "no/such"),
-        (tool, "there is no program `no-such-program`"),
+        (tool, "the program `no-such-program` was not found"),
         (tls, "none.pem"),
     ] {
         let place = Place::with(text);
@@ -114,9 +114,9 @@ query = "SELECT title FROM books"
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     for what in [
         "upstream `dead` is not available: ",
-        "upstream `api` is not available: the document cannot be fetched: ",
-        "tool `all_books`: database `books`: it is not available: ",
-        "tool `far_books`: database `far`: it is not available: 127.0.0.1/x: ",
+        "upstream `api` is not available: cannot fetch the document: ",
+        "tool `all_books`: database `books`: not available: ",
+        "tool `far_books`: database `far`: not available: 127.0.0.1/x: ",
     ] {
         assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
     }

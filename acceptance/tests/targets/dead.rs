@@ -128,10 +128,11 @@ fn status_of_another_server_is_one_line() {
 
 #[test]
 fn status_names_a_document_that_cannot_be_fetched() {
-    let text = "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = 'http://127.0.0.1:1/x'\nbase_url = 'https://x.org'\n";
+    let text = "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = \
+        'http://127.0.0.1:1/x'\nbase_url = 'https://x.org'\n";
     let told = Place::with(text).run(&["status"]);
     assert!(told.stdout.contains("api       failed  -         openapi"), "{told:?}");
-    assert!(told.stdout.contains("the document cannot be fetched: "), "{told:?}");
+    assert!(told.stdout.contains("cannot fetch the document: "), "{told:?}");
     let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
     assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
     assert!(listed.stderr.contains("upstream `api` is not available"), "{listed:?}");

@@ -35,7 +35,7 @@ fn a_site_is_told_what_it_lacks() {
     let Some(site) = site(&[]) else { return };
     let late = [
         "ok     permalinks routes are found below",
-        "ok     passwords  Application Passwords are taken",
+        "ok     passwords  Application Passwords are accepted",
         "ok     platform   BuddyBoss is active",
         "ok     account    `admin` is let in, with the id 1",
         "wrong  early auth BuddyBoss looks who is logged in before",
@@ -47,7 +47,7 @@ fn a_site_is_told_what_it_lacks() {
     let (said, _) = check(&site.url(), None);
     assert!(said.contains("\n       account    not tried"), "{said}");
     site.plugin("early-auth.php", Some(&early_auth()));
-    assert_says(&site, "admin", &["ok     early auth BuddyBoss sees who calls"]);
+    assert_says(&site, "admin", &["ok     early auth BuddyBoss sees the authenticated user"]);
     assert_says(&site, "sam", &["wrong  account    `sam` is known, but may not `manage_options`"]);
     site.plugin("platform-off", Some(""));
     assert_says(&site, "admin", &["wrong  platform   BuddyBoss is not active"]);

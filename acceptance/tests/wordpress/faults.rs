@@ -257,7 +257,7 @@ fn on_standard_streams_the_account_of_the_configuration_calls() {
         ),
         (
             "user = \"admin\"\npassword = \"wrong\"",
-            "Error: the site does not know the configured account",
+            "Error: the site rejects the configured account",
         ),
         ("user = \"ed\"\npassword = \"pass\"", "Error: Insufficient permissions"),
         ("", "Error: nobody is signed in at the site"),

@@ -14,7 +14,7 @@ struct EchoInput {
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    let echo = schema_tool::tool("echo", "Returns the message it is given", SCHEMA, echo);
+    let echo = schema_tool::tool("echo", "Returns the given message", SCHEMA, echo);
     server.tool(echo.read_only())
 }
 

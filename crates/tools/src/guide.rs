@@ -22,8 +22,8 @@ pub(crate) fn add(server: Server) -> Server {
     let plan = Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move {
         plan_prompt(&given)
     })
-    .required("goal", "What is to be reached")
-    .optional("tone", "How the answer should sound: brief, friendly or formal")
+    .required("goal", "The goal")
+    .optional("tone", "The tone of the answer: brief, friendly or formal")
     .complete("tone", |typed, _| async move { tones(&typed) });
     server.resource(guide).prompt(introduce).prompt(plan)
 }
@@ -36,7 +36,7 @@ fn plan_prompt(given: &Variables) -> Result<PromptResult, ToolError> {
          each one with the tool create_task, in the order in which they should be done, and then show me \
          the list.{tone}\n\nGoal: {goal}"
     );
-    Ok(user_prompt("A goal, to be split into tasks", &text))
+    Ok(user_prompt("A goal to split into tasks", &text))
 }
 
 fn user_prompt(about: &str, text: &str) -> PromptResult {

@@ -32,15 +32,16 @@ use etcetera::BaseStrategy;
 
 /// The packs: their names and descriptions.
 pub const PACKS: &[(&str, &str)] = &[
-    ("hello", "One tool that returns a greeting; touches nothing."),
-    ("echo", "One tool that returns what it is given; touches nothing."),
-    ("calculate", "One tool that does arithmetic; touches nothing."),
+    ("hello", "One tool that returns a greeting. Has no side effects."),
+    ("echo", "One tool that returns its argument. Has no side effects."),
+    ("calculate", "One tool for arithmetic. Has no side effects."),
     (
         "tasks",
-        "A list of tasks in a database; reads and writes one file in the data directory, or the database that is named.",
+        "A list of tasks in a database. Reads and writes one file in the data directory, or the \
+            configured database.",
     ),
-    ("guide", "A text and two prompts on how to use this server; touches nothing."),
-    ("skills", "The skills in a folder, as resources; reads that folder when the server starts."),
+    ("guide", "A text and two prompts about the use of this server. Has no side effects."),
+    ("skills", "The skills in a folder, as resources. Reads the folder when the server starts."),
     (
         "everything",
         "The fixtures of the official conformance suite, for tests only; asks the client, sleeps, \
@@ -104,7 +105,7 @@ impl fmt::Display for PackError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(unknown) => unknown.fmt(formatter),
-            Self::MissingFolder => formatter.write_str("the pack `skills` needs a folder to serve"),
+            Self::MissingFolder => formatter.write_str("the pack `skills` needs a folder"),
             Self::Skills(problem) => problem.fmt(formatter),
         }
     }
@@ -121,7 +122,7 @@ pub struct UnknownPack {
 
 impl fmt::Display for UnknownPack {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "there is no pack `{}`; there are", self.name)?;
+        write!(formatter, "unknown pack `{}`; known packs:", self.name)?;
         for (position, (name, _)) in PACKS.iter().enumerate() {
             let separator = if position == 0 { " " } else { ", " };
             write!(formatter, "{separator}{name}")?;
@@ -154,7 +155,7 @@ mod tests {
         let Err(refusal) = add(Server::new("none"), "helo", &PackOptions::default()) else {
             panic!("there is no pack `helo`");
         };
-        let expected = "there is no pack `helo`; there are hello, echo, calculate, tasks, guide, skills, \
+        let expected = "unknown pack `helo`; known packs: hello, echo, calculate, tasks, guide, skills, \
                         everything";
         assert_eq!(refusal.to_string(), expected);
     }

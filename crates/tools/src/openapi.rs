@@ -120,13 +120,13 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     let library = match library {
         Ok(library) => library,
         Err(DocumentError::FetchFailed(why)) => {
-            return Ok(absent(settings, format!("the document cannot be fetched: {why}")));
+            return Ok(absent(settings, format!("cannot fetch the document: {why}")));
         }
         Err(DocumentError::Unreadable(why)) => {
-            return Ok(absent(settings, format!("what was fetched is no OpenAPI document: {why}")));
+            return Ok(absent(settings, format!("the fetched document is not OpenAPI: {why}")));
         }
         Err(DocumentError::Invalid(why)) => {
-            let what = format!("the document cannot be read: {why}");
+            let what = format!("cannot read the document: {why}");
             return Err(ApiError::new(SettingsPart::Document, what));
         }
     };
@@ -203,7 +203,7 @@ impl Api {
         match &self.failure {
             Some(why) => {
                 let (openapi, reason) = (&*self.name, &**why);
-                tracing::warn!(target: "creole", openapi, reason, "not reached");
+                tracing::warn!(target: "creole", openapi, reason, "cannot fetch an OpenAPI document");
             }
             None => tracing::info!("{}: {}", self.name, self.report),
         }
@@ -226,12 +226,14 @@ fn is_version_3_0(document: Node<'_>) -> Result<bool, ApiError> {
     let (version, help) = match (said("openapi"), said("swagger")) {
         (Some(version), _) if version == "3.0" || version.starts_with("3.0.") => return Ok(true),
         (Some(version), _) if version == "3.1" || version.starts_with("3.1.") => return Ok(false),
-        (Some(version), _) => (format!("of OpenAPI {version}"), "3.0 and 3.1 are known"),
+        (Some(version), _) => (format!("OpenAPI {version}"), "3.0 and 3.1 are supported"),
         (None, Some(version)) => (
-            format!("of Swagger {version}"),
+            format!("Swagger {version}"),
             "convert it to OpenAPI 3, for example with `npx swagger2openapi`",
         ),
-        (None, None) => ("no OpenAPI document".to_owned(), "it begins with `openapi: 3.…`"),
+        (None, None) => {
+            ("not an OpenAPI document".to_owned(), "an OpenAPI document begins with `openapi: 3.…`")
+        }
     };
     Err(ApiError::new(SettingsPart::Document, format!("the document is {version}")).help(help))
 }

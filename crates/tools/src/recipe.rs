@@ -140,7 +140,7 @@ pub struct RecipeError {
 
 impl fmt::Display for RecipeError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` cannot be offered: {}", self.name, self.message)
+        write!(formatter, "cannot serve `{}`: {}", self.name, self.message)
     }
 }
 

@@ -128,12 +128,11 @@ impl Script {
             ..FileError::new(file, thrown.to_string())
         })?;
         if source.functions.is_empty() {
-            let help = "write `function metadata(definition)`, `async function request(call, next)` or `function tool(arguments)`";
-            return Err(FileError::new(
-                file,
-                "this script has none of the functions that are called",
-            )
-            .help(help));
+            let help = "define `function metadata(definition)`, `async function request(call, \
+                next)` or `function tool(arguments)`";
+            return Err(
+                FileError::new(file, "the script defines none of the known functions").help(help)
+            );
         }
         let places = Arc::new(Semaphore::new(limits.max_concurrent));
         Ok(Self { source: Arc::new(source), permits: places, batch: Arc::default() })
@@ -188,7 +187,7 @@ impl Script {
         arguments: Vec<String>,
     ) -> Result<ScriptCall, Box<ScriptError>> {
         static SESSIONS: AtomicU64 = AtomicU64::new(0);
-        let ended = |_| ScriptError::limit_exceeded("scripts are not run any more");
+        let ended = |_| ScriptError::limit_exceeded("the script engine is shutting down");
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
         let (steps, told) = mpsc::unbounded_channel();
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -234,7 +233,8 @@ pub struct ScriptCall {
 impl ScriptCall {
     /// Waits for the next step.
     pub async fn next_step(&mut self) -> ScriptStep {
-        let lost = || ScriptStep::Done(Err(ScriptError::limit_exceeded("its thread was lost")));
+        let lost =
+            || ScriptStep::Done(Err(ScriptError::limit_exceeded("the thread of the script ended")));
         self.steps.recv().await.unwrap_or_else(lost)
     }
 
@@ -256,25 +256,27 @@ impl Drop for ScriptCall {
 fn run_on_thread<T: Send>(
     work: impl FnOnce() -> Result<T, Box<ScriptError>> + Send,
 ) -> Result<T, Box<ScriptError>> {
-    let lost = |_| ScriptError::limit_exceeded("there is no thread for it");
+    let lost = |_| ScriptError::limit_exceeded("no thread is available for the script");
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("script".to_owned()).stack_size(BLOCKING_STACK);
         let started = thread.spawn_scoped(scope, work).map_err(lost)?;
-        started.join().unwrap_or_else(|_| Err(ScriptError::limit_exceeded("the engine broke down")))
+        started
+            .join()
+            .unwrap_or_else(|_| Err(ScriptError::limit_exceeded("the script engine panicked")))
     })
 }
 
 fn read_script(file: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("this file cannot be read: {error}");
+    let unreadable = |error: std::io::Error| format!("cannot read the file: {error}");
     if !std::fs::metadata(file).map_err(unreadable)?.is_file() {
-        return Err("this is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut text = String::new();
     let read =
         File::open(file).and_then(|it| it.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text));
     read.map_err(unreadable)?;
     if text.len() as u64 > MAX_SCRIPT_BYTES {
-        return Err(format!("this script has more than {MAX_SCRIPT_BYTES} bytes"));
+        return Err(format!("the script has more than {MAX_SCRIPT_BYTES} bytes"));
     }
     Ok(text)
 }

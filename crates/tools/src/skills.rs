@@ -26,7 +26,7 @@ pub struct LoadedSkills {
 pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, FileError> {
     let loaded = load(folder)?;
     for problem in loaded.errors {
-        tracing::error!("a skill is left out: {problem}");
+        tracing::error!("skill excluded: {problem}");
     }
     for skill in loaded.skills {
         server = server.skill(skill);
@@ -60,7 +60,7 @@ pub fn load(folder: &Path) -> Result<LoadedSkills, FileError> {
     }
     problems.extend(unread.into_iter().map(|(_, problem)| problem));
     if places.is_empty() && problems.is_empty() {
-        let problem = FileError::new(folder, "there is no skill in this folder");
+        let problem = FileError::new(folder, "the folder contains no skill");
         problems.push(problem.help(format!("a skill is a folder with a `{MANIFEST}`")));
     }
     Ok(LoadedSkills { skills, errors: problems })

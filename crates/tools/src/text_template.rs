@@ -63,7 +63,7 @@ impl TextTemplate {
             .map_err(|error| self.to_template_error(&error))?;
         let rendered = template.render_captured_to(Value::from_object(values), &mut bounded);
         if bounded.is_full {
-            let what = format!("the text becomes longer than {MAX_RENDERED_BYTES} bytes");
+            let what = format!("the rendered text is longer than {MAX_RENDERED_BYTES} bytes");
             return Err(TemplateError { line: self.line, column: None, message: what, help: None });
         }
         rendered.map_err(|error| self.to_template_error(&error))?;
@@ -73,8 +73,8 @@ impl TextTemplate {
 
     fn unknown_name_error(&self, name: &str, names: &[&str]) -> TemplateError {
         let known = match names {
-            [] => "there are none".to_owned(),
-            names => format!("there are `{}`", names.join("`, `")),
+            [] => "there are no arguments".to_owned(),
+            names => format!("the arguments are `{}`", names.join("`, `")),
         };
         let help = Some(format!("{known}; add it to the arguments, or correct the name"));
         let (line, column) =
@@ -82,7 +82,7 @@ impl TextTemplate {
         TemplateError {
             line,
             column: Some(column),
-            message: format!("`{name}` is no argument"),
+            message: format!("unknown argument `{name}`"),
             help,
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place_in_the_file() {
         let wrong = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
         assert_eq!(place(&wrong), (8, Some(8)));
-        assert_eq!(wrong.message, "`whom` is no argument");
+        assert_eq!(wrong.message, "unknown argument `whom`");
         let wrong = TextTemplate::new("a\n{% if %}", 7, &[]).unwrap_err();
         assert_eq!(place(&wrong), (8, Some(7)));
         assert_eq!(

@@ -48,14 +48,17 @@ impl Site {
         let has_platform = has_platform(&index);
         findings.push(check_platform(has_platform));
         let Some((user, held)) = &self.inner.settings.account else {
-            let told = "not tried: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
+            let told = "not checked: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
             findings.push(SiteCheck { is_ok: None, ..SiteCheck::passed("account", told) });
             return Ok(findings);
         };
         let Some(proof) =
             held.get().ok().and_then(|password| BasicCredentials::new(user, &password))
         else {
-            findings.push(SiteCheck::failed("account", "the name and the password cannot be sent"));
+            findings.push(SiteCheck::failed(
+                "account",
+                "the user name and the password contain characters that cannot be sent",
+            ));
             return Ok(findings);
         };
         match self.identify(&proof).await {
@@ -65,12 +68,13 @@ impl Site {
             }
             Ok(UserLookup::Forbidden) => {
                 let capability = &self.inner.settings.capability;
-                let told =
-                    format!("`{user}` is known, but may not `{capability}`: callers need that");
+                let told = format!(
+                    "`{user}` is authenticated, but lacks the capability `{capability}`, which callers need"
+                );
                 findings.push(SiteCheck::failed("account", told));
             }
             Ok(UserLookup::Admitted(visitor)) => {
-                let told = format!("`{user}` is let in, with the id {}", visitor.id);
+                let told = format!("`{user}` is authenticated, with the id {}", visitor.id);
                 findings.push(SiteCheck::passed("account", told));
                 if has_platform {
                     findings.push(self.check_early_auth(&visitor).await);
@@ -85,8 +89,8 @@ impl Site {
             false => SiteCheck::passed("permalinks", "routes are found below /wp-json/"),
             true => SiteCheck::failed(
                 "permalinks",
-                "routes are found by ?rest_route= alone, which works; other clients expect /wp-json/: choose another \
-                 structure than \"Plain\" in Settings > Permalinks",
+                "routes are found only with ?rest_route=, which works; other clients expect \
+                    /wp-json/: choose another structure than \"Plain\" in Settings > Permalinks",
             ),
         }
     }
@@ -94,17 +98,15 @@ impl Site {
     fn check_passwords(&self, index: &Value) -> SiteCheck {
         let topic = "passwords";
         if index["authentication"].get("application-passwords").is_some() {
-            return SiteCheck::passed(topic, "Application Passwords are taken");
+            return SiteCheck::passed(topic, "Application Passwords are accepted");
         }
         SiteCheck::failed(
             topic,
             match self.address().is_encrypted() {
-                true => {
-                    "Application Passwords are switched off: a plugin or a filter of the site does that"
-                }
+                true => "Application Passwords are disabled by a plugin or a filter of the site",
                 false => {
-                    "this site does not take Application Passwords over http: name it by https, or set \
-                 WP_ENVIRONMENT_TYPE to `local` on a machine of your own"
+                    "this site does not accept Application Passwords over http: use https, or \
+                        set WP_ENVIRONMENT_TYPE to `local` on your own machine"
                 }
             },
         )
@@ -112,7 +114,7 @@ impl Site {
 
     async fn check_early_auth(&self, visitor: &SiteUser) -> SiteCheck {
         match self.is_login_visible(visitor).await {
-            true => SiteCheck::passed("early auth", "BuddyBoss sees who calls"),
+            true => SiteCheck::passed("early auth", "BuddyBoss sees the authenticated user"),
             false => SiteCheck {
                 file: Some(EARLY_AUTH_PLUGIN),
                 ..SiteCheck::failed("early auth", LATE_AUTH_ADVICE)
@@ -124,12 +126,11 @@ impl Site {
 /// The plugin that makes a site check Application Passwords early; the guide shows the same.
 const EARLY_AUTH_PLUGIN: &str = include_str!("early-auth.php");
 
-const LATE_AUTH_ADVICE: &str = "BuddyBoss looks who is logged in before WordPress checks Application Passwords, so comments, \
-                    friendships and read marks would be lost: those tools refuse. Save these lines of PHP on the site \
+const LATE_AUTH_ADVICE: &str = "BuddyBoss determines the user before WordPress checks Application Passwords, so comments, friendships and read marks would be lost; tools for them refuse calls. Save these lines of PHP on the site \
                     as wp-content/mu-plugins/early-auth.php";
 
-const UNKNOWN_USER_ADVICE: &str = "the site does not know this name and password. An Application Password is needed (Users > Profile \
-                       > Application Passwords), not the one to log in with. If it is right, the web server drops the \
+const UNKNOWN_USER_ADVICE: &str = "the site rejects this user name and password. An Application Password is needed (Users > Profile \
+                       > Application Passwords), not the login password. If it is correct, the web server drops the \
                        header Authorization: with Apache and CGI, add `SetEnvIf Authorization \"(.*)\" \
                        HTTP_AUTHORIZATION=$1`";
 
@@ -143,7 +144,8 @@ fn check_platform(is_there: bool) -> SiteCheck {
         true => SiteCheck::passed("platform", "BuddyBoss is active"),
         false => SiteCheck::failed(
             "platform",
-            "BuddyBoss is not active: the pack `buddyboss-platform` answers -32002, the pack `wordpress` works",
+            "BuddyBoss is not active: the pack `buddyboss-platform` responds with error -32002; \
+                the pack `wordpress` works",
         ),
     }
 }
@@ -153,7 +155,7 @@ fn index_error(trouble: &SiteError) -> String {
         SiteError::NotJson { status, .. } if !(300..400).contains(status) => {
             let told = trouble.to_message(false);
             format!(
-                "{told}: either this is no WordPress, or something in front of it, such as a firewall, answers"
+                "{told}: the site is not WordPress, or a firewall or proxy in front of it responds"
             )
         }
         trouble => trouble.to_message(false),

@@ -97,7 +97,7 @@ async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender
             }
             Err(trouble) => {
                 let why = trouble.to_message(false);
-                tracing::warn!(%why, "the routes of the site cannot be read; the tools stay as they are");
+                tracing::warn!(%why, "cannot read the routes of the site; the tools are unchanged");
                 retry = (retry * 2).min(REFRESH_INTERVAL);
                 retry
             }
@@ -114,7 +114,7 @@ fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &ItemSource) 
     let tools =
         names.iter().zip(endpoints).map(|(name, endpoint)| build_tool(name, endpoint, site));
     for name in source.set_tools(tools.collect()) {
-        tracing::info!("the route of `{name}` is left out: there is a tool of that name");
+        tracing::info!("the route of `{name}` is excluded: another tool has this name");
     }
     source.announce(Change::List(ListKind::Tools));
 }
@@ -140,7 +140,7 @@ async fn read_index(site: &Site) -> Result<Vec<RouteEndpoint>, SiteError> {
     if found.len() > MAX_TOOLS {
         let all = found.len();
         tracing::warn!(
-            "{all} routes are allowed as tools; only the first {MAX_TOOLS} are: allow fewer"
+            "{all} routes are allowed as tools; only the first {MAX_TOOLS} become tools; allow fewer"
         );
         found.truncate(MAX_TOOLS);
     }
@@ -252,7 +252,7 @@ fn fill_route(
                 };
                 // These would address another route.
                 if ["", ".", ".."].contains(&value.as_str()) || value.contains(['/', '\\']) {
-                    return Err(ToolError::failed(format!("`{name}` cannot stand in a route")));
+                    return Err(ToolError::failed(format!("`{name}` is not valid in a route")));
                 }
                 percent_encode(&value, &mut route);
             }

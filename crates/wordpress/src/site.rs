@@ -252,7 +252,7 @@ fn read_response(answer: &Response<Bytes>) -> Result<SiteResponse, SiteError> {
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
     let shown: Option<OrderedValue> = serde_json::from_slice(answer.body()).ok();
     let Some(shown) = shown.filter(|_| !status.is_redirection()) else {
-        tracing::warn!(status = status.as_u16(), "the site answered something that is not JSON");
+        tracing::warn!(status = status.as_u16(), "the site's response is not JSON");
         let media_type = header("content-type").unwrap_or("no media type").to_owned();
         return Err(SiteError::NotJson { status: status.as_u16(), media_type });
     };

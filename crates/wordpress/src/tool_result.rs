@@ -30,7 +30,7 @@ pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResul
             let mut text = body.to_string();
             if text.len() > MAX_RESULT_BYTES {
                 text.truncate(text.floor_char_boundary(MAX_RESULT_BYTES));
-                notes.push("Truncated: the answer is longer than what is shown.".to_owned());
+                notes.push("Truncated: the result is longer than the limit.".to_owned());
             }
             text
         }
@@ -44,10 +44,10 @@ pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResul
 fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
     let OrderedValue::Array(items) = &answered.display else { return None };
     match answered.totals {
-        Some((total, pages)) if page > pages.max(1) => Some(format!(
-            "Page {page} is beyond the end: there are {pages} pages, {total} in total."
-        )),
-        None if page > 1 && items.is_empty() => Some(format!("Page {page} is beyond the end.")),
+        Some((total, pages)) if page > pages.max(1) => {
+            Some(format!("Page {page} is past the end: there are {pages} pages, {total} in total."))
+        }
+        None if page > 1 && items.is_empty() => Some(format!("Page {page} is past the end.")),
         Some((total, pages @ 2..)) => Some(format!("Page {page} of {pages}, {total} in total.")),
         _ => None,
     }

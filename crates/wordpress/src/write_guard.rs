@@ -1,12 +1,14 @@
 //! Guards against writes that the site would report as done without performing them, or that are never intended.
 
 /// The error for a write that the platform would falsely report as done.
-pub(super) const LATE_AUTH_ERROR: &str = "this site checks Application Passwords too late for BuddyBoss to see who is logged in, so this \
-                    would not be done; `creole check --wordpress` says what to add to the site";
+pub(super) const LATE_AUTH_ERROR: &str = "this site checks Application Passwords too late for \
+    BuddyBoss to see the user, so this call would have no effect; `creole check --wordpress` \
+    shows what to add to the site";
 
 /// The note on a list that the platform fills for a logged-out visitor.
-pub(super) const LATE_AUTH_NOTE: &str = "This is what a logged-out visitor sees: the site checks Application Passwords too late for \
-                    BuddyBoss to see who is logged in. `creole check --wordpress` says what to add to the site.";
+pub(super) const LATE_AUTH_NOTE: &str = "This is the result for a visitor who is not logged in: \
+    the site checks Application Passwords too late for BuddyBoss to see the user. `creole check \
+    --wordpress` shows what to add to the site.";
 
 /// The error for callers that would delete their own account.
 pub(super) const OWN_ACCOUNT_ERROR: &str = "this is your own account: the site could lose its only administrator, and you \

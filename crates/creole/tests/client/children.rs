@@ -21,7 +21,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {
     let connection = open_child(&child(), Era::Handshake).await.unwrap();
     let fault = fault(call(&connection, tool("exit", json!({}))).await);
     assert_eq!(fault.kind, FaultKind::BackendUnavailable);
-    assert_eq!(fault.detail, "`child` was ended by signal 6");
+    assert_eq!(fault.detail, "`child` was killed by signal 6");
     assert!(connection.close_reason().is_some());
 }
 
@@ -31,7 +31,7 @@ async fn half_a_line_at_the_end_is_no_message() {
     let script = shaking(&format!("read -r line; printf '%s' '{answer}'; exit 0"));
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
     let fault = fault(call(&connection, tool("x", json!({}))).await);
-    assert_eq!(fault.detail, "`files` ended with code 0");
+    assert_eq!(fault.detail, "`files` exited with code 0");
 }
 
 #[tokio::test]
@@ -53,7 +53,10 @@ async fn a_flood_of_noise_ends_the_connection() {
     let script = shaking("while echo noise; do :; done");
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
     let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
-    assert_eq!(closed.fault.detail, "`files` says too much that is no message");
+    assert_eq!(
+        closed.fault.detail,
+        "`files` sent too many invalid messages; the connection was closed"
+    );
 }
 
 #[tokio::test]
@@ -93,7 +96,7 @@ async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
         let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
         let fault = fault(outcome.unwrap_or_else(|_| panic!("the call still waits: {text}")));
         assert_eq!(fault.kind, FaultKind::BackendUnavailable);
-        assert_eq!(fault.detail, "the server's answer is longer than what is read", "{text}");
+        assert_eq!(fault.detail, "the server's response is longer than the limit", "{text}");
         assert!(connection.close_reason().is_none());
     }
 }
@@ -114,7 +117,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
         let connection = answering_at_length(&answer).await;
         let outcome = timeout(LONG, call(&connection, tool("x", json!({})))).await;
         let fault = fault(outcome.unwrap_or_else(|_| panic!("the call still waits: {problem}")));
-        let begin = "the server's answer cannot be read: ";
+        let begin = "the server's response is malformed: ";
         assert!(fault.detail.starts_with(begin) && fault.detail.contains(problem), "{fault:?}");
     }
 }
@@ -175,11 +178,11 @@ async fn progress_for_ever_does_not_keep_a_call_alive_for_ever() {
 async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
     let script = "echo no key >&2; echo bye >&2; exit 3";
     let fault = open_child(&sh(script), Era::Handshake).await.unwrap_err();
-    assert_eq!(fault.detail, "`files` ended with code 3");
+    assert_eq!(fault.detail, "`files` exited with code 3");
     assert_eq!(fault.trace.as_deref(), Some("no key\nbye"));
     let missing = creole::client::Program::new("files", "/no/such/thing");
     let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
-    assert_eq!(fault.detail, "the program of `files` was not found");
+    assert_eq!(fault.detail, "upstream `files`: the program `/no/such/thing` does not exist");
 }
 
 #[tokio::test]

@@ -88,19 +88,19 @@ impl DatabaseAddress {
                 return Err("an SQLite file has no password".to_owned());
             }
             if file.is_empty() || file.chars().any(char::is_control) {
-                return Err("the address names no file; write `sqlite:FILE`".to_owned());
+                return Err("the address has no file; write `sqlite:FILE`".to_owned());
             }
             return Ok(Self::Sqlite(folder.join(file)));
         }
         if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
             let right = "write `sqlite:FILE` or `postgres://USER@HOST/DATABASE`";
-            return Err(format!("the address is of no database that is known; {right}"));
+            return Err(format!("the kind of database is unknown; {right}"));
         }
         let (plain, wish) = TlsOptions::split_from(text)?;
         // The parser's message may contain the password.
-        let parsed = plain.parse::<Config>().map_err(|_| {
-            "the address of the PostgreSQL server cannot be read; write `postgres://USER@HOST/DATABASE`"
-        });
+        let parsed = plain
+            .parse::<Config>()
+            .map_err(|_| "invalid PostgreSQL address; write `postgres://USER@HOST/DATABASE`");
         let mut config = parsed?;
         if let Some(password) = password {
             config.password(password);
@@ -141,7 +141,7 @@ impl TlsOptions {
                 _ => None,
             };
             match known {
-                Some((Some(_), _)) => return Err("the address says twice how to encrypt".into()),
+                Some((Some(_), _)) => return Err("the address has `sslmode` twice".into()),
                 Some((place, value)) => *place = Some(percent_decode(value)),
                 None => rest.push(pair),
             }
@@ -161,16 +161,13 @@ impl TlsOptions {
             None | Some("verify-full") => return verified_tls(self.root.as_deref(), folder),
             Some(_) => {
                 return Err(
-                    "`sslmode` is none of `disable`, `prefer`, `require` and `verify-full`"
-                        .to_owned(),
+                    "`sslmode` must be `disable`, `prefer`, `require` or `verify-full`".to_owned()
                 );
             }
         };
         match self.root {
             None => Ok(privacy),
-            Some(_) => {
-                Err("`sslrootcert` is looked at with `sslmode=verify-full` alone".to_owned())
-            }
+            Some(_) => Err("`sslrootcert` is only valid with `sslmode=verify-full`".to_owned()),
         }
     }
 }
@@ -182,10 +179,10 @@ fn verified_tls(file: Option<&str>, folder: &Path) -> Result<TlsMode, String> {
     };
     let certificates = std::fs::read(folder.join(file));
     let certificates = certificates
-        .map_err(|error| format!("`{file}`, which `sslrootcert` names, cannot be read: {error}"))?;
+        .map_err(|error| format!("cannot read the file `{file}` of `sslrootcert`: {error}"))?;
     match TlsClient::with_roots(&certificates) {
         Ok(_) => Ok(TlsMode::Verified(Some(certificates))),
-        Err(why) => Err(format!("`{file}`, which `sslrootcert` names, {why}")),
+        Err(why) => Err(format!("the file `{file}` of `sslrootcert` {why}")),
     }
 }
 
@@ -245,16 +242,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_without_the_password() {
         for (text, why) in [
-            ("mysql://ann:hunter2000@localhost/shop", "no database that is known"),
-            ("postgres://ann:hunter2000@localhost:no/shop", "cannot be read"),
-            ("postgres://ann:hunter2000@localhost/shop?sslmode=verify", "none of `disable`"),
+            ("mysql://ann:hunter2000@localhost/shop", "the kind of database is unknown"),
+            ("postgres://ann:hunter2000@localhost:no/shop", "invalid PostgreSQL address"),
+            (
+                "postgres://ann:hunter2000@localhost/shop?sslmode=verify",
+                "`sslmode` must be `disable`",
+            ),
             ("postgres://ann:hunter2000@localhost/shop?sslmode=require&sslmode=disable", "twice"),
             (
                 "postgres://ann:hunter2000@localhost/shop?sslrootcert=a",
-                "`sslmode=verify-full` alone",
+                "only valid with `sslmode=verify-full`",
             ),
-            ("postgres://ann:hunter2000@h/shop?sslrootcert=none.pem", "cannot be read"),
-            ("sqlite:", "names no file"),
+            ("postgres://ann:hunter2000@h/shop?sslrootcert=none.pem", "cannot read the file `"),
+            ("sqlite:", "has no file"),
         ] {
             let said = parse(text).unwrap_err();
             assert!(said.contains(why) && !said.contains("hunter2000"), "{text}: {said}");

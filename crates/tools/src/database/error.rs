@@ -49,7 +49,7 @@ impl DatabaseError {
                 | ErrorCode::SystemIoFailure,
             ) => Self::Unavailable(error.to_string()),
             Some(ErrorCode::AuthorizationForStatementDenied) => {
-                Self::QueryRejected("this database is only read".to_owned())
+                Self::QueryRejected("the database is read-only".to_owned())
             }
             _ => Self::QueryRejected(error.to_string()),
         }
@@ -58,9 +58,9 @@ impl DatabaseError {
     /// The message for the operator.
     pub(crate) fn into_detail(self) -> String {
         match self {
-            Self::Unavailable(why) => format!("it is not available: {why}"),
-            Self::QueryRejected(why) => format!("it refused the query: {why}"),
-            Self::TimedOut => "it took too long".to_owned(),
+            Self::Unavailable(why) => format!("not available: {why}"),
+            Self::QueryRejected(why) => format!("the query was refused: {why}"),
+            Self::TimedOut => "the query timed out".to_owned(),
             Self::TooLarge(most) => format!("a row has more than {most} bytes"),
         }
     }
@@ -77,10 +77,11 @@ impl DatabaseError {
                 ToolError::failed(format!("the database `{database}` refused the query: {why}"))
             }
             Self::TimedOut => ToolError::failed(format!(
-                "the database `{database}` took too long and was stopped"
+                "the query on the database `{database}` timed out and was cancelled"
             )),
             Self::TooLarge(most) => ToolError::failed(format!(
-                "a row of the database `{database}` has more than {most} bytes; ask for less of it"
+                "a row of the database `{database}` has more than {most} bytes; select fewer \
+                    columns"
             )),
         }
     }

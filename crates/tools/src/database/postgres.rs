@@ -43,7 +43,7 @@ impl PostgresPool {
 
     /// Leases a connection for exclusive use. Idle connections that were lost are discarded.
     pub(crate) async fn lease(&self) -> Result<PostgresLease, DatabaseError> {
-        let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
+        let closed = |_| DatabaseError::Unavailable("the connection is closed".to_owned());
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let kept = {
             let mut idle = self.idle.lock();
@@ -102,7 +102,7 @@ impl Deref for PostgresLease {
     type Target = Client;
 
     fn deref(&self) -> &Client {
-        self.client.as_ref().expect("it is there until it is dropped")
+        self.client.as_ref().expect("the connection exists until it is dropped")
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn rows(
     room: ResultLimits,
 ) -> Result<Rows, DatabaseError> {
     if values.iter().any(contains_nul) {
-        let why = "PostgreSQL knows no text with the character U+0000";
+        let why = "PostgreSQL does not support the character U+0000 in text";
         return Err(DatabaseError::QueryRejected(why.to_owned()));
     }
     let lease = pool.lease().await?;
@@ -194,7 +194,9 @@ async fn fetch_row_texts(
     );
     let statement = client.prepare(&whole).await.map_err(failed)?;
     if statement.params().len() != values.len() {
-        return Err(DatabaseError::QueryRejected("a placeholder of it is no parameter".to_owned()));
+        return Err(DatabaseError::QueryRejected(
+            "a placeholder of the query is not a parameter".to_owned(),
+        ));
     }
     let given: Vec<TextParameter<'_>> = values.iter().map(TextParameter).collect();
     let given: Vec<&(dyn ToSql + Sync)> = given.iter().map(|it| it as _).collect();

@@ -30,10 +30,10 @@ impl Query {
                 TemplatePart::Argument(name) => {
                     return Err(match place {
                         SqlContext::Quotes(_) => format!(
-                            "`{{{name}}}` stands in quotes, where it is no parameter; write it outside, as in \
-                             `'%' || {{{name}}} || '%'`"
+                            "`{{{name}}}` is in quotes, where it is not a parameter; write it \
+                                outside of quotes, as in `'%' || {{{name}}} || '%'`"
                         ),
-                        _ => format!("`{{{name}}}` stands in a comment; take it out"),
+                        _ => format!("`{{{name}}}` is in a comment; remove it"),
                     });
                 }
             }

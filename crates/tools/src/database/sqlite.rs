@@ -53,7 +53,7 @@ impl SqlitePool {
         values: Vec<Value>,
         room: ResultLimits,
     ) -> Result<Rows, DatabaseError> {
-        let closed = |_| DatabaseError::Unavailable("it is closed".to_owned());
+        let closed = |_| DatabaseError::Unavailable("the connection is closed".to_owned());
         let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let (file, idle) = (self.file.clone(), Arc::clone(&self.idle));
         let stop = InterruptOnDrop(Arc::default());
@@ -71,7 +71,9 @@ impl SqlitePool {
         });
         let done = work.await;
         drop(stop);
-        done.unwrap_or_else(|_| Err(DatabaseError::Unavailable("the reader broke down".to_owned())))
+        done.unwrap_or_else(|_| {
+            Err(DatabaseError::Unavailable("the reader thread panicked".to_owned()))
+        })
     }
 }
 

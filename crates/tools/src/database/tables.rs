@@ -62,7 +62,8 @@ impl Database {
         };
         let rows = self.rows(sql, Vec::new(), room).await?;
         if rows.has_more && rows.rows.len() < limits.max_rows {
-            let why = format!("a page of it has more than {PAGE_BYTES} bytes; lower `max_rows`");
+            let why =
+                format!("a page of the table has more than {PAGE_BYTES} bytes; lower `max_rows`");
             return Err(DatabaseError::QueryRejected(why));
         }
         Ok(Some(TablePage { columns: columns.to_json_array(), rows }))

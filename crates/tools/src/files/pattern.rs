@@ -29,11 +29,11 @@ impl Pattern {
     /// When it could never match, or uses syntax of other pattern languages.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
-            return Err(PatternError("a pattern has from 1 to 256 bytes"));
+            return Err(PatternError("a pattern must have 1 to 256 bytes"));
         }
         if text.contains(['[', ']', '{', '}', '\\', '!']) || text.contains(char::is_control) {
             return Err(PatternError(
-                "a pattern has `*`, `?` and `**` and no other signs; write several patterns instead",
+                "only `*`, `?` and `**` are supported in a pattern; write several patterns instead",
             ));
         }
         let inner = text.strip_prefix('/').unwrap_or(text);
@@ -42,11 +42,13 @@ impl Pattern {
         for part in &parts {
             match part.as_str() {
                 "" | "." | ".." => {
-                    return Err(PatternError("a pattern leads down from the folder"));
+                    return Err(PatternError(
+                        "a pattern is relative to the folder and must not leave it",
+                    ));
                 }
                 "**" => {}
                 part if part.contains("**") => {
-                    return Err(PatternError("`**` stands alone between slashes"));
+                    return Err(PatternError("`**` must be a whole path segment"));
                 }
                 _ => {}
             }

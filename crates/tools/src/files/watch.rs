@@ -165,7 +165,7 @@ fn update_watches(
     let folders = watched.folders();
     if folders.len() > MAX_FOLDERS {
         let (name, all) = (watched.name(), folders.len());
-        tracing::warn!("{name}: {MAX_FOLDERS} of {all} folders are watched for changes");
+        tracing::warn!("{name}: only {MAX_FOLDERS} of {all} folders are watched for changes");
     }
     let number = |folder: &PathBuf| std::fs::metadata(folder).ok().map(|it| it.ino());
     let wanted: BTreeMap<PathBuf, u64> = folders
@@ -192,7 +192,7 @@ fn update_watches(
             }
             Err(error) => {
                 let name = watched.name();
-                tracing::warn!("{name}: changes in a folder will not be noticed: {error}");
+                tracing::warn!("{name}: cannot watch a folder for changes: {error}");
             }
         }
     }

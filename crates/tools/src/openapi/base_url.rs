@@ -15,24 +15,27 @@ pub(super) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result
     if !settings.trust_servers {
         let help = match &said {
             Some(said) if check_base_url(said, settings.allow_private).is_ok() => format!(
-                "write `base_url = \"{said}\"`, or `trust_servers = true` to go wherever the document says"
+                "write `base_url = \"{said}\"`, or `trust_servers = true` to use the URL in the \
+                    document"
             ),
             _ => "write `base_url = \"https://…\"`".to_owned(),
         };
-        return Err(
-            ApiError::new(SettingsPart::Document, "it is not said where the service is").help(help)
-        );
+        return Err(ApiError::new(
+            SettingsPart::Document,
+            "the URL of the service is not configured",
+        )
+        .help(help));
     }
     let said = said.ok_or_else(|| {
-        ApiError::new(SettingsPart::Document, "the document does not say where the service is")
+        ApiError::new(SettingsPart::Document, "the document has no URL of the service")
             .help("write `base_url = \"https://…\"`")
     })?;
     check_base_url(&said, settings.allow_private).map_err(|why| {
         ApiError::new(
             SettingsPart::Document,
-            format!("the document says that the service is at `{said}`, {why}"),
+            format!("the document has the service URL `{said}`, {why}"),
         )
-        .help("write `base_url = \"https://…\"` if that is meant")
+        .help("write `base_url = \"https://…\"` if this URL is correct")
     })?;
     Ok(said.trim_end_matches('/').to_owned())
 }
@@ -63,10 +66,10 @@ fn first_server_url(node: Node<'_>) -> Option<String> {
 /// Checks whether a document may direct requests to this URL.
 fn check_base_url(url: &str, allow_private: bool) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let host = rest.ok_or("which is no whole address")?.split('/').next().unwrap_or_default();
+    let host = rest.ok_or("which is not an absolute URL")?.split('/').next().unwrap_or_default();
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !b"{}?#@\\".contains(&byte));
     if host.is_empty() || !is_plain {
-        return Err("which is no whole address");
+        return Err("which is not an absolute URL");
     }
     let name = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next().unwrap_or_default(),
@@ -78,7 +81,9 @@ fn check_base_url(url: &str, allow_private: bool) -> Result<(), &'static str> {
         .is_some_and(|last| last.starts_with(|first: char| first.is_ascii_digit()));
     let is_here = name.trim_end_matches('.').eq_ignore_ascii_case("localhost");
     match is_here || is_digits || name.parse::<IpAddr>().is_ok() {
-        true if !allow_private => Err("and an address or `localhost` is not taken from documents"),
+        true if !allow_private => {
+            Err("and an IP address or `localhost` is not accepted from documents")
+        }
         _ => Ok(()),
     }
 }

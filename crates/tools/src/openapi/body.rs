@@ -58,7 +58,8 @@ pub(super) fn read_body<'a>(
     operation: Node<'a>,
 ) -> Result<Option<RequestBody<'a>>, String> {
     let Some(written) = operation.get("requestBody") else { return Ok(None) };
-    let node = library.resolve(written).map_err(|why| format!("its body refers to {why}"))?;
+    let node =
+        library.resolve(written).map_err(|why| format!("its body has a reference to {why}"))?;
     let required = node.is_true("required");
     let Some((kind, content)) = choose_media_type(library, node)? else { return Ok(None) };
     let schema = content.get("schema");
@@ -137,7 +138,7 @@ fn choose_media_type<'a>(
     match (best, refused) {
         (Some((_, kind, content)), _) => Ok(Some((kind, content))),
         (None, Some(media)) => {
-            Err(format!("its body is `{media}`; only JSON, forms, text and bytes are sent"))
+            Err(format!("its body is `{media}`; only JSON, forms, text and bytes are supported"))
         }
         (None, None) => Ok(None),
     }

@@ -70,9 +70,9 @@ async fn fetch_token(
     grant: &ClientCredentials,
     reach: AllowedAddresses,
 ) -> Result<(Secret, Duration), ToolError> {
-    let unusable = |what: &str| ToolError::failed(format!("no token can be had: {what}"));
+    let unusable = |what: &str| ToolError::failed(format!("cannot get a token: {what}"));
     let fetcher = Fetcher::new(reach, grant.url.starts_with("https:"));
-    let url = grant.url.parse().map_err(|_| unusable("the address cannot be read"))?;
+    let url = grant.url.parse().map_err(|_| unusable("the token URL is invalid"))?;
     let mut headers = HeaderMap::from_iter([
         (USER_AGENT, USER_AGENT_VALUE),
         (ACCEPT, JSON_TYPE),
@@ -95,9 +95,9 @@ async fn fetch_token(
             other => other,
         })?;
     let answer: Value =
-        serde_json::from_slice(answer.body()).map_err(|_| unusable("the answer is not JSON"))?;
+        serde_json::from_slice(answer.body()).map_err(|_| unusable("the response is not JSON"))?;
     let token = answer["access_token"].as_str().filter(|token| !token.is_empty());
-    let token = token.ok_or_else(|| unusable("the answer holds none"))?;
+    let token = token.ok_or_else(|| unusable("the response has no token"))?;
     let life = answer["expires_in"].as_u64().unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME);
     Ok((Secret(token.to_owned()), Duration::from_secs(life.saturating_sub(EXPIRY_MARGIN))))
 }

@@ -116,7 +116,7 @@ impl DocumentSet {
                 let value =
                     parse_document(&path, &text).map_err(|wrong| format!("`{path}`: {wrong}"))?;
                 if self.files.len() > MAX_FILES {
-                    return Err(format!("it refers to more than {MAX_FILES} files"));
+                    return Err(format!("the document refers to more than {MAX_FILES} files"));
                 }
                 self.index.insert(path.clone(), self.files.len());
                 self.files.push((path, value));
@@ -135,7 +135,7 @@ impl DocumentSet {
             let Some(reference) = node.text("$ref") else { return Ok(node) };
             node = self.node_at(&self.resolve_target(node.file, reference)?)?;
         }
-        Err("references that only lead to one another".to_owned())
+        Err("a circular reference".to_owned())
     }
 
     /// The target of a reference.
@@ -167,14 +167,14 @@ impl DocumentSet {
 
 fn missing(reference: &str) -> String {
     let shown: String = reference.chars().take(100).collect();
-    format!("`{shown}`, which is not there")
+    format!("`{shown}`, which does not exist")
 }
 
 /// Reads a regular file.
 fn read_regular_file(path: &Path) -> Result<String, String> {
     let refused = |error: std::io::Error| error.to_string();
     if !path.metadata().map_err(refused)?.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(refused)?;
@@ -258,9 +258,9 @@ mod tests {
         let library = DocumentSet::from_value("x.json", document);
         let at = |key: &str| library.resolve(library.document().get(key).unwrap());
         assert_eq!(at("a").unwrap().value, &json!(1));
-        assert!(at("d").unwrap_err().contains("lead to one another"));
-        assert_eq!(at("e").unwrap_err(), "`#/no`, which is not there");
-        assert_eq!(at("f").unwrap_err(), "`https://evil.example/x`, which is not there");
+        assert!(at("d").unwrap_err().contains("circular reference"));
+        assert_eq!(at("e").unwrap_err(), "`#/no`, which does not exist");
+        assert_eq!(at("f").unwrap_err(), "`https://evil.example/x`, which does not exist");
     }
 
     #[test]

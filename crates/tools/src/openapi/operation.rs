@@ -72,7 +72,7 @@ pub(super) fn build_operation<'a>(
     let security = written.node.get("security").or_else(|| library.document().get("security"));
     let credentials = doors.credentials_for(security).unwrap_or_else(|missing| {
         if !has_auth {
-            notes.push(format!("there is no secret for `{}`", missing.join("` and `")));
+            notes.push(format!("no secret is configured for `{}`", missing.join("` and `")));
         }
         Vec::new()
     });
@@ -108,11 +108,11 @@ pub(super) fn build_operation<'a>(
 fn parse_path(path: &str) -> Result<Vec<Result<String, &str>>, String> {
     let (mut pieces, mut rest) = (Vec::new(), path);
     if path.split(['/', '?']).any(|part| part == "." || part == "..") {
-        return Err("its path has dots for a part".to_owned());
+        return Err("its path has a segment `.` or `..`".to_owned());
     }
     while let Some((before, behind)) = rest.split_once('{') {
         let Some((name, after)) = behind.split_once('}') else {
-            return Err("its path has a brace that is not closed".to_owned());
+            return Err("its path has an unclosed brace".to_owned());
         };
         pieces.push(Ok(literal(before)));
         pieces.push(Err(name));
@@ -241,8 +241,9 @@ fn arguments_schema<'a>(
     let spent = about.iter().map(String::len).sum::<usize>() + names + 80;
     let nodes: Vec<Node<'a>> = arguments.iter().map(|it| it.schema).collect();
     let made = schemas.inline_all(&nodes, MAX_SCHEMA_BYTES.saturating_sub(spent));
-    let made = made
-        .ok_or_else(|| format!("its arguments cannot be described in {MAX_SCHEMA_BYTES} bytes"))?;
+    let made = made.ok_or_else(|| {
+        format!("the schema of its arguments is larger than {MAX_SCHEMA_BYTES} bytes")
+    })?;
     let mut properties = Map::new();
     for ((argument, mut schema), about) in arguments.iter().zip(made).zip(about) {
         if let Value::Object(members) = &mut schema {

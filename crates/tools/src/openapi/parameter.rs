@@ -131,16 +131,15 @@ fn read_parameter<'a>(
     library: &'a DocumentSet,
     written: Node<'a>,
 ) -> Result<Option<Parameter<'a>>, String> {
-    let node = library.resolve(written).map_err(|why| format!("a parameter refers to {why}"))?;
+    let node =
+        library.resolve(written).map_err(|why| format!("a parameter has a reference to {why}"))?;
     let required = node.is_true("required");
     let (Some(name), Some(said)) = (node.text("name"), node.text("in")) else {
-        return Err("a parameter has no name or no place".to_owned());
+        return Err("a parameter has no `name` or no `in`".to_owned());
     };
     let Some(place) = ParameterLocation::from_name(said) else {
         return match required {
-            true => {
-                Err(format!("the parameter `{name}` belongs to `{said}`, which is not known here"))
-            }
+            true => Err(format!("the parameter `{name}` has the unsupported location `{said}`")),
             false => Ok(None),
         };
     };

@@ -37,10 +37,10 @@ pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentS
         let runtime = runtime.map_err(|error| DocumentError::FetchFailed(error.to_string()))?;
         let waiting =
             async { tokio::time::timeout(FETCH_TIMEOUT, fetch_text(&owned, reach)).await };
-        let late = format!("it took longer than {} s", FETCH_TIMEOUT.as_secs());
+        let late = format!("no response within {} s", FETCH_TIMEOUT.as_secs());
         runtime.block_on(waiting).map_err(|_| DocumentError::FetchFailed(late))?
     });
-    let broken = |_| DocumentError::FetchFailed("fetching it broke down".to_owned());
+    let broken = |_| DocumentError::FetchFailed("the fetch panicked".to_owned());
     let text = text.join().map_err(broken)??;
     let name = url.split(['?', '#']).next().unwrap_or_default();
     Ok(DocumentSet::from_value("", parse_document(name, &text).map_err(DocumentError::Unreadable)?))
@@ -48,7 +48,7 @@ pub(super) fn fetch_document(url: &str, allow_private: bool) -> Result<DocumentS
 
 async fn fetch_text(url: &str, reach: AllowedAddresses) -> Result<String, DocumentError> {
     let fetcher = Fetcher::new(reach, url.starts_with("https:"));
-    let unreadable = |_| DocumentError::Invalid("its address cannot be read".to_owned());
+    let unreadable = |_| DocumentError::Invalid("its URL is invalid".to_owned());
     let url = url.parse().map_err(unreadable)?;
     let headers = HeaderMap::from_iter([(USER_AGENT, USER_AGENT_VALUE), (ACCEPT, ACCEPT_VALUE)]);
     let sent = FetchRequest { method: Method::GET, url, headers, body: Bytes::new() };
@@ -64,7 +64,7 @@ async fn fetch_text(url: &str, reach: AllowedAddresses) -> Result<String, Docume
         true => decode_utf8(answer.into_body().into()).map_err(DocumentError::Unreadable),
         false => {
             let status = answer.status().as_u16();
-            Err(DocumentError::FetchFailed(format!("the answer has status {status}")))
+            Err(DocumentError::FetchFailed(format!("the response has status {status}")))
         }
     }
 }

@@ -56,7 +56,7 @@ impl fmt::Display for ApiReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.base.split('/').nth(2).unwrap_or_default();
         let (kept, all) = (self.tool_count(), self.operations.len());
-        write!(formatter, "{kept} tools of {all} operations, asks {host}")
+        write!(formatter, "{kept} tools from {all} operations, server {host}")
     }
 }
 

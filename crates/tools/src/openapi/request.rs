@@ -156,8 +156,9 @@ impl ApiOperation {
             address.push(if address.contains('?') { '&' } else { '?' });
             address.push_str(&query);
         }
-        let url =
-            address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
+        let url = address
+            .parse()
+            .map_err(|_| ToolError::failed("the URL cannot be built from the arguments"))?;
         let body = match self.body.as_ref().map(|body| body.write(values)).transpose()?.flatten() {
             Some((media, body)) => {
                 let media = HeaderValue::from_str(&media).map_err(|_| invalid_secret())?;
@@ -198,10 +199,13 @@ impl ApiOperation {
             let value = Some(&value).filter(|value| value.is_ascii());
             let value = value.and_then(|value| HeaderValue::from_str(value).ok());
             let value = value.ok_or_else(|| {
-                invalid_argument(&slot.argument, "has a character that headers cannot carry")
+                invalid_argument(
+                    &slot.argument,
+                    "contains a character that is not allowed in a header",
+                )
             })?;
             let name = HeaderName::from_bytes(slot.name.as_bytes())
-                .map_err(|_| ToolError::failed("one of its headers cannot be sent"))?;
+                .map_err(|_| ToolError::failed("a header of the request is invalid"))?;
             headers.insert(name, value);
         }
         Ok(headers)

@@ -97,9 +97,9 @@ impl<'a> SchemaInliner<'a> {
             let Ok(made) = made else { continue };
             if made.iter().map(|schema| schema.to_string().len()).sum::<usize>() <= most {
                 if attempt > 0 {
-                    self.notes.push("its arguments are described in less detail".to_owned());
+                    self.notes.push("the schema of its arguments is simplified".to_owned());
                 } else if is_cut {
-                    self.notes.push("a part of its arguments holds itself and is cut".to_owned());
+                    self.notes.push("a recursive part of its arguments is cut off".to_owned());
                 }
                 return Some(made);
             }
@@ -142,7 +142,7 @@ impl<'a> SchemaBuild<'a, '_> {
         let (place, target) = match found {
             Ok(found) => found,
             Err(why) => {
-                self.schemas.notes.push(format!("its arguments refer to {why}"));
+                self.schemas.notes.push(format!("its arguments have a reference to {why}"));
                 return Ok(json!({}));
             }
         };
@@ -241,7 +241,7 @@ impl<'a> SchemaBuild<'a, '_> {
                     pattern.into()
                 }
                 false => {
-                    let what = format!("the pattern `{}` is left out", clean_text(pattern, 60));
+                    let what = format!("the pattern `{}` is omitted", clean_text(pattern, 60));
                     self.schemas.notes.push(what);
                     return Ok(());
                 }

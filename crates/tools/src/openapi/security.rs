@@ -124,16 +124,17 @@ fn read_credential(
             }
             Some("query") => Ok(Credential::Query { name: key, value: value.clone() }),
             Some("cookie") => Ok(Credential::Cookie { name: key, value: value.clone() }),
-            _ => wrong("does not say where its key belongs", "use `auth` instead"),
+            _ => wrong("does not specify the location of its key", "use `auth` instead"),
         },
-        ("apiKey", _) => wrong("is a key", "write `value` or `value_file`"),
+        ("apiKey", _) => wrong("needs an API key", "write `value` or `value_file`"),
         ("http", SchemeSecret::Basic { user, password }) if way == "basic" => {
             let (user, password) = (user.clone(), password.clone());
             Ok(Credential::Header(Auth::Basic { user, password }))
         }
-        ("http", _) if way == "basic" => {
-            wrong("is a name and a password", "write `user`, and `password` or `password_file`")
-        }
+        ("http", _) if way == "basic" => wrong(
+            "needs a user name and a password",
+            "write `user`, and `password` or `password_file`",
+        ),
         ("http" | "oauth2" | "openIdConnect", SchemeSecret::Bearer(token))
             if kind != "http" || way == "bearer" =>
         {
@@ -142,11 +143,12 @@ fn read_credential(
         ("oauth2" | "openIdConnect", SchemeSecret::Client(grant)) => {
             Ok(Credential::Client(grant.clone()))
         }
-        ("oauth2" | "openIdConnect", _) => {
-            wrong("is a token", "write `bearer` or `bearer_file`, or `client_id` and the like")
-        }
-        ("http", _) if way == "bearer" => wrong("is a token", "write `bearer` or `bearer_file`"),
-        _ => wrong("is of a kind that is not known here", "use `auth` instead"),
+        ("oauth2" | "openIdConnect", _) => wrong(
+            "needs a token",
+            "write `bearer` or `bearer_file`, or `client_id`, `client_secret` and `token_url`",
+        ),
+        ("http", _) if way == "bearer" => wrong("needs a token", "write `bearer` or `bearer_file`"),
+        _ => wrong("has an unsupported type", "use `auth` instead"),
     }
 }
 
@@ -214,14 +216,14 @@ mod tests {
             (
                 "basic",
                 SchemeSecret::Bearer(held()),
-                "the security scheme `basic` is a name and a password",
+                "the security scheme `basic` needs a user name and a password",
             ),
             ("token", SchemeSecret::Value(held()), "the security scheme `token` is a token"),
             ("oauth", SchemeSecret::Value(held()), "the security scheme `oauth` is a token"),
             (
                 "tls",
                 SchemeSecret::Value(held()),
-                "the security scheme `tls` is of a kind that is not known here",
+                "the security scheme `tls` has an unsupported type",
             ),
         ];
         for (name, given, what) in rows {

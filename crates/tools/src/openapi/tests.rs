@@ -78,14 +78,14 @@ fn only_what_reads_becomes_a_tool_and_the_report_says_why() {
     let lines: Vec<String> = api.report.operations.iter().map(ToString::to_string).collect();
     for expected in [
         "+ GET /pets: list_pets",
-        "- POST /pets: it is a POST, and `methods` does not have that",
+        "- POST /pets: its method POST is not in `methods`",
         "- GET /old: it is deprecated",
-        "- HEAD /pets: its method is HEAD, which brings nothing that a tool could show",
+        "- HEAD /pets: its method HEAD has no response body",
         "+ GET /pets/{id}/photos: get_pets_id_photos (it has no `operationId`)",
     ] {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
     }
-    assert_eq!(api.report.to_string(), "4 tools of 17 operations, asks api.example.org");
+    assert_eq!(api.report.to_string(), "4 tools from 17 operations, server api.example.org");
     assert_eq!(api.report.excluded_reasons()[0].1, 7);
 }
 
@@ -102,7 +102,7 @@ fn operations_are_chosen_by_name() {
     let wrong = changed(PETS, |settings| settings.exclude = vec![Selector::new("deletPet")]);
     let wrong = wrong.unwrap_err();
     assert_eq!(wrong.part, SettingsPart::Exclude(0));
-    assert_eq!(wrong.message, "`deletPet` chooses no operation of the document");
+    assert_eq!(wrong.message, "`deletPet` matches no operation of the document");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn overrides_have_the_last_word() {
     assert_eq!((find.hints.read_only, find.hints.idempotent), (Some(true), Some(true)));
     let twice = vec![("GET /pets".to_owned(), own.clone()), ("getPet".to_owned(), own.clone())];
     let error = changed(PETS, |settings| settings.overrides = twice).unwrap_err();
-    assert_eq!(error.message, "two operations are called `find`");
+    assert_eq!(error.message, "two operations have the name `find`");
     let none = vec![("getPets".to_owned(), own)];
     let error = changed(PETS, |settings| settings.overrides = none).unwrap_err();
     assert_eq!(
@@ -251,8 +251,8 @@ fn bodies_are_written_as_their_media_types_say() {
     let lines: Vec<String> = api.report.operations.iter().map(ToString::to_string).collect();
     for expected in [
         "+ POST /pets/{id}/photos: post_pets_id_photos (it has no `operationId`; `file` is bytes, given in Base64)",
-        "- POST /xml: its body is `application/xml`; only JSON, forms, text and bytes are sent",
-        "- POST /elsewhere: it is served by uploads.example.org",
+        "- POST /xml: its body is `application/xml`; only JSON, forms, text and bytes are supported",
+        "- POST /elsewhere: its server is uploads.example.org",
         "+ POST /upload: upload (`attachment` is bytes, given in Base64; `more` is bytes, given in Base64)",
     ] {
         assert!(lines.contains(&expected.to_owned()), "{expected}\n{lines:#?}");
@@ -342,7 +342,7 @@ fn secrets_go_where_the_schemes_say_and_are_not_asked_of_callers() {
     assert!(!format!("{api:?}").contains("hunter"));
     let open = changed(PETS, |_| {}).unwrap();
     let lines: Vec<String> = open.report.operations.iter().map(ToString::to_string).collect();
-    let expected = "+ GET /search?fixed=1: search (there is no secret for `key`)";
+    let expected = "+ GET /search?fixed=1: search (no secret is configured for `key`)";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
     let own = changed(PETS, |settings| settings.auth = Some(Auth::Bearer(held("hunter2002"))));
     let (sent, _) = build(&own.unwrap(), "search", &none).unwrap();
@@ -357,7 +357,7 @@ fn other_kinds_of_documents_are_refused() {
         ("openapi: 2\n", "the document is of OpenAPI 2"),
         ("a: 1\n", "the document is no OpenAPI document"),
         ("[]", "the document is no OpenAPI document"),
-        ("a: [", "the document cannot be read: it is not YAML: "),
+        ("a: [", "cannot read the document: it is not YAML: "),
     ];
     for (text, expected) in rows {
         let error = changed(text, |_| {}).unwrap_err();
@@ -370,12 +370,16 @@ fn other_kinds_of_documents_are_refused() {
 
 #[test]
 fn names_that_are_the_same_are_numbered_by_their_paths() {
-    let text = "openapi: 3.1.0\npaths:\n  /b: {get: {operationId: listThings}}\n  /a: {get: {operationId: list-things}}\n";
+    let text = "openapi: 3.1.0\npaths:\n  /b: {get: {operationId: listThings}}\n  /a: {get: \
+        {operationId: list-things}}\n";
     let api = changed(text, |_| {}).unwrap();
     let lines: Vec<String> = api.report.operations.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
-        ["+ GET /a: list_things", "+ GET /b: list_things_2 (there are several `list_things`)"]
+        [
+            "+ GET /a: list_things",
+            "+ GET /b: list_things_2 (several operations have the name `list_things`)"
+        ]
     );
 }
 
@@ -449,6 +453,6 @@ fn a_report_steers_no_terminal() {
     let api = changed(text, all_methods).unwrap();
     assert_eq!(
         api.report.operations[0].to_string(),
-        "- POST /a[2J: its body is `x/]0`; only JSON, forms, text and bytes are sent"
+        "- POST /a[2J: its body is `x/]0`; only JSON, forms, text and bytes are supported"
     );
 }

@@ -75,7 +75,7 @@ impl ApiTool {
             Box::pin(async move {
                 match all.get(index) {
                     Some(tool) => service.call(&tool.operation, arguments).await,
-                    None => Err(ToolError::failed("it is not there any more")),
+                    None => Err(ToolError::failed("the operation no longer exists")),
                 }
             })
         };
@@ -98,7 +98,9 @@ impl ApiService {
         let work = self.send(operation, arguments);
         let answer = tokio::time::timeout(terms.timeout, work).await.unwrap_or_else(|_| {
             let seconds = terms.timeout.as_secs();
-            Err(ToolError::failed(format!("it took longer than {seconds} s and was ended")))
+            Err(ToolError::failed(format!(
+                "the call took longer than {seconds} s and was cancelled"
+            )))
         })?;
         let values = ArgumentValues::new(&[], Value::Null);
         response::to_tool_result(

@@ -97,11 +97,11 @@ pub(super) fn check_settings(
         (&settings.include, SettingsPart::Include as fn(usize) -> SettingsPart),
         (&settings.exclude, SettingsPart::Exclude as fn(usize) -> SettingsPart),
     ];
-    let help = "an operation is chosen by its `operationId`, `tag:NAME`, `/path` or `METHOD /path`; `*` stands for \
-                anything";
+    let help = "select operations by `operationId`, `tag:NAME`, `/path` or `METHOD /path`; `*` \
+        matches any characters";
     for (selectors, part) in lists {
         if let Some(index) = selectors.iter().position(|selector| !chosen(selector)) {
-            let what = format!("`{}` chooses no operation of the document", selectors[index]);
+            let what = format!("`{}` matches no operation of the document", selectors[index]);
             return Err(ApiError::new(part(index), what).help(help));
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn check_settings(
         None => Ok(()),
         Some(index) => {
             let what = format!("the document has no operation `{}`", settings.overrides[index].0);
-            let help = "write its `operationId`, or its method and path as in `\"GET /pets\"`";
+            let help = "write its `operationId`, or its method and path such as `\"GET /pets\"`";
             Err(ApiError::new(SettingsPart::Override(index), what).help(help))
         }
     }
@@ -153,7 +153,7 @@ impl<'a> ToolBuilder<'a> {
             if let Some(name) = &own.name
                 && !self.names.reserve(name)
             {
-                let what = format!("two operations are called `{name}`");
+                let what = format!("two operations have the name `{name}`");
                 return Err(ApiError::new(SettingsPart::Override(index), what));
             }
         }
@@ -161,7 +161,7 @@ impl<'a> ToolBuilder<'a> {
         for (index, (name, _)) in self.settings.overrides.iter().enumerate() {
             let operation = written.iter().find(|it| it.id() == Some(name) || it.name() == *name);
             if !seen.insert(operation.map(OperationEntry::name)) {
-                let what = format!("`{name}` is an operation of which more is said above");
+                let what = format!("the operation `{name}` is configured twice");
                 return Err(ApiError::new(SettingsPart::Override(index), what));
             }
         }
@@ -185,28 +185,26 @@ impl<'a> ToolBuilder<'a> {
         let (settings, called) = (self.settings, found.identity());
         let Some(verb) = found.http_method() else {
             let method = &found.method;
-            return Err(format!(
-                "its method is {method}, which brings nothing that a tool could show"
-            ));
+            return Err(format!("its method {method} has no response body"));
         };
         if settings.exclude.iter().any(|selector| selector.matches(&called)) {
-            return Err("it is chosen by `exclude`".to_owned());
+            return Err("it matches `exclude`".to_owned());
         }
         let chosen = settings.include.iter().filter(|selector| selector.matches(&called));
         let chosen: Vec<&Selector> = chosen.collect();
         let is_named = chosen.iter().any(|selector| selector.is_explicit());
         if !settings.include.is_empty() && chosen.is_empty() {
-            return Err("it is not chosen by `include`".to_owned());
+            return Err("it does not match `include`".to_owned());
         }
         if !settings.methods.contains(&verb) && !is_named {
-            return Err(format!("it is a {}, and `methods` does not have that", found.method));
+            return Err(format!("its method {} is not in `methods`", found.method));
         }
         if found.node.is_true("deprecated") && !settings.deprecated && !is_named {
             return Err("it is deprecated".to_owned());
         }
         let document = self.library.document();
         match base_url::other_host(found.node, found.item, document) {
-            Some(host) => Err(format!("it is served by {}", clean_text(&host, 100))),
+            Some(host) => Err(format!("its server is {}", clean_text(&host, 100))),
             None => Ok(verb),
         }
     }
@@ -258,7 +256,7 @@ impl<'a> ToolBuilder<'a> {
         own: &OperationOverride,
     ) -> (String, Option<String>) {
         if let Some(name) = &own.name {
-            return (name.clone(), Some("named by the configuration".to_owned()));
+            return (name.clone(), Some("named in the configuration".to_owned()));
         }
         let of_id = found.id().map(names::to_snake_case).filter(|name| !name.is_empty());
         let (wished, why) = match of_id {
@@ -272,7 +270,7 @@ impl<'a> ToolBuilder<'a> {
         let is_as_wished = name.strip_prefix(&self.settings.prefix) == Some(&wished);
         let changed = || match wished.len() > name.len() {
             true => format!("`{wished}` is too long"),
-            false => format!("there are several `{wished}`"),
+            false => format!("several operations have the name `{wished}`"),
         };
         let why = why.or_else(|| (!is_as_wished).then(changed));
         (name, why)

@@ -33,7 +33,7 @@ pub(super) fn decode_base64(argument: &str, value: &Value) -> Result<Vec<u8>, To
     let written = value.as_str().map(|text| BASE64.decode(text.trim_ascii()));
     match written {
         Some(Ok(bytes)) => Ok(bytes),
-        _ => Err(invalid_argument(argument, "is not Base64, as bytes have to be given")),
+        _ => Err(invalid_argument(argument, "is not Base64")),
     }
 }
 
@@ -43,7 +43,8 @@ pub(super) fn multipart(
     values: &ArgumentMap,
 ) -> Result<(String, Bytes), ToolError> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|_| ToolError::failed("there is no randomness"))?;
+    getrandom::fill(&mut random)
+        .map_err(|_| ToolError::failed("the system provides no random bytes"))?;
     let boundary = String::from("creole-") + &hex(&random);
     let mut body = Vec::new();
     for field in fields {

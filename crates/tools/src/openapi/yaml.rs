@@ -27,7 +27,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
         let line = |what: String| format!("line {}: {what}", span_line(&span));
         builder.handle_event(event).map_err(line)?;
     }
-    builder.done.ok_or_else(|| "it is empty".to_owned())
+    builder.done.ok_or_else(|| "the document is empty".to_owned())
 }
 
 fn span_line(span: &Span) -> usize {
@@ -83,12 +83,12 @@ impl YamlBuilder {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some((value, values)) = self.anchors.get(&anchor).cloned() else {
-                    return Err("an alias stands within what it stands for".to_owned());
+                    return Err("an alias refers to a value that contains it".to_owned());
                 };
                 self.count(values)?;
                 match (self.awaits_key(), value) {
                     (true, Value::String(name)) => self.key(MappingKey::Name(name)),
-                    (true, _) => Err("a key is no text".to_owned()),
+                    (true, _) => Err("a key is not a string".to_owned()),
                     (false, value) => self.push_value(value),
                 }
             }
@@ -100,7 +100,9 @@ impl YamlBuilder {
         self.values = self.values.saturating_add(values);
         match self.values <= MAX_VALUES {
             true => Ok(()),
-            false => Err(format!("there are more than {MAX_VALUES} values, aliases counted")),
+            false => {
+                Err(format!("the document has more than {MAX_VALUES} values, including aliases"))
+            }
         }
     }
 
@@ -114,7 +116,7 @@ impl YamlBuilder {
         };
         match &key {
             MappingKey::Name(name) if members.contains_key(name) => {
-                Err(format!("the key `{name}` stands there twice"))
+                Err(format!("the key `{name}` is repeated"))
             }
             _ => {
                 *waiting = Some(key);
@@ -125,10 +127,10 @@ impl YamlBuilder {
 
     fn begin(&mut self, value: OpenNode, anchor: usize) -> Result<(), String> {
         if self.awaits_key() {
-            return Err("a key is no text".to_owned());
+            return Err("a key is not a string".to_owned());
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(format!("it is deeper than {MAX_DEPTH} levels"));
+            return Err(format!("the document is nested deeper than {MAX_DEPTH} levels"));
         }
         self.count(1)?;
         self.open.push((value, anchor, self.values));
@@ -165,7 +167,7 @@ impl YamlBuilder {
                     members.insert(name, value);
                 }
                 Some(MappingKey::Merge) => merged.push(value),
-                None => return Err("a key is no text".to_owned()),
+                None => return Err("a key is not a string".to_owned()),
             },
         }
         Ok(())
@@ -184,7 +186,7 @@ fn merge(members: &mut Map<String, Value>, other: Value) -> Result<(), String> {
         Value::Array(others) if others.iter().all(Value::is_object) => {
             others.into_iter().try_for_each(|other| merge(members, other))
         }
-        _ => Err("`<<` brings in what has no members".to_owned()),
+        _ => Err("`<<` refers to a value that is not a mapping".to_owned()),
     }
 }
 
@@ -256,11 +258,11 @@ mod tests {
     #[test]
     fn what_readers_disagree_on_is_refused() {
         let told = |text: &str| read(text).unwrap_err();
-        assert_eq!(told("a: 1\nb: 2\na: 3"), "line 3: the key `a` stands there twice");
-        assert_eq!(told(""), "it is empty");
+        assert_eq!(told("a: 1\nb: 2\na: 3"), "line 3: the key `a` is repeated");
+        assert_eq!(told(""), "the document is empty");
         assert_eq!(told("a: 1\n---\nb: 2"), "line 2: a second document begins here");
-        assert_eq!(told("? [a]\n: 1"), "line 1: a key is no text");
-        assert_eq!(told("a: &x\n  b: *x"), "line 2: an alias stands within what it stands for");
+        assert_eq!(told("? [a]\n: 1"), "line 1: a key is not a string");
+        assert_eq!(told("a: &x\n  b: *x"), "line 2: an alias refers to a value that contains it");
         assert!(told("a: [1, 2").starts_with("line "), "{}", told("a: [1, 2"));
         assert!(told("a: *no").starts_with("line 1"));
     }
@@ -272,7 +274,7 @@ mod tests {
             let before = format!("*a{}", level - 1);
             text += &format!("a{level}: &a{level} [{}]\n", vec![before; 10].join(", "));
         }
-        assert!(read(&text).unwrap_err().ends_with("aliases counted"));
+        assert!(read(&text).unwrap_err().ends_with("including aliases"));
         let deep = format!("{}{}", "[".repeat(3000), "]".repeat(3000));
         assert!(read(&deep).is_err());
     }

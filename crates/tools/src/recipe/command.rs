@@ -71,7 +71,7 @@ impl CommandRunner {
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
         let found = find_program(&recipe.program, &folders).ok_or_else(|| {
             let program = recipe.program.display();
-            format!("there is no program `{program}`; install it, or write its whole path")
+            format!("the program `{program}` was not found; install it, or write its full path")
         })?;
         let mut program = Program::new(name, found);
         program.folder = recipe.directory.clone();

@@ -71,7 +71,7 @@ impl FolderRecipe {
     }
 
     fn unreadable(&self, error: &io::Error) -> RecipeError {
-        let what = format!("the folder `{}` cannot be read: {error}", self.path.display());
+        let what = format!("cannot read the folder `{}`: {error}", self.path.display());
         RecipeError { name: self.name.clone(), message: what }
     }
 }

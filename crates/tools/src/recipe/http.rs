@@ -120,7 +120,7 @@ impl HttpRunner {
         let sample = recipe.url.fill(|_| Some("x".to_owned())).unwrap_or_default();
         let parsed = sample.parse::<::http::Uri>().ok();
         if parsed.and_then(|url| url.authority().cloned()).is_none() {
-            return Err("its address cannot be read".to_owned());
+            return Err("its URL is invalid".to_owned());
         }
         Ok(Self { recipe: recipe.clone(), fetcher: Fetcher::new(reach, is_encrypted) })
     }

@@ -41,7 +41,7 @@ impl PromptsRecipe {
         let mut served = PromptFolder::new(self);
         let problems = served.load().map_err(|problem| self.unreadable(&problem))?;
         for problem in problems {
-            tracing::error!("a prompt is left out: {problem}");
+            tracing::error!("prompt excluded: {problem}");
         }
         Ok(server.setup(move |registry| served.start(registry)))
     }

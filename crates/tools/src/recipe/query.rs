@@ -23,8 +23,8 @@ impl QueryRecipe {
         json!({
             "type": "object",
             "properties": {
-                "rows": { "type": "array", "items": { "type": "object" }, "description": "The rows, by the names of their columns" },
-                "more": { "type": "boolean", "description": "Whether there are more rows than these" },
+                "rows": { "type": "array", "items": { "type": "object" }, "description": "The rows, as objects with column names as keys" },
+                "more": { "type": "boolean", "description": "Whether the result has more rows" },
             },
             "required": ["rows", "more"],
         })
@@ -42,8 +42,8 @@ impl QueryRecipe {
         let asked = self.database.query(&self.query, bound, longest).await;
         let rows = asked.map_err(|trouble| trouble.into_tool_error(self.database.name()))?;
         let Some(data) = rows.to_json() else {
-            let what = "the result is no data: two of its columns have the same name, or a value is too deep; \
-                        name columns by `AS`";
+            let what = "the result cannot be converted to JSON: two columns have the same name, \
+                or a value is nested too deep; rename columns with `AS`";
             return Err(ToolError::failed(what));
         };
         if output.is_some() {

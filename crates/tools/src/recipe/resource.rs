@@ -86,7 +86,7 @@ impl ResourceRecipe {
             match FolderWatch::start(keeper) {
                 Ok(watch) => registry.attach(watch),
                 Err(error) => {
-                    tracing::warn!("resource `{name}`: changes will not be noticed: {error}")
+                    tracing::warn!("resource `{name}`: cannot watch for changes: {error}")
                 }
             }
         }))
@@ -133,7 +133,7 @@ impl ResourceRecipe {
                 let bytes =
                     read_configured_file(path).map_err(|what| FileError::new(path, what))?;
                 let text = String::from_utf8(bytes)
-                    .map_err(|_| FileError::new(path, "this file is no text"))?;
+                    .map_err(|_| FileError::new(path, "the file is not text"))?;
                 (text, path.clone())
             }
         };
@@ -198,7 +198,7 @@ impl FileReader {
             let kind = self.mime_type.as_deref().unwrap_or(named);
             Ok(vec![media::resource_contents(uri, kind, bytes)])
         });
-        reading.await.map_err(|_| to_tool_error("the reader broke down".to_owned()))?
+        reading.await.map_err(|_| to_tool_error("the reader thread panicked".to_owned()))?
     }
 
     /// The bytes, and the title and description in the file.
@@ -227,18 +227,21 @@ fn read_configured_file(path: &Path) -> Result<Vec<u8>, String> {
     let (Some(folder), Some(name)) =
         (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {
-        return Err("this is no file".to_owned());
+        return Err("it is not a regular file".to_owned());
     };
     if path.is_symlink() {
-        return Err("this is a link, which is not followed; name the file itself".to_owned());
+        return Err(
+            "it is a symbolic link, which is not followed; use the path of the file itself"
+                .to_owned(),
+        );
     }
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let folder = std::fs::canonicalize(folder)
-        .map_err(|error| format!("this file cannot be read: {error}"))?;
+    let folder =
+        std::fs::canonicalize(folder).map_err(|error| format!("cannot read the file: {error}"))?;
     RootDirectory::new(&folder).read(name, MAX_FILE_BYTES).map_err(|unread| match unread {
-        ReadError::NotFound => "this file cannot be read: there is no file here".to_owned(),
-        ReadError::TooLarge => format!("this file has more than {MAX_FILE_BYTES} bytes"),
-        ReadError::Failed(error) => format!("this file cannot be read: {error}"),
+        ReadError::NotFound => "cannot read the file: it does not exist".to_owned(),
+        ReadError::TooLarge => format!("the file has more than {MAX_FILE_BYTES} bytes"),
+        ReadError::Failed(error) => format!("cannot read the file: {error}"),
     })
 }
 
@@ -316,7 +319,9 @@ mod tests {
         let linked = recipe("a://b", ResourceBody::File(link));
         let told = linked.file_errors()[0].to_string();
         assert!(
-            told.ends_with("this is a link, which is not followed; name the file itself"),
+            told.ends_with(
+                "it is a symbolic link, which is not followed; use the path of the file itself"
+            ),
             "{told}"
         );
         // A link in the path is the operator's choice.
@@ -339,7 +344,7 @@ mod tests {
                 .is_err()
         );
         let gap = recipe("a://{x}", ResourceBody::Text("Hi {{ y }}".to_owned()));
-        assert!(gap.file_errors()[0].to_string().starts_with("r:1:7: `y` is no argument"));
+        assert!(gap.file_errors()[0].to_string().starts_with("r:1:7: unknown argument `y`"));
         assert_eq!(
             recipe("a://{x}/{+y}", ResourceBody::Text(String::new())).variables(),
             ["x", "y"]

@@ -26,16 +26,16 @@ pub(super) async fn call(
             }
             // A tool has no next handler to forward to.
             ScriptStep::Next(number, _) => {
-                let refusal = r#"{"message":"a tool has nobody to pass a call on to"}"#;
+                let refusal = r#"{"message":"a tool script cannot call `next`"}"#;
                 session.resume(number, Err(refusal.to_owned()));
             }
         }
     };
     let Some(text) = returned else {
-        return Err(ToolError::failed("the script of this tool returned nothing"));
+        return Err(ToolError::failed("the script of this tool returned no result"));
     };
     if text.len() > longest {
-        let what = format!("what the script of this tool returned has more than {longest} bytes");
+        let what = format!("the result of the script has more than {longest} bytes");
         return Err(ToolError::failed(what));
     }
     let is_text = output.is_none() && text.starts_with('"');
@@ -43,7 +43,7 @@ pub(super) async fn call(
         Ok(text) if is_text => Ok(ToolResult::text(text)),
         _ if output.is_none() => match Raw::parse(&text) {
             Ok(data) => Ok(ToolResult::structured(data)),
-            Err(_) => Err(ToolError::failed("what the script of this tool returned is too deep")),
+            Err(_) => Err(ToolError::failed("the result of the script is nested too deep")),
         },
         _ => tool_result::structured_result(&serde_json::from_str(&text)?, output),
     }

@@ -55,8 +55,8 @@ impl SecretSource {
                         Ok(Secret(text))
                     }
                     Err(error) => {
-                        tracing::error!("a secret cannot be read from {}: {error}", path.display());
-                        Err(ToolError::failed("a secret that this tool needs cannot be read"))
+                        tracing::error!("cannot read a secret from {}: {error}", path.display());
+                        Err(ToolError::failed("cannot read a secret of this tool"))
                     }
                 }
             }
@@ -68,7 +68,7 @@ impl SecretSource {
 fn open_regular_file(path: &Path) -> io::Result<File> {
     match path.metadata()?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::other("it is no file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

@@ -63,7 +63,7 @@ impl TablesRecipe {
         for table in &self.tables {
             let why = match self.database.table(table, 1).await {
                 Ok(Some(_)) => continue,
-                Ok(None) => "there is none".to_owned(),
+                Ok(None) => "the table does not exist".to_owned(),
                 Err(trouble) => trouble.into_detail(),
             };
             problems.push(format!("database `{}`: table `{table}`: {why}", self.database.name()));

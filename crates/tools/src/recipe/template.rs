@@ -34,13 +34,14 @@ impl Template {
             let Some((name, after)) = end.map(|end| (&brace[1..end], &brace[end + 1..])) else {
                 let brace = &brace[..1];
                 return Err(format!(
-                    "`{brace}` belongs to no placeholder; write `{brace}{brace}` for the character itself"
+                    "`{brace}` is not part of a placeholder; write `{brace}{brace}` for a \
+                        literal brace"
                 ));
             };
             if !is_argument_name(name) {
                 return Err(format!(
-                    "`{{{name}}}` is no placeholder; write the name of an argument in braces, or `{{{{` for the \
-                     character itself"
+                    "invalid placeholder `{{{name}}}`; write the name of an argument in braces, \
+                        or `{{{{` for a literal brace"
                 ));
             }
             if !plain.is_empty() {

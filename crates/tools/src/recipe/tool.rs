@@ -93,7 +93,7 @@ impl ToolRecipe {
         let objection = recipe.database.check_offline(&recipe.query);
         let file = recipe.database.file().unwrap_or(Path::new(""));
         let wrong =
-            |why| FileError::new(file, format!("the query of `{}` is refused: {why}", self.name));
+            |why| FileError::new(file, format!("the query of `{}` was refused: {why}", self.name));
         objection.map(wrong).into_iter().collect()
     }
 
@@ -174,7 +174,9 @@ impl ToolRecipe {
         // Dropping the work ends it, with all processes that it started.
         tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| {
             let seconds = self.timeout.as_secs();
-            Err(ToolError::failed(format!("it took longer than {seconds} s and was ended")))
+            Err(ToolError::failed(format!(
+                "the call took longer than {seconds} s and was cancelled"
+            )))
         })
     }
 }

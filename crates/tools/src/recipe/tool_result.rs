@@ -30,9 +30,8 @@ pub(super) fn to_tool_result(
     match shape {
         ResultFormat::Text => decode_text(bytes).map(ToolResult::text),
         ResultFormat::Json => {
-            let value: OrderedValue = serde_json::from_slice(&bytes).map_err(|error| {
-                ToolError::failed(format!("what came back is not JSON: {error}"))
-            })?;
+            let value: OrderedValue = serde_json::from_slice(&bytes)
+                .map_err(|error| ToolError::failed(format!("the output is not JSON: {error}")))?;
             structured_result(&value, output)
         }
         ResultFormat::Image(mime_type) => Ok(image_result(&bytes, mime_type)),
@@ -53,14 +52,14 @@ pub(super) fn structured_result(
     if let Some(violations) = output.and_then(|schema| schema.validate(&value.to_value()).err()) {
         let first = violations.first();
         let what = first.map(|it| format!(": {} {}", it.pointer, it.message)).unwrap_or_default();
-        let what = format!("what came back does not fit the tool's output schema{what}");
+        let what = format!("the output does not match the tool's output schema{what}");
         return Err(ToolError::failed(what));
     }
     Ok(ToolResult::structured(Raw::from_value(value)))
 }
 
 fn decode_text(bytes: Vec<u8>) -> Result<String, ToolError> {
-    let not_text = "what came back is not UTF-8 text";
+    let not_text = "the output is not UTF-8 text";
     String::from_utf8(bytes).map_err(|_| ToolError::failed(not_text))
 }
 
@@ -109,7 +108,7 @@ mod tests {
         else {
             panic!("it does not fit");
         };
-        assert!(why.contains("does not fit"), "{why}");
+        assert!(why.contains("does not match"), "{why}");
     }
 
     #[test]

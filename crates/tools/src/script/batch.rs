@@ -42,8 +42,9 @@ impl EngineBatch {
         for _ in 0..2 {
             let jobs = match thread.take() {
                 Some(jobs) => jobs,
-                None => spawn(source)
-                    .ok_or_else(|| ScriptError::limit_exceeded("there is no thread for it"))?,
+                None => spawn(source).ok_or_else(|| {
+                    ScriptError::limit_exceeded("no thread is available for the script")
+                })?,
             };
             let (answer, answered) = mpsc::channel();
             let job = BatchJob { function, arguments: arguments.to_vec(), reply: answer };
@@ -55,7 +56,7 @@ impl EngineBatch {
                 return returned;
             }
         }
-        Err(ScriptError::limit_exceeded("the engine broke down"))
+        Err(ScriptError::limit_exceeded("the script engine panicked"))
     }
 }
 
@@ -104,7 +105,12 @@ fn run_on_engine(engine: Engine, job: &BatchJob) -> (ScriptResult, Option<Engine
     match ends {
         Some(Ok(value)) => (Ok(value), Some(engine)),
         Some(Err(thrown)) => (Err(thrown), None),
-        None => (Err(ScriptError::limit_exceeded("it did not return at once")), None),
+        None => (
+            Err(ScriptError::limit_exceeded(
+                "the function returned a promise that is not resolved; it must not wait",
+            )),
+            None,
+        ),
     }
 }
 

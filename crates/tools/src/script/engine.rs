@@ -60,8 +60,9 @@ impl Engine {
         source: &Arc<ScriptSource>,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, Box<ScriptError>> {
-        let broken =
-            |error: rquickjs::Error| ScriptError::limit_exceeded(format!("no engine: {error}"));
+        let broken = |error: rquickjs::Error| {
+            ScriptError::limit_exceeded(format!("cannot create a script engine: {error}"))
+        };
         let limits = &source.limits;
         let runtime = Runtime::new().map_err(broken)?;
         runtime.set_memory_limit(limits.memory);
@@ -187,7 +188,7 @@ fn take_exception<'js>(
         .and_then(|describe| describe.call::<_, String>((error,)).ok());
     match described {
         Some(text) => ScriptError::from_json(&text, file),
-        None => ScriptError::limit_exceeded("it could not go on"),
+        None => ScriptError::limit_exceeded("the script was stopped"),
     }
 }
 
@@ -201,5 +202,7 @@ fn explain_limit(
         return thrown;
     }
     let most = source.limits.cpu_time.as_millis();
-    ScriptError::limit_exceeded(format!("it computed for more than {most} ms and was ended"))
+    ScriptError::limit_exceeded(format!(
+        "the script used more than {most} ms of CPU time and was stopped"
+    ))
 }

@@ -73,7 +73,7 @@ fn workers() -> &'static Workers {
 
 /// Starts a call on one of the workers. Returns the channel for further messages.
 pub(super) fn start(start: StartCall) -> Result<Sender<WorkerMessage>, Box<ScriptError>> {
-    let none = || ScriptError::limit_exceeded("there is no thread left for scripts");
+    let none = || ScriptError::limit_exceeded("cannot start a thread for scripts");
     let worker = workers().pick_worker(start.source.limits.cpu_time).ok_or_else(none)?;
     worker.messages.send(WorkerMessage::Start(Box::new(start))).map_err(|_| none())?;
     Ok(worker.messages)
@@ -96,7 +96,7 @@ impl Workers {
                 return None;
             }
             tracing::error!(
-                "a script holds its thread and cannot be interrupted; a new thread takes its place"
+                "a script blocks its thread and cannot be interrupted; a new thread replaces it"
             );
             all[place] = spawn()?;
         }
@@ -197,7 +197,8 @@ impl RunningCall {
         if self.open_calls > 0 {
             return true;
         }
-        let what = "it came to no end: it waits for what never happens, or has used up its memory";
+        let what = "the script did not finish: it waits for a promise that is never resolved, or \
+            its memory limit is reached";
         _ = self.steps.send(ScriptStep::Done(Err(ScriptError::limit_exceeded(what))));
         false
     }

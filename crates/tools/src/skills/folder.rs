@@ -63,8 +63,8 @@ struct FolderLevel<'a> {
 impl<'a> SkillFolder<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self, FileError> {
         let unreadable = |error: io::Error| {
-            let what = format!("the folder of skills cannot be read: {error}");
-            FileError::new(path, what).help("name a folder that holds a folder for each skill")
+            let what = format!("cannot read the folder of skills: {error}");
+            FileError::new(path, what).help("use a folder that contains one folder per skill")
         };
         let real = fs::canonicalize(path).map_err(unreadable)?;
         let top = openat(CWD, &real, FOLDER | OFlags::NOFOLLOW, Mode::empty());
@@ -87,7 +87,7 @@ impl<'a> SkillFolder<'a> {
             Err(error) => {
                 self.report_unreadable(
                     level.path,
-                    format!("this folder cannot be read: {error}"),
+                    format!("cannot read the folder: {error}"),
                     None,
                 );
                 return Ok(());
@@ -95,8 +95,8 @@ impl<'a> SkillFolder<'a> {
         };
         let has_manifest = names.iter().any(|name| name == MANIFEST);
         if has_manifest && level.path.is_empty() {
-            let help = "put each skill into a folder of its own inside of this one";
-            let what = format!("the folder of skills has a `{MANIFEST}` itself");
+            let help = "put each skill into its own folder inside this one";
+            let what = format!("the folder of skills itself has a `{MANIFEST}`");
             return Err(FileError::new(&self.path.join(MANIFEST), what).help(help));
         }
         if has_manifest {
@@ -108,15 +108,15 @@ impl<'a> SkillFolder<'a> {
             let path = join_path(level.path, odd);
             self.report_unreadable(
                 &path,
-                "this file makes no skill",
-                Some(&format!("name it `{MANIFEST}`")),
+                "the file is not a skill",
+                Some(&format!("rename it to `{MANIFEST}`")),
             );
         }
         let in_skill = level.in_skill || has_manifest;
         for name in &names {
             let path = join_path(level.path, name);
             if let Err(error) = self.entry(level, name, &path, in_skill)? {
-                self.report_unreadable(&path, format!("this cannot be read: {error}"), None);
+                self.report_unreadable(&path, format!("it cannot be read: {error}"), None);
             }
         }
         Ok(())
@@ -139,14 +139,14 @@ impl<'a> SkillFolder<'a> {
             }
             self.names += 1;
             if self.names > MAX_NAMES {
-                let what = format!("there are more than {MAX_NAMES} names in the folder of skills");
-                return Err(FileError::new(self.path, what).help("name a smaller folder"));
+                let what = format!("the folder of skills contains more than {MAX_NAMES} names");
+                return Err(FileError::new(self.path, what).help("use a smaller folder"));
             }
             match entry.file_name().to_str() {
                 Ok(name) => names.push(name.to_owned()),
                 Err(_) => {
                     let path = join_path(level.path, &entry.file_name().to_string_lossy());
-                    self.report_unreadable(&path, "this name is not UTF-8", Some("rename it"));
+                    self.report_unreadable(&path, "the name is not UTF-8", Some("rename it"));
                 }
             }
         }
@@ -197,8 +197,12 @@ impl<'a> SkillFolder<'a> {
         };
         let inside = target.strip_prefix(&self.real).ok().filter(|inside| is_shown(inside));
         let Some(inside) = inside else {
-            let help = "copy what it leads to into the folder";
-            self.report_unreadable(path, "this link leaves the folder of skills", Some(help));
+            let help = "copy its target into the folder";
+            self.report_unreadable(
+                path,
+                "the symbolic link leads out of the folder of skills",
+                Some(help),
+            );
             return Ok(Ok(()));
         };
         match self.kind_of(inside) {
@@ -235,13 +239,13 @@ impl<'a> SkillFolder<'a> {
         if level.above.contains(&here) {
             self.report_unreadable(
                 path,
-                "this link leads to a folder that it is in",
-                Some("take it out"),
+                "the symbolic link leads to a parent folder",
+                Some("remove it"),
             );
             return Ok(Ok(()));
         }
         if level.above.len() > MAX_DEPTH {
-            let what = format!("this folder is deeper than {MAX_DEPTH} levels");
+            let what = format!("the folder is nested deeper than {MAX_DEPTH} levels");
             self.report_unreadable(path, what, Some("move it up"));
             return Ok(Ok(()));
         }
@@ -256,7 +260,7 @@ impl<'a> SkillFolder<'a> {
     ) -> Result<io::Result<()>, FileError> {
         let read = opened.and_then(|file| {
             if file_type(&fstat(&file)?) != FileType::RegularFile {
-                return Err(io::Error::other("it is no longer a file"));
+                return Err(io::Error::other("it is no longer a regular file"));
             }
             let mut bytes = Vec::new();
             File::from(file).take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -267,14 +271,14 @@ impl<'a> SkillFolder<'a> {
             Err(error) => return Ok(Err(error)),
         };
         if bytes.len() > MAX_BYTES {
-            let what = format!("this file has more than {MAX_BYTES} bytes");
-            self.report_unreadable(path, what, Some("clients need not take a skill of more"));
+            let what = format!("the file has more than {MAX_BYTES} bytes");
+            self.report_unreadable(path, what, Some("clients need not accept a larger skill"));
             return Ok(Ok(()));
         }
         self.bytes += bytes.len();
         if self.bytes > MAX_READ_BYTES {
             let what = format!("the skills in this folder have more than {MAX_READ_BYTES} bytes");
-            return Err(FileError::new(self.path, what).help("name a smaller folder"));
+            return Err(FileError::new(self.path, what).help("use a smaller folder"));
         }
         self.contents.files.insert(path.to_owned(), bytes.into());
         Ok(Ok(()))
@@ -301,7 +305,7 @@ impl<'a> SkillFolder<'a> {
     fn report_not_a_file(&mut self, path: &str, in_skill: bool) {
         // Errors outside of skills are ignored.
         if in_skill {
-            let what = "this is neither a file nor a folder";
+            let what = "it is neither a file nor a folder";
             self.report_unreadable(
                 path,
                 what,
@@ -322,7 +326,7 @@ fn open_part(parent: BorrowedFd<'_>, part: Component<'_>, flags: OFlags) -> io::
         Component::Normal(name) => {
             Ok(openat(parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?)
         }
-        _ => Err(io::Error::other("its path leads elsewhere")),
+        _ => Err(io::Error::other("its path leads out of the folder")),
     }
 }
 

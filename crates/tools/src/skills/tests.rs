@@ -68,9 +68,10 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
     let place = folder.path().display();
     let expected = [
         format!(
-            "{place}/wrong/SKILL.md:3: an unquoted value cannot contain a colon before a space or at its end; put the value in quotes, or write it as a block after `>-`"
+            "{place}/wrong/SKILL.md:3: an unquoted value cannot contain a colon before a space \
+                or at its end; put the value in quotes, or write it as a block after `>-`"
         ),
-        format!("{place}/other/skill.md: this file makes no skill; name it `SKILL.md`"),
+        format!("{place}/other/skill.md: the file is not a skill; rename it to `SKILL.md`"),
     ];
     assert_eq!(said, expected);
 }
@@ -100,15 +101,16 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
     let loaded = load(folder.path()).unwrap();
     assert_eq!(uris(&loaded), ["skill://good/SKILL.md"]);
     assert!(
-        only_problem(&loaded).contains("bad/secret.txt: this link leaves the folder of skills")
+        only_problem(&loaded)
+            .contains("bad/secret.txt: the symbolic link leads out of the folder of skills")
     );
 
     for (target, said) in [
-        (secret.path().to_str().unwrap(), "leaves"),
-        ("../../..", "leaves"),
-        ("/dev/zero", "leaves"),
-        ("../.git/config", "leaves"),
-        ("..", "a folder that it is in"),
+        (secret.path().to_str().unwrap(), "leads out of the folder of skills"),
+        ("../../..", "leads out of the folder of skills"),
+        ("/dev/zero", "leads out of the folder of skills"),
+        ("../.git/config", "leads out of the folder of skills"),
+        ("..", "leads to a parent folder"),
         ("secret.txt", "cannot be read"),
         ("nowhere", "cannot be read"),
     ] {
@@ -129,7 +131,7 @@ fn what_is_no_file_is_never_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, MODE, 0).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert!(uris(&loaded).is_empty());
-    assert!(only_problem(&loaded).contains("pipe/data: this is neither a file nor a folder"));
+    assert!(only_problem(&loaded).contains("pipe/data: it is neither a file nor a folder"));
     symlink("data", folder.path().join("pipe/link")).unwrap();
     assert_eq!(load(folder.path()).unwrap().errors.len(), 2);
 }
@@ -145,7 +147,7 @@ fn sizes_and_depths_have_an_end() {
     assert!(uris(&loaded).is_empty());
     let said: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("deeper than 16 levels"), "{said:?}");
-    assert!(said[1].contains("sparse: this file has more than 16777216 bytes"), "{said:?}");
+    assert!(said[1].contains("sparse: the file has more than 16777216 bytes"), "{said:?}");
 }
 
 #[test]
@@ -153,11 +155,11 @@ fn a_folder_that_cannot_be_one_is_refused() {
     let text = front("x");
     let folder = folder(&[("SKILL.md", &text), ("empty/README.md", "")]);
     let itself = load(folder.path()).unwrap_err().to_string();
-    assert!(itself.contains("SKILL.md: the folder of skills has a `SKILL.md` itself"), "{itself}");
+    assert!(itself.contains("SKILL.md: the folder of skills itself has a `SKILL.md`"), "{itself}");
     for path in ["nowhere", "SKILL.md"] {
         let said = load(&folder.path().join(path)).unwrap_err().to_string();
-        assert!(said.contains("the folder of skills cannot be read"), "{said}");
+        assert!(said.contains("cannot read the folder of skills"), "{said}");
     }
     let empty = load(&folder.path().join("empty")).unwrap();
-    assert!(only_problem(&empty).contains("there is no skill in this folder"));
+    assert!(only_problem(&empty).contains("the folder contains no skill"));
 }

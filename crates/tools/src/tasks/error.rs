@@ -97,27 +97,28 @@ impl From<StoreError> for ToolError {
 impl fmt::Display for StoreError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDataDirectory => formatter
-                .write_str("there is no directory to keep tasks in; set CREOLE_DATA_DIR to one"),
+            Self::NoDataDirectory => {
+                formatter.write_str("there is no directory for tasks; set CREOLE_DATA_DIR")
+            }
             Self::Directory(path, error) => write!(
                 formatter,
-                "the directory {} cannot be made: {error}; set CREOLE_DATA_DIR to another one",
+                "cannot create the directory {}: {error}; set CREOLE_DATA_DIR to another one",
                 path.display()
             ),
             Self::File(path, trouble) => trouble.explain(path, formatter),
             Self::Randomness(error) => {
-                write!(formatter, "the system gives no random numbers: {error}")
+                write!(formatter, "the system provides no random bytes: {error}")
             }
-            Self::WorkerFailed => formatter.write_str("the work on the task file was broken off"),
+            Self::WorkerFailed => formatter.write_str("the operation on the task file was aborted"),
             Self::Address(why) => write!(formatter, "CREOLE_TASKS_URL: {why}"),
             Self::Server(place, trouble) => explain_server_error(place, trouble, formatter),
             Self::NewerServer { place, found, known } => write!(
                 formatter,
-                "the tasks in {place} were kept by a newer version (its schema is {found}, this version knows {known}); \
-                 update this server or use another database"
+                "the tasks in {place} were stored by a newer version (its schema is {found}, \
+                    this version supports {known}); update this server or use another database"
             ),
             Self::NulCharacter => formatter.write_str(
-                "`/description` has the character U+0000, which PostgreSQL does not keep",
+                "`/description` contains the character U+0000, which PostgreSQL does not support",
             ),
         }
     }
@@ -131,15 +132,18 @@ fn explain_server_error(
     match trouble {
         database::DatabaseError::Unavailable(why) => write!(
             formatter,
-            "the PostgreSQL server of the tasks, {place}, is not available: {why}; see that it runs and lets this server \
-             in, and try again"
+            "the PostgreSQL server of the tasks, {place}, is not available: {why}; check that it \
+                runs and accepts this server, and try again"
         ),
         database::DatabaseError::QueryRejected(why) => {
-            write!(formatter, "the PostgreSQL server of the tasks, {place}, refused: {why}")
+            write!(
+                formatter,
+                "the PostgreSQL server of the tasks, {place}, refused the query: {why}"
+            )
         }
         database::DatabaseError::TimedOut | database::DatabaseError::TooLarge(_) => write!(
             formatter,
-            "the PostgreSQL server of the tasks, {place}, took too long; nothing was changed, try again"
+            "the PostgreSQL server of the tasks, {place}, timed out; nothing was changed, try again"
         ),
     }
 }
@@ -151,15 +155,16 @@ impl TaskFileError {
             Self::Newer { found, known } => {
                 return write!(
                     formatter,
-                    "the task file {path} was written by a newer version (its schema is {found}, this \
-                     version knows {known}); update this server or set CREOLE_DATA_DIR to another directory"
+                    "the task file {path} was written by a newer version (its schema is {found}, \
+                        this version supports {known}); update this server or set \
+                        CREOLE_DATA_DIR to another directory"
                 );
             }
             Self::Foreign => {
                 return write!(
                     formatter,
-                    "{path} is a file of another program and was left as it is; move it away or set \
-                     CREOLE_DATA_DIR to another directory"
+                    "{path} is a file of another program and was not changed; move it away or \
+                        set CREOLE_DATA_DIR to another directory"
                 );
             }
             Self::Sqlite(error) => error,
@@ -167,14 +172,14 @@ impl TaskFileError {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => write!(
                 formatter,
-                "{path} is damaged or no task file, and was left as it is; restore it from a backup or \
-                 move it away to start anew ({error})"
+                "{path} is damaged or not a task file, and was not changed; restore it from a \
+                    backup or move it away ({error})"
             ),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 write!(
                     formatter,
-                    "the task file {path} cannot be written; make it and its directory writable or set \
-                 CREOLE_DATA_DIR to another directory ({error})"
+                    "cannot write the task file {path}; make it and its directory writable or \
+                        set CREOLE_DATA_DIR to another directory ({error})"
                 )
             }
             Some(ErrorCode::DiskFull) => write!(
@@ -184,7 +189,8 @@ impl TaskFileError {
             ),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => write!(
                 formatter,
-                "another process keeps the task file {path} locked; nothing was changed, try again ({error})"
+                "another process has locked the task file {path}; nothing was changed, try again \
+                    ({error})"
             ),
             _ => write!(formatter, "the task file {path} failed: {error}"),
         }

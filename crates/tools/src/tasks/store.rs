@@ -233,7 +233,7 @@ mod tests {
         };
         store.work(forbid).await.unwrap();
         let error = store.create("during".into()).await.unwrap_err().to_string();
-        assert!(error.contains("cannot be written"), "{error}");
+        assert!(error.contains("cannot write the task file"), "{error}");
         store.create("after".into()).await.unwrap();
         assert_eq!(store.ids(String::new(), 10).await.unwrap().len(), 2);
     }

@@ -166,7 +166,7 @@ fn a_lock_that_is_not_given_back_ends_in_an_error() {
     let other = Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = database.create("late").unwrap_err().to_string();
-    assert!(error.contains("locked; nothing was changed"), "{error}");
+    assert!(error.contains("has locked the task file"), "{error}");
     other.execute_batch("COMMIT").unwrap();
     database.create("in time").unwrap();
 }
@@ -213,7 +213,10 @@ fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
     // A directory in place of the file: even a superuser cannot write to it.
     fs::create_dir(&file).unwrap();
     let text = refusal(&file);
-    assert!(text.contains("cannot be written") && text.contains("CREOLE_DATA_DIR"), "{text}");
+    assert!(
+        text.contains("cannot write the task file") && text.contains("CREOLE_DATA_DIR"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ const CREATE: &str = r#"{
 const ONE: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it"}
+        "id": {"type": "string", "description": "Task id, as create_task returned it"}
     },
     "required": ["id"],
     "additionalProperties": false
@@ -37,17 +37,17 @@ const LIST: &str = r#"{
     "properties": {
         "status": {
             "type": "string",
-            "description": "Only tasks of this status",
+            "description": "Only tasks with this status",
             "enum": ["pending", "in_progress", "done", "cancelled"]
         },
         "limit": {
             "type": "integer",
-            "description": "How many tasks to give at most",
+            "description": "Maximum number of tasks to return",
             "minimum": 1, "maximum": 100, "default": 50
         },
         "cursor": {
             "type": "string",
-            "description": "Where to go on: next_cursor of the previous answer"
+            "description": "Where to continue: next_cursor of the previous result"
         }
     },
     "required": [],
@@ -57,15 +57,15 @@ const LIST: &str = r#"{
 const UPDATE: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it"},
+        "id": {"type": "string", "description": "Task id, as create_task returned it"},
         "status": {
             "type": "string",
-            "description": "New status; left as it is when not given",
+            "description": "New status; unchanged if not given",
             "enum": ["pending", "in_progress", "done", "cancelled"]
         },
         "description": {
             "type": "string",
-            "description": "New description; left as it is when not given"
+            "description": "New description; unchanged if not given"
         }
     },
     "required": ["id"],
@@ -75,7 +75,7 @@ const UPDATE: &str = r#"{
 const WAIT: &str = r#"{
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Task id, as create_task gave it"},
+        "id": {"type": "string", "description": "Task id, as create_task returned it"},
         "status": {
             "type": "string",
             "description": "Status to wait for",
@@ -83,7 +83,7 @@ const WAIT: &str = r#"{
         },
         "timeout_seconds": {
             "type": "integer",
-            "description": "How many seconds to wait at most",
+            "description": "Maximum number of seconds to wait",
             "minimum": 0, "maximum": 540, "default": 60
         }
     },
@@ -116,11 +116,16 @@ pub(super) fn all(tasks: &TaskTools) -> [Tool; 6] {
             (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false));
             hints.idempotent_hint = Some(true);
         }),
-        schema_tool::tool("delete_task", "Delete a task for good", ONE, with_tasks(tasks, delete))
-            .hints(|hints| {
-                (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
-                hints.idempotent_hint = Some(true);
-            }),
+        schema_tool::tool(
+            "delete_task",
+            "Delete a task permanently",
+            ONE,
+            with_tasks(tasks, delete),
+        )
+        .hints(|hints| {
+            (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
+            hints.idempotent_hint = Some(true);
+        }),
         schema_tool::tool(
             "wait_task",
             "Wait until a task has a status",
@@ -190,9 +195,8 @@ struct ListOutput {
 async fn list(tasks: TaskTools, wanted: ListInput, _: Context) -> Result<String, ToolError> {
     let after = match &wanted.cursor {
         None => 0,
-        Some(text) => cursor::read(text).ok_or_else(|| {
-            ToolError::failed("error: the cursor is not one that list_tasks gave out")
-        })?,
+        Some(text) => cursor::read(text)
+            .ok_or_else(|| ToolError::failed("error: the cursor was not returned by list_tasks"))?,
     };
     let page = tasks.store.page(wanted.status, after, wanted.limit.unwrap_or(50)).await?;
     let listed = ListOutput { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };

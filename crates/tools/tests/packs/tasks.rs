@@ -110,7 +110,7 @@ async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
     }
     assert_eq!(seen, ["0", "1", "2", "3", "4"]);
     let refused = client.failure("list_tasks", json!({"cursor": "garbage"})).await;
-    assert_eq!(refused, "error: the cursor is not one that list_tasks gave out");
+    assert_eq!(refused, "error: the cursor was not returned by list_tasks");
     for limit in [json!(0), json!(101), json!("2")] {
         client.failure("list_tasks", json!({"limit": limit})).await;
     }

@@ -54,7 +54,7 @@ impl Site {
             }
             Err(trouble) => {
                 let why = trouble.to_message(false);
-                tracing::warn!(%why, "a caller could not be looked up at the site");
+                tracing::warn!(%why, "cannot authenticate a caller at the site");
                 Err(error_response(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
             }
         }
@@ -68,7 +68,7 @@ fn unauthorized_response() -> ErrorResponse {
 
 fn too_many_response(wait: Duration) -> ErrorResponse {
     let seconds = wait.as_secs() + 1;
-    let said = "There were too many wrong passwords; wait as long as Retry-After says.";
+    let said = "Too many failed logins. Wait for the time in the header `Retry-After`.";
     error_response(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", said)
         .header(RETRY_AFTER, HeaderValue::from(seconds))
 }

@@ -184,17 +184,18 @@ impl Site {
         }
         let Some((user, password)) = &self.inner.settings.account else {
             return Err(ToolError::failed(
-                "nobody is signed in at the site: call over HTTP with an Application Password, or configure `user` \
+                "no user is authenticated at the site: call over HTTP with an Application Password, or configure `user` \
                  and `password_file` in `[wordpress]`",
             ));
         };
         let proof = BasicCredentials::new(user, &password.get()?);
-        let proof =
-            proof.ok_or_else(|| ToolError::failed("the configured account cannot be sent"))?;
+        let proof = proof.ok_or_else(|| {
+            ToolError::failed("the configured account contains characters that cannot be sent")
+        })?;
         match self.identify(&proof).await {
             Ok(UserLookup::Admitted(visitor)) => Ok(visitor),
             Ok(UserLookup::Unknown) => {
-                Err(ToolError::failed("the site does not know the configured account"))
+                Err(ToolError::failed("the site rejects the configured account"))
             }
             Ok(UserLookup::Forbidden) => Err(ToolError::failed("Insufficient permissions")),
             Err(trouble) => Err(ToolError::failed(trouble.to_message(false))),

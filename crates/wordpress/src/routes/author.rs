@@ -23,7 +23,8 @@ pub(super) async fn keep_author(
     let author = post["user_id"].as_u64().or_else(|| post["user_id"].as_str()?.parse().ok());
     let Some(author) = author else {
         return Err(ToolError::failed(
-            "the site does not tell who wrote this, so an update could change its author; nothing was changed",
+            "the site does not return the author of this item, so an update could change the \
+                author; nothing was changed",
         ));
     };
     arguments.insert("user_id".to_owned(), json!(author));

@@ -59,15 +59,15 @@ async fn a_write_that_is_not_found_afterwards_is_no_success() {
     });
     let (posts, post) = ("wp/v2/posts", "wp/v2/posts/:id");
     let created = call(&site, RouteAction::Create, posts, json!({"title": "A"})).await.unwrap_err();
-    assert_eq!(created, "the site says that it is done, but nothing was created");
+    assert_eq!(created, "the site reported success, but nothing was created");
     let changed =
         call(&site, RouteAction::Update, post, json!({"id": 8, "title": "B"})).await.unwrap_err();
-    assert_eq!(changed, "the site says that it is done, but nothing of it is stored: `title`");
+    assert_eq!(changed, "the site reported success, but nothing of it is stored: `title`");
     let half = json!({"id": 8, "title": "A", "status": "publish"});
     let half = call(&site, RouteAction::Update, post, half).await.unwrap();
-    assert_eq!(half[1], "The site stored these otherwise than they were sent: `status`.");
+    assert_eq!(half[1], "The site stored different values for: `status`.");
     let kept = call(&site, RouteAction::Delete, post, json!({"id": 8})).await.unwrap_err();
-    assert_eq!(kept, "the site says that it is done, but it is still there");
+    assert_eq!(kept, "the site reported success, but it is still there");
     assert!(call(&site, RouteAction::Delete, post, json!({"id": 9})).await.is_ok());
 }
 
@@ -80,7 +80,7 @@ async fn a_write_that_cannot_be_checked_says_so() {
     });
     let told =
         call(&site, RouteAction::Create, "wp/v2/posts", json!({"title": "A"})).await.unwrap();
-    assert_eq!(told[1], "This was not checked by reading it again: the answer names no item.");
+    assert_eq!(told[1], "The result was not verified: the answer names no item.");
     let told = call(&site, RouteAction::Update, "wp/v2/posts/:id", json!({"id": 8})).await.unwrap();
     assert!(told[1].contains("HTTP 500 with text/html"), "{told:?}");
 }

@@ -9,7 +9,7 @@ use crate::site::site_error::{SiteError, strip_markup};
 use crate::site::{Site, SiteRequest, SiteResponse};
 
 /// The note on a write that cannot be verified.
-const NOT_VERIFIED: &str = "This was not checked by reading it again";
+const NOT_VERIFIED: &str = "The result was not verified";
 
 /// The response to a write, after its values were found at the site. `sent` contains the arguments outside of the
 /// route.
@@ -29,7 +29,7 @@ pub(super) async fn verify_write(
         RouteAction::Delete => names_an_item.then(|| asked.route.clone()),
     };
     let Some(route) = route else {
-        return Ok(answered.with_note(format!("{NOT_VERIFIED}: the answer names no item.")));
+        return Ok(answered.with_note(format!("{NOT_VERIFIED}: the response has no item.")));
     };
     let found = read_item(site, visitor, &route).await;
     match (endpoint.verb, found) {
@@ -45,13 +45,14 @@ pub(super) async fn verify_write(
         }
         (verb, Ok(item)) => match differences(sent, &item) {
             (names, 0) if verb == RouteAction::Update && !names.is_empty() => {
-                Err(verification_error(&format!("nothing of it is stored: {}", names.join(", "))))
+                Err(verification_error(&format!(
+                    "the site stored none of these values: {}",
+                    names.join(", ")
+                )))
             }
             (names, _) if !names.is_empty() => {
                 let names = names.join(", ");
-                Ok(answered.with_note(format!(
-                    "The site stored these otherwise than they were sent: {names}."
-                )))
+                Ok(answered.with_note(format!("The site stored different values for: {names}.")))
             }
             _ => Ok(answered),
         },
@@ -63,7 +64,7 @@ pub(super) async fn verify_write(
 }
 
 fn verification_error(what: &str) -> ToolError {
-    ToolError::failed(format!("the site says that it is done, but {what}"))
+    ToolError::failed(format!("the site reported success, but {what}"))
 }
 
 fn is_gone(status: u16) -> bool {

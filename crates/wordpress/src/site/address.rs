@@ -31,14 +31,14 @@ impl SiteAddress {
         let is_encrypted = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err("begins neither with https:// nor with http://"),
+            _ => return Err("begins with neither https:// nor http://"),
         };
         let authority = uri.authority().ok_or("names no host")?;
         if authority.as_str().contains('@') {
-            return Err("holds a password: callers bring their own");
+            return Err("contains a password; callers use their own");
         }
         if uri.query().is_some() {
-            return Err("has a query: write the address of the site's front page");
+            return Err("has a query; write the URL of the site's front page");
         }
         let scheme = if is_encrypted { "https" } else { "http" };
         let path = uri.path().trim_end_matches('/');

@@ -85,14 +85,13 @@ impl SiteError {
                 format!("could not reach WordPress: timed out after {seconds} s{doubt}")
             }
             Self::NotJson { status: 300..400, .. } => {
-                "WordPress points to another address, which is not followed; name the site by the \
-                 address that it uses itself"
+                "WordPress responded with a redirect, which is not followed; use the URL that the site itself uses"
                     .to_owned()
             }
             Self::NotJson { status, media_type } => {
                 // A 4xx page, such as one of a firewall, is a refusal. Another page may follow a performed write.
                 let doubt = if (400..500).contains(status) { "" } else { doubt };
-                format!("WordPress answered HTTP {status} with {media_type}, not JSON{doubt}")
+                format!("WordPress responded with HTTP {status} and {media_type}, not JSON{doubt}")
             }
             Self::Refused(refusal) => refusal.to_message(),
         }

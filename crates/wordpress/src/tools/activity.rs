@@ -61,7 +61,8 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     )
     .with_arguments(&[
         required("content", SiteArgumentType::Text, "What to post"),
-        optional("title", SiteArgumentType::Text, "Title of the post, where the site has titles").sent_as("post_title"),
+        optional("title", SiteArgumentType::Text, "Title of the post, where the site has \
+            titles").sent_as("post_title"),
         optional("group_id", SiteArgumentType::Id, "ID of the group to post in")
             .sent_as("primary_item_id")
             .naming(&GROUP),
@@ -82,7 +83,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_activity",
         "/buddyboss/v1/activity/{id}",
         "Activity",
-        "Delete an activity for good.",
+        "Delete an activity permanently.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")]),
     tool(
@@ -90,7 +91,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_favorite_activity",
         "/buddyboss/v1/activity/{id}/favorite",
         "Activity",
-        "Mark an activity as a favorite, or take the mark back if it is one; `favorited` tells which.",
+        "Mark an activity as a favorite, or remove the mark if it is one; `favorited` is the new state.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Activity ID")])
     .with_custom_run(favorite),
@@ -145,7 +146,7 @@ fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
             .await?;
         let Some(author) = whole_number(&before.body["user_id"]) else {
             return Err(ToolError::failed(
-                "the site does not tell who wrote this activity, so an update could change its author; \
+                "the site does not return the author of this activity, so an update could change the author; \
                  nothing was changed",
             ));
         };
@@ -186,6 +187,7 @@ fn comment<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
 }
 
 fn not_stored_message(body: &Value) -> String {
-    let said = if body["created"] == true { "the site says that it was created, but " } else { "" };
+    let said =
+        if body["created"] == true { "the site reported that it was created, but " } else { "" };
     format!("{said}nothing was stored")
 }

@@ -32,7 +32,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_set_member_role",
         "/wp/v2/users/{id}",
         "Member",
-        "Give a member these WordPress roles instead of those before.",
+        "Replace the WordPress roles of a member.",
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "Member ID"),
@@ -50,7 +50,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_get_group_settings",
         "/buddyboss/v1/groups/{id}/settings",
         "Group",
-        "Get who may invite, post and upload in a group.",
+        "Get the permissions of a group: who may invite, post and upload.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Group ID")])
     .with_fixed_values(&[("nav", FixedValue::Text("group-settings"))])
@@ -60,7 +60,8 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_update_group_settings",
         "/buddyboss/v1/groups/{id}/settings",
         "Group",
-        "Change who may invite, post and upload in a group; what is not named stays.",
+        "Change the permissions of a group: who may invite, post and upload. Settings that are \
+            not given do not change.",
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "Group ID"),
@@ -85,7 +86,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_set_group_avatar",
         "/buddyboss/v1/groups/{group_id}/avatar",
         "Group",
-        "Give a group another picture.",
+        "Change the picture of a group.",
     )
     .with_arguments(&[required("group_id", SiteArgumentType::Id, "Group ID"), FILE_NAME, DATA])
     .require_visible_login()
@@ -127,7 +128,8 @@ fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, 
     Box::pin(async move {
         if errand.number("id") == Some(errand.user.id) {
             return Err(ToolError::failed(
-                "these are your own roles: you could lose your access; ask another administrator. Nothing was changed",
+                "these are your own roles: you could lose your access; ask another \
+                    administrator. Nothing was changed",
             ));
         }
         let answered = errand.send_single_request().await?;
@@ -147,7 +149,7 @@ fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, 
             false => {
                 let now = now.join(", ");
                 Err(ToolError::failed(format!(
-                    "the site answered, but the member has these roles: {now}"
+                    "the site responded, but the member has these roles: {now}"
                 )))
             }
         }
@@ -187,7 +189,7 @@ fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRes
             true => Ok(after),
             false => {
                 let lost = lost.join(", ");
-                Err(ToolError::failed(format!("the site answered, but did not store: {lost}")))
+                Err(ToolError::failed(format!("the site responded, but did not store: {lost}")))
             }
         }
     })
@@ -210,7 +212,7 @@ fn set_avatar<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse
         let first = if set.body.is_array() { &set.body[0] } else { &set.body };
         match first["full"].as_str().is_some_and(|url| !url.is_empty()) {
             true => Ok(set),
-            false => Err(ToolError::failed("the site answered, but names no picture")),
+            false => Err(ToolError::failed("the site responded, but returned no picture")),
         }
     })
 }
@@ -234,7 +236,7 @@ fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
         match has_failed {
             false => Ok(sent),
             true => {
-                Err(ToolError::failed(format!("the site did not send it to everybody: {errors}")))
+                Err(ToolError::failed(format!("the site did not send it to all members: {errors}")))
             }
         }
     })

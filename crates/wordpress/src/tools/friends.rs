@@ -32,7 +32,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_list_friend_requests",
         "/buddyboss/v1/friends",
         "Member",
-        "List the friendship requests of a member that nobody has accepted yet.",
+        "List the pending friendship requests of a member.",
     )
     .with_arguments(&[
         optional("user_id", SiteArgumentType::Id, "Member ID (default: you)")
@@ -107,7 +107,7 @@ fn other_member(friendship: &Value, me: u64) -> Result<u64, ToolError> {
              changed"
         ))),
         _ => Err(ToolError::failed(
-            "the site does not tell whose friendship this is; nothing was changed",
+            "the site does not return the members of this friendship; nothing was changed",
         )),
     }
 }
@@ -133,7 +133,7 @@ fn remove<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
                 Ok(SiteResponse::from_display(ended))
             }
             _ => Err(ToolError::failed(
-                "the site says that it is done, but the friendship is still there",
+                "the site reported success, but the friendship is still there",
             )),
         }
     })

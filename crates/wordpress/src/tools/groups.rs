@@ -50,7 +50,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_create_group",
         "/buddyboss/v1/groups",
         "Group",
-        "Create a group, whose organizer you are.",
+        "Create a group. You become its organizer.",
     )
     .with_arguments(&[
         required("name", SiteArgumentType::Text, "Name of the group"),
@@ -85,7 +85,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_group",
         "/buddyboss/v1/groups/{id}",
         "Group",
-        "Delete a group for good.",
+        "Delete a group permanently.",
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "Group ID"),

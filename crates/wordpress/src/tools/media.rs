@@ -60,7 +60,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_media",
         "/buddyboss/v1/media/{id}",
         "Photo",
-        "Delete a photo for good.",
+        "Delete a photo permanently.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Photo ID")]),
     list_tool("buddyboss_list_videos", "/buddyboss/v1/video", "Video", "List videos.")
@@ -78,7 +78,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_video",
         "/buddyboss/v1/video/{id}",
         "Video",
-        "Delete a video for good.",
+        "Delete a video permanently.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Video ID")]),
     list_tool(
@@ -119,7 +119,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_document",
         "/buddyboss/v1/document/{id}",
         "Document",
-        "Delete a document for good.",
+        "Delete a document permanently.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Document ID")]),
 ];
@@ -172,7 +172,7 @@ fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
         let id = whole_number(&uploaded["upload_id"]).or_else(|| whole_number(&uploaded["id"]));
         let Some(id) = id.filter(|id| *id > 0) else {
             return Err(ToolError::failed(
-                "the site took the file, but names no upload; it was not added",
+                "the site accepted the file, but returned no upload; it was not added",
             ));
         };
         let half = |error| match error {
@@ -186,7 +186,7 @@ fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
         let added = errand.request(&asked).await.map_err(half)?;
         let first = if added.body.is_array() { &added.body[0] } else { &added.body };
         let Some(made) = whole_number(&first["id"]).filter(|id| *id > 0) else {
-            return Err(half(ToolError::failed("the site names nothing that was made")));
+            return Err(half(ToolError::failed("the site did not return the created item")));
         };
         // The result is read from the site.
         errand.request(&SiteRequest::get(format!("{route}/{made}"))).await.map_err(half)

@@ -88,7 +88,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_member",
         "/wp/v2/users/{id}",
         "Member",
-        "Delete a member for good. Posts go to the member named by reassign, or are deleted too.",
+        "Delete a member permanently. Posts are reassigned to the member in reassign, or deleted too.",
     )
     .with_arguments(&[
         required("id", ID, "Member ID"),
@@ -177,7 +177,7 @@ fn delete<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
         }
         if heir.is_some() && heir == id {
             return Err(ToolError::failed(
-                "`reassign` names the member who is deleted; name another one",
+                "`reassign` is the member who is deleted; choose another one",
             ));
         }
         errand.send_single_request().await

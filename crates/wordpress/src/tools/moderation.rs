@@ -78,9 +78,9 @@ fn unblock<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
         let ended = errand.request(&ended).await?;
         match find_block(&errand.request(&look).await?, member) {
             None => Ok(ended),
-            Some(_) => Err(ToolError::failed(
-                "the site says that it is done, but the block is still there",
-            )),
+            Some(_) => {
+                Err(ToolError::failed("the site reported success, but the block is still there"))
+            }
         }
     })
 }

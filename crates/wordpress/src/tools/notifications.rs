@@ -52,7 +52,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_notification",
         "/buddyboss/v1/notifications/{id}",
         "Notification",
-        "Delete a notification for good.",
+        "Delete a notification permanently.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Notification ID")]),
 ];
@@ -65,7 +65,7 @@ fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
         let first = if marked.body.is_array() { &marked.body[0] } else { &marked.body };
         match whole_number(&first["is_new"]) {
             Some(is) if is != wants => {
-                Err(ToolError::failed(format!("the site answered, but `is_new` is still {is}")))
+                Err(ToolError::failed(format!("the site responded, but `is_new` is still {is}")))
             }
             _ => Ok(marked),
         }

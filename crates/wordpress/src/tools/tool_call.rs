@@ -40,7 +40,7 @@ impl ToolCall<'_> {
             None => self.send_single_request().await?,
         };
         if self.spec.verb == Verb::Delete && is_denied(&answered.body["deleted"]) {
-            return Err(ToolError::failed("the site answered that nothing was deleted"));
+            return Err(ToolError::failed("the site responded that nothing was deleted"));
         }
         if self.spec.is_unpaged {
             answered.totals = None;
@@ -190,7 +190,7 @@ pub(super) fn delete_and_verify<'a>(
         let look = SiteRequest::get(errand.path(errand.spec.route));
         match errand.try_request(&look).await {
             Ok(item) if item.body["status"] != "trash" && item.body["id"] != 0 => {
-                Err(ToolError::failed("the site says that it is done, but it is still there"))
+                Err(ToolError::failed("the site reported success, but it is still there"))
             }
             _ => Ok(deleted),
         }

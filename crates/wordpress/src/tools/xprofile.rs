@@ -44,7 +44,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_get_xprofile_data",
         "/buddyboss/v1/xprofile/{field_id}/data/{user_id}",
         "Member",
-        "Get what a member has in a profile field.",
+        "Get the value of a member's profile field.",
     )
     .with_arguments(&[
         required("field_id", SiteArgumentType::Id, "Field ID"),
@@ -55,7 +55,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         "buddyboss_update_xprofile_data",
         "/buddyboss/v1/xprofile/{field_id}/data/{user_id}",
         "Member",
-        "Change what a member has in a profile field.",
+        "Change the value of a member's profile field.",
     )
     .with_arguments(&[
         required("field_id", SiteArgumentType::Id, "Field ID"),

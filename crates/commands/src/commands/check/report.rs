@@ -161,8 +161,7 @@ impl ServerReport {
             ("lists", joined(&counts)),
         ];
         if self.violations > 0 {
-            let what =
-                "messages or lines that mean nothing: a server must write only MCP to stdout";
+            let what = "lines that are not MCP messages; a server must write only MCP to stdout";
             rows.push(("noise", format!("{} {what}", self.violations)));
         }
         let mut lines: Vec<String> = rows
@@ -184,7 +183,7 @@ impl ServerReport {
     fn certainty(&self) -> &'static str {
         match self.is_dialect_given || self.dialect != SPEC {
             true => "",
-            false => ", as far as its handshake shows",
+            false => ", according to its handshake",
         }
     }
 
@@ -193,7 +192,7 @@ impl ServerReport {
         let title = text("title").map(|title| format!(" ({title})")).unwrap_or_default();
         match text("name") {
             Some(name) => format!("{name} {}{title}", text("version").unwrap_or_default()),
-            None => "does not say who it is".to_owned(),
+            None => "does not send its name".to_owned(),
         }
     }
 
@@ -213,7 +212,7 @@ impl ServerReport {
     fn table(&self, layout: Layout) -> Vec<String> {
         let heads: String = clients().map(|client| format!("  {:10}", client.name)).collect();
         let mut lines = vec![
-            layout.heading("What a client of each revision gets through Creole:"),
+            layout.heading("What clients of each revision get through Creole:"),
             format!("{:18}{heads}", ""),
         ];
         let mut notes: BTreeMap<&str, &str> = BTreeMap::new();
@@ -237,7 +236,7 @@ impl ServerReport {
 
     fn finding_lines(&self, layout: Layout) -> Vec<String> {
         if self.findings.is_empty() {
-            return vec![layout.good("Nothing is wrong with its names and schemas.")];
+            return vec![layout.good("No findings in names and schemas.")];
         }
         let told = |finding: &LintFinding| {
             let lead = format!("  {} ", first_line(&finding.item));
@@ -270,14 +269,14 @@ fn joined(words: &[impl AsRef<str>]) -> String {
 fn opening_in_words(rules: &Rules) -> &'static str {
     match rules.has_handshake() {
         true => "handshake",
-        false => "requests that stand alone",
+        false => "stateless",
     }
 }
 
 fn transport(reach: TargetKind, found: DetectedEra) -> &'static str {
     match (reach, found) {
         (TargetKind::Child, _) => "stdio",
-        (TargetKind::InProcess, _) => "within this process",
+        (TargetKind::InProcess, _) => "in this process",
         (TargetKind::Http, found) if found.is_legacy_sse() => "HTTP+SSE",
         (TargetKind::Http, _) => "Streamable HTTP",
     }
@@ -289,7 +288,7 @@ fn dialect(taken: &str, greeting: &NegotiationResult) -> String {
     let is_boolean =
         capabilities.as_object().is_some_and(|all| all.values().any(Value::is_boolean));
     match is_boolean && taken == SPEC {
-        true => "spec, but with booleans for capabilities".to_owned(),
+        true => "spec, with booleans as capabilities".to_owned(),
         false => taken.to_owned(),
     }
 }
@@ -301,7 +300,7 @@ fn offers(can: ServerCapabilities) -> Vec<&'static str> {
         (can.prompts, "prompts"),
         (can.completions, "completions"),
         (can.logging, "log messages"),
-        (can.list_changed, "lists that change"),
+        (can.list_changed, "list changes"),
         (can.subscribe, "subscriptions"),
         (can.tasks, "tasks"),
         (can.skills, "skills"),

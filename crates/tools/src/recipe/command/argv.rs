@@ -74,7 +74,7 @@ impl ArgvBuilder<'_> {
     fn push(&mut self, word: &Template, text: String) -> Result<(), ToolError> {
         let name = word.names().next().unwrap_or_default();
         if text.contains('\0') {
-            return Err(invalid_argument(name, "has a NUL character"));
+            return Err(invalid_argument(name, "contains a NUL character"));
         }
         if text.len() > MAX_ARGUMENT_BYTES {
             return Err(invalid_argument(name, "is too long for a program"));

@@ -94,7 +94,10 @@ async fn communicate(
     };
     if !is_whole {
         let text = head_of(&String::from_utf8_lossy(&bytes));
-        let what = format!("it wrote more than {longest} bytes and was ended; they begin:\n{text}");
+        let what = format!(
+            "the program wrote more than {longest} bytes and was stopped; the \
+            output begins with:\n{text}"
+        );
         return Err(ToolError::failed(what));
     }
     Ok((bytes, child.wait_for_exit().await))
@@ -144,9 +147,9 @@ async fn report_progress(
 /// The error for the model about a failed program.
 fn failure(exit: Exit, tail: &StderrTail, bytes: &[u8], secrets: &[Secret]) -> ToolError {
     let how = match exit {
-        Exit::Code(code) => format!("it exited with code {code}"),
-        Exit::Signal(signal) => format!("it was killed by signal {signal}"),
-        Exit::Unknown => "it ended".to_owned(),
+        Exit::Code(code) => format!("the program exited with code {code}"),
+        Exit::Signal(signal) => format!("the program was killed by signal {signal}"),
+        Exit::Unknown => "the program exited".to_owned(),
     };
     let said = match tail.text() {
         said if said.is_empty() => String::from_utf8_lossy(bytes).into_owned(),

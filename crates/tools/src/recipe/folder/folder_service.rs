@@ -62,7 +62,7 @@ impl FolderService {
             Ok(found) => Some(found),
             Err(error) if is_gone(&error) => Some(ScanResult::default()),
             Err(error) => {
-                tracing::warn!("folder `{}` cannot be read: {error}", self.recipe.name);
+                tracing::warn!("cannot read the folder `{}`: {error}", self.recipe.name);
                 None
             }
         }
@@ -83,7 +83,7 @@ impl FolderService {
             (self.recipe.name.clone(), FolderServiceWatch { served: self, source, last: first });
         match FolderWatch::start(keeper) {
             Ok(watch) => registry.attach(watch),
-            Err(error) => tracing::warn!("folder `{name}`: changes will not be noticed: {error}"),
+            Err(error) => tracing::warn!("folder `{name}`: cannot watch for changes: {error}"),
         }
     }
 
@@ -97,7 +97,7 @@ impl FolderService {
             .iter()
             .map(|(path, facts)| reader.with_definition(self.definition(path, facts)));
         for uri in source.set_resources(resources.collect()) {
-            tracing::warn!("folder `{}`: somebody else has {uri} already", self.recipe.name);
+            tracing::warn!("folder `{}`: another item already has the URI {uri}", self.recipe.name);
         }
     }
 
@@ -137,7 +137,7 @@ impl FolderService {
     /// Reads a file, on a thread that may block.
     async fn read(self: Arc<Self>, uri: String) -> Result<Vec<Contents>, ToolError> {
         let reading = tokio::task::spawn_blocking(move || self.read_now(uri));
-        reading.await.map_err(|_| internal_error("the reader broke down"))?
+        reading.await.map_err(|_| internal_error("the reader thread panicked"))?
     }
 
     pub(super) fn read_now(&self, uri: String) -> Result<Vec<Contents>, ToolError> {
@@ -151,13 +151,11 @@ impl FolderService {
             Err(ReadError::NotFound) => Err(not_found(&uri)),
             Err(ReadError::TooLarge) => {
                 let most = self.recipe.max_file_bytes;
-                Err(internal_error(format!(
-                    "the file has more than the {most} bytes that may be read"
-                )))
+                Err(internal_error(format!("the file is larger than {most} bytes, the limit")))
             }
             // The system's message contains no path.
             Err(ReadError::Failed(error)) => {
-                Err(internal_error(format!("the file cannot be read: {error}")))
+                Err(internal_error(format!("cannot read the file: {error}")))
             }
         }
     }
@@ -183,8 +181,8 @@ impl FolderService {
     fn log_truncation(&self, found: &ScanResult) {
         if let Some(cut) = &found.truncation {
             tracing::warn!(
-                "folder `{}` has {cut}: {} are listed, the others can only be read; narrow it by `include` and \
-                 `exclude`, or raise `max_files`",
+                "folder `{}` has {cut}: {} are listed, the others can only be read; limit it \
+                    with `include` and `exclude`, or raise `max_files`",
                 self.recipe.name,
                 found.files.len()
             );

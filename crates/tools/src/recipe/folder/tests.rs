@@ -121,6 +121,9 @@ fn a_folder_that_is_none_is_refused_by_its_name() {
     for path in ["nowhere", "file"] {
         let recipe = FolderRecipe::new("docs", folder.path().join(path));
         let Err(error) = recipe.add(Server::new("s")) else { panic!("{path} is no folder") };
-        assert!(error.to_string().starts_with("`docs` cannot be offered: the folder `"), "{error}");
+        assert!(
+            error.to_string().starts_with("cannot serve `docs`: cannot read the folder `"),
+            "{error}"
+        );
     }
 }

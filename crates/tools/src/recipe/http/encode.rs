@@ -39,7 +39,7 @@ pub(crate) fn check_segment(name: &str, value: &str) -> Result<(), ToolError> {
     if value.contains(['/', '\\']) || value.chars().any(char::is_control) {
         return Err(invalid_argument(
             name,
-            "must not have a slash, a backslash or a control character",
+            "must not contain a slash, a backslash or a control character",
         ));
     }
     Ok(())

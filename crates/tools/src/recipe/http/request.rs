@@ -27,7 +27,9 @@ pub(super) fn build_request(
     values: &ArgumentValues<'_>,
 ) -> Result<(FetchRequest, Vec<Secret>), ToolError> {
     let address = address(recipe, values)?;
-    let url = address.parse().map_err(|_| ToolError::failed("its address cannot be written"))?;
+    let url = address
+        .parse()
+        .map_err(|_| ToolError::failed("the URL cannot be built from the arguments"))?;
     let mut headers = headers(recipe, values)?;
     let mut secrets = Vec::new();
     if let Some(auth) = &recipe.auth {
@@ -83,10 +85,10 @@ fn headers(recipe: &HttpRecipe, values: &ArgumentValues<'_>) -> Result<HeaderMap
         let value = Some(&value).filter(|value| value.is_ascii());
         let value = value.and_then(|value| HeaderValue::from_str(value).ok());
         let value = value.ok_or_else(|| {
-            invalid_argument(argument, "has a character that headers cannot carry")
+            invalid_argument(argument, "contains a character that is not allowed in a header")
         })?;
         let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| ToolError::failed("one of its headers cannot be sent"))?;
+            .map_err(|_| ToolError::failed("a header of the request is invalid"))?;
         headers.insert(name, value);
     }
     Ok(headers)
@@ -125,5 +127,5 @@ pub(crate) fn authorize(
 }
 
 pub(crate) fn invalid_secret() -> ToolError {
-    ToolError::failed("its credentials cannot be sent in a header")
+    ToolError::failed("the credentials contain a character that is not allowed in a header")
 }

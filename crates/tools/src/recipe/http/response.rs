@@ -40,7 +40,8 @@ pub(crate) fn to_tool_result(
     let Ok(said) = std::str::from_utf8(answer.body()) else {
         let bytes = answer.body().len();
         let what = format!(
-            "the answer is {bytes} bytes of the type `{media}`, which is neither text, JSON nor a picture"
+            "the response has {bytes} bytes of the type `{media}`, which is neither text nor \
+                JSON nor an image"
         );
         return Err(ToolError::failed(what));
     };
@@ -49,7 +50,7 @@ pub(crate) fn to_tool_result(
             render_template(template, &OrderedValue::Leaf(said.into()), answer, values, longest)
         }
         None if said.is_empty() => {
-            Ok(ToolResult::text(format!("status {}, nothing else", answer.status().as_u16())))
+            Ok(ToolResult::text(format!("status {}, no body", answer.status().as_u16())))
         }
         None => Ok(ToolResult::text(said)),
     }
@@ -69,11 +70,11 @@ fn is_json(media: &str) -> bool {
 /// The selected part of the JSON.
 fn select_pointer(pointer: Option<&str>, body: &[u8]) -> Result<OrderedValue, ToolError> {
     let value: OrderedValue = serde_json::from_slice(body)
-        .map_err(|error| ToolError::failed(format!("the answer is not JSON: {error}")))?;
+        .map_err(|error| ToolError::failed(format!("the response is not JSON: {error}")))?;
     let Some(pointer) = pointer else { return Ok(value) };
     value
         .at_pointer(pointer)
-        .ok_or_else(|| ToolError::failed(format!("the answer has nothing at `{pointer}`")))
+        .ok_or_else(|| ToolError::failed(format!("the response has no value at `{pointer}`")))
 }
 
 /// Data as plain text: a string without its quotes.
@@ -101,7 +102,7 @@ fn render_template(
         Ok(text) if text.len() <= longest => Ok(ToolResult::text(text)),
         Ok(_) => Err(ToolError::failed(format!("the text is longer than {longest} bytes"))),
         Err(error) => {
-            Err(ToolError::failed(format!("the answer does not fit its template: {error}")))
+            Err(ToolError::failed(format!("the template failed for this response: {error}")))
         }
     }
 }

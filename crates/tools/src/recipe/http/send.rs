@@ -108,11 +108,11 @@ fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) ->
 fn describe_failure(why: &FetchError, longest: usize) -> String {
     match why {
         FetchError::NotPublic => {
-            "the service's name leads to an address that is not public, which this tool is not \
-                                 allowed to reach"
+            "the host name of the service resolves to an address that is not public; set \
+                `allow_private = true` to allow it"
                 .to_owned()
         }
-        FetchError::TooLong => format!("the answer is longer than {longest} bytes"),
+        FetchError::TooLong => format!("the response is longer than {longest} bytes"),
         FetchError::Unreachable(why) | FetchError::ConnectFailed(why) => why.clone(),
     }
 }
@@ -121,10 +121,10 @@ fn describe_failure(why: &FetchError, longest: usize) -> String {
 fn error_for_status(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
     let status = answer.status();
     let reason = status.canonical_reason().unwrap_or_default();
-    let mut what = format!("the service answered with status {} {reason}", status.as_u16());
+    let mut what = format!("the service responded with status {} {reason}", status.as_u16());
     what.truncate(what.trim_end().len());
     if status.is_redirection() {
-        what.push_str("; it points elsewhere, which is not followed");
+        what.push_str("; redirects are not followed");
     } else if let Some(text) = problem_detail(answer)
         && !text.trim().is_empty()
     {
@@ -198,7 +198,7 @@ mod tests {
             panic!("a refusal is a failure");
         };
         assert!(
-            said.starts_with("the service answered with status 401 Unauthorized:\ntoken [secret]")
+            said.starts_with("the service responded with status 401 Unauthorized:\ntoken [secret]")
         );
         assert!(said.len() < 5000);
     }

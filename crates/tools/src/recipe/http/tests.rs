@@ -38,8 +38,8 @@ fn an_answer_is_what_its_type_says() {
     let data = shaped(&usual, "application/vnd.x+json; charset=utf-8", r#"{"a":1}"#).unwrap();
     assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
     assert_eq!(said(&usual, "text/plain", "{}"), "{}");
-    assert!(said(&usual, "application/json", "{").starts_with("failed: the answer is not JSON"));
-    assert_eq!(said(&usual, "application/json", ""), "status 200, nothing else");
+    assert!(said(&usual, "application/json", "{").starts_with("failed: the response is not JSON"));
+    assert_eq!(said(&usual, "application/json", ""), "status 200, no body");
     let image = shaped(&usual, "Image/PNG", "x").unwrap();
     assert!(
         matches!(&image.content[..], [Content::Image { mime_type, .. }] if mime_type == "image/png")

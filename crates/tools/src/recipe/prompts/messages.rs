@@ -45,8 +45,8 @@ pub(super) fn split_sections(
                 return Err(TemplateError {
                     line: first + blank,
                     column: Some(1),
-                    message: "this text stands before the first message".to_owned(),
-                    help: Some("put it below `# user` or `# assistant`".to_owned()),
+                    message: "there is text before the first message".to_owned(),
+                    help: Some("move it below `# user` or `# assistant`".to_owned()),
                 });
             }
         }

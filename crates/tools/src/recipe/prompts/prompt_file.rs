@@ -46,7 +46,11 @@ impl PromptFile {
             help: Some(help.to_owned()),
         };
         if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-            return Err(wrong(1, "the name of the file is too long or odd", "rename it"));
+            return Err(wrong(
+                1,
+                "the file name is too long or has unsupported characters",
+                "rename it",
+            ));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];

@@ -46,8 +46,9 @@ impl PromptFolder {
     /// Reads the folder for the first time. Returns the errors of its files.
     pub(super) fn load(&mut self) -> Result<Vec<FileError>, FileError> {
         let found = self.scan().map_err(|error| {
-            let what = format!("the folder of prompts cannot be read: {error}");
-            FileError::new(&self.recipe.path, what).help("name a folder that holds Markdown files")
+            let what = format!("cannot read the folder of prompts: {error}");
+            FileError::new(&self.recipe.path, what)
+                .help("use a folder that contains Markdown files")
         })?;
         let (_, problems) = self.apply_scan(found, &BTreeSet::new());
         Ok(problems)
@@ -71,7 +72,7 @@ impl PromptFolder {
         if let Some(cut) =
             found.truncation.as_ref().filter(|_| found.truncation != self.last_scan.truncation)
         {
-            let what = format!("the folder of prompts has {cut}; the others are left out");
+            let what = format!("the folder of prompts has {cut}; the others are excluded");
             problems.push(FileError::new(&self.recipe.path, what).help("split it"));
         }
         let before = self.files.len();
@@ -107,11 +108,11 @@ impl PromptFolder {
             Ok(bytes) => PromptFile::read(name, &path, &bytes).map(Some),
             Err(ReadError::NotFound) => Ok(None),
             Err(ReadError::TooLarge) => {
-                let what = format!("this file has more than {MAX_FILE_BYTES} bytes");
-                Err(FileError::new(&path, what).help("a prompt is shorter"))
+                let what = format!("the file has more than {MAX_FILE_BYTES} bytes");
+                Err(FileError::new(&path, what).help("shorten the prompt"))
             }
             Err(ReadError::Failed(error)) => {
-                Err(FileError::new(&path, format!("this file cannot be read: {error}")))
+                Err(FileError::new(&path, format!("cannot read the file: {error}")))
             }
         }
     }
@@ -129,7 +130,7 @@ impl PromptFolder {
         }
         match FolderWatch::start(self) {
             Ok(watch) => registry.attach(watch),
-            Err(error) => tracing::warn!("prompts `{name}`: changes will not be noticed: {error}"),
+            Err(error) => tracing::warn!("prompts `{name}`: cannot watch for changes: {error}"),
         }
     }
 
@@ -139,7 +140,7 @@ impl PromptFolder {
         for name in source.set_prompts(prompts.collect()) {
             let folder = &self.recipe.name;
             tracing::warn!(
-                "prompts `{folder}`: there is a prompt `{name}` already; set a `prefix`"
+                "prompts `{folder}`: another prompt has the name `{name}`; set a `prefix`"
             );
         }
     }
@@ -166,12 +167,12 @@ impl WatchTarget for PromptFolder {
             Err(error) if is_gone(&error) => ScanResult::default(),
             Err(error) => {
                 let name = &self.recipe.name;
-                return tracing::warn!("prompts `{name}` cannot be read: {error}");
+                return tracing::warn!("cannot read the prompts `{name}`: {error}");
             }
         };
         let (changed, problems) = self.apply_scan(found, written);
         for problem in problems {
-            tracing::error!("a prompt stays as it last was right: {problem}");
+            tracing::error!("the last valid version of a prompt is kept: {problem}");
         }
         if changed {
             self.publish();

@@ -39,31 +39,33 @@ pub(super) fn read_front_matter(
     let title = reader.text(members, "title")?;
     if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
         let what = format!("`title` is longer than {MAX_TITLE_CHARS} characters");
-        return Err(reader.error_at("title", what, "say the rest in `description`"));
+        return Err(reader.error_at("title", what, "move the rest to `description`"));
     }
     let description = reader.text(members, "description")?;
     let written = match members.get("arguments") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items.as_slice(),
-        Some(_) => return Err(reader.error_at("arguments", "`arguments` is no list", LIST_HELP)),
+        Some(_) => {
+            return Err(reader.error_at("arguments", "`arguments` is not a list", LIST_HELP));
+        }
     };
     let mut arguments: Vec<PromptArgumentSpec> = Vec::with_capacity(written.len());
     for item in written {
         let argument = reader.argument(item)?;
         if arguments.iter().any(|other| other.name == argument.name) {
-            let what = format!("the argument `{}` comes twice", argument.name);
-            return Err(reader.error_at(&argument.name, what, "keep one of them"));
+            let what = format!("the argument `{}` is repeated", argument.name);
+            return Err(reader.error_at(&argument.name, what, "remove one of them"));
         }
         arguments.push(argument);
     }
     if arguments.len() > MAX_ARGUMENTS {
-        let what = format!("there are more than {MAX_ARGUMENTS} arguments");
-        return Err(reader.error_at("arguments", what, "ask for less"));
+        let what = format!("the prompt has more than {MAX_ARGUMENTS} arguments");
+        return Err(reader.error_at("arguments", what, "remove some"));
     }
     Ok(PromptFrontMatter { title, description, arguments })
 }
 
-const LIST_HELP: &str = "write `- name: …` for each, indented below";
+const LIST_HELP: &str = "write `- name: …` for each argument, indented below `arguments`";
 
 struct FrontMatterReader<'a> {
     text: &'a str,
@@ -72,7 +74,7 @@ struct FrontMatterReader<'a> {
 impl FrontMatterReader<'_> {
     fn argument(&self, item: &Value) -> Result<PromptArgumentSpec, TemplateError> {
         let Value::Object(members) = item else {
-            return Err(self.error_at("arguments", "an argument is no mapping", LIST_HELP));
+            return Err(self.error_at("arguments", "an argument is not a mapping", LIST_HELP));
         };
         self.check_known_keys(members, &["name", "description", "required", "default", "values"])?;
         let Some(name) = self.text(members, "name")? else {
@@ -83,20 +85,24 @@ impl FrontMatterReader<'_> {
                 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         };
         if !is_name(&name) || name.len() > 64 {
-            let help = "a name has up to 64 letters, digits and `_`, and begins with no digit";
-            return Err(self.error_at(&name, format!("`{name}` cannot be a name"), help));
+            let help = "use at most 64 letters, digits and `_`; do not begin with a digit";
+            return Err(self.error_at(&name, format!("invalid name `{name}`"), help));
         }
         let required = match members.get("required") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(required)) => *required,
             Some(_) => {
-                return Err(self.error_at("required", "`required` is true or false", "write one"));
+                return Err(self.error_at(
+                    "required",
+                    "`required` must be true or false",
+                    "write one",
+                ));
             }
         };
         let default = self.text(members, "default")?;
         if required && default.is_some() {
-            let what = format!("`{name}` is required and has a default");
-            return Err(self.error_at("default", what, "take one of them out"));
+            let what = format!("the argument `{name}` is required and has a default");
+            return Err(self.error_at("default", what, "remove one of them"));
         }
         let description = self.text(members, "description")?;
         Ok(PromptArgumentSpec {
@@ -110,7 +116,7 @@ impl FrontMatterReader<'_> {
 
     fn values(&self, members: &Map<String, Value>) -> Result<Vec<String>, TemplateError> {
         let wrong =
-            || self.error_at("values", "`values` is no list of texts", "write `[one, two]`");
+            || self.error_at("values", "`values` is not a list of strings", "write `[one, two]`");
         let items = match members.get("values") {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
@@ -118,7 +124,7 @@ impl FrontMatterReader<'_> {
         };
         if items.len() > MAX_ARGUMENTS {
             let what = format!("`values` has more than {MAX_ARGUMENTS} values");
-            return Err(self.error_at("values", what, "a client is shown no more"));
+            return Err(self.error_at("values", what, "a client shows no more"));
         }
         items.iter().map(|item| scalar(item).ok_or_else(wrong)).collect()
     }
@@ -131,7 +137,7 @@ impl FrontMatterReader<'_> {
         match members.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => scalar(value).map(Some).ok_or_else(|| {
-                self.error_at(key, format!("`{key}` is no text"), "put the value in quotes")
+                self.error_at(key, format!("`{key}` is not a string"), "put the value in quotes")
             }),
         }
     }
@@ -143,7 +149,7 @@ impl FrontMatterReader<'_> {
     ) -> Result<(), TemplateError> {
         match members.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => {
-                let help = format!("known here: `{}`", known.join("`, `"));
+                let help = format!("known keys: `{}`", known.join("`, `"));
                 Err(self.error_at(key, format!("unknown key `{key}`"), &help))
             }
             None => Ok(()),

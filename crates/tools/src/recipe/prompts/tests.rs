@@ -30,11 +30,11 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
     for (text, said) in [
         (
             "---\ntitel: x\n---\nText",
-            "p.md:2:1: unknown key `titel`; known here: `title`, `description`, `arguments`",
+            "p.md:2:1: unknown key `titel`; known keys: `title`, `description`, `arguments`",
         ),
         ("---\ntitle: yes\n---\nText", "p.md:2: `yes` is true or false"),
-        ("---\narguments:\n  - name: 1a\n---\nText", "p.md:3:11: `1a` cannot be a name"),
-        ("---\narguments: x\n---\nText", "p.md:2:1: `arguments` is no list"),
+        ("---\narguments:\n  - name: 1a\n---\nText", "p.md:3:11: invalid name `1a`"),
+        ("---\narguments: x\n---\nText", "p.md:2:1: `arguments` is not a list"),
         ("---\narguments:\n  - nam: x\n---\nText", "p.md:3:5: unknown key `nam`"),
         (
             "---\narguments:\n  - name: a\n    required: true\n    default: x\n---\nText",
@@ -42,10 +42,10 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
         ),
         (
             "---\ntitle: x\n---\n\nText {{ nobody }}",
-            "p.md:5:9: `nobody` is no argument; there are none",
+            "p.md:5:9: unknown argument `nobody`; there are none",
         ),
         ("Text\n{% if %}", "p.md:2:7: "),
-        ("Text\n# user\nMore", "p.md:1:1: this text stands before the first message"),
+        ("Text\n# user\nMore", "p.md:1:1: there is text before the first message"),
         ("---\ntitle: x\n---\n", "p.md:4: the prompt has no text"),
         ("---\ntitle: x\n", "p.md:1: the front matter has no end"),
     ] {
@@ -78,7 +78,7 @@ fn a_folder_is_its_markdown_files_and_wrong_ones_are_told() {
     let recipe = PromptsRecipe::new("mine", folder.path());
     let problems = recipe.file_errors();
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].to_string().contains("wrong.md:1:4: `x` is no argument"));
+    assert!(problems[0].to_string().contains("wrong.md:1:4: unknown argument `x`"));
     assert!(recipe.add(Server::new("s")).is_ok());
     let nowhere = PromptsRecipe::new("mine", folder.path().join("nowhere"));
     assert!(nowhere.add(Server::new("s")).is_err());

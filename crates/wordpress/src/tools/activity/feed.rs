@@ -31,7 +31,7 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
         "buddyboss_delete_activity_comment",
         "/buddyboss/v1/activity/{id}/comment/{comment_id}",
         "Activity",
-        "Delete a comment with its replies for good.",
+        "Delete a comment with its replies permanently.",
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "Activity ID"),
@@ -80,7 +80,7 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
         "buddyboss_list_user_reactions",
         "/buddyboss/v1/user-reactions",
         "Reaction",
-        "List who reacted to an activity or a comment, and how.",
+        "List the reactions to an activity or a comment.",
     )
     .with_arguments(&[
         optional("item_type", ITEMS, "What they reacted to"),
@@ -146,7 +146,7 @@ async fn switch_and_verify(
         Some(is) if is != wants => {
             let feedback = said.body["feedback"].as_str().unwrap_or("no reason is given");
             Err(ToolError::failed(format!(
-                "the site answered, but `{key}` is still {is}: {feedback}"
+                "the site responded, but `{key}` is still {is}: {feedback}"
             )))
         }
         _ => Ok(activity),

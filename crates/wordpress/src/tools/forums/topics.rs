@@ -56,7 +56,7 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
         "buddyboss_merge_topics",
         "/buddyboss/v1/topics/merge/{id}",
         "Topic",
-        "Merge a topic with its replies into another one, for good.",
+        "Merge a topic with its replies into another one permanently.",
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "ID of the topic that ends"),
@@ -77,7 +77,7 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
     )
     .with_arguments(&[
         required("id", SiteArgumentType::Id, "Topic ID"),
-        required("reply_id", SiteArgumentType::Id, "ID of the first reply that goes"),
+        required("reply_id", SiteArgumentType::Id, "ID of the first reply to move"),
         optional("title", SiteArgumentType::Text, "Title of the new topic").not_sent(),
         optional(
             "destination_id",
@@ -167,7 +167,7 @@ fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
         let topic = act(errand, "close", wants).await?;
         match topic.body["is_closed"].as_bool() {
             Some(is) if is != wants => Err(ToolError::failed(format!(
-                "the site answered, but `is_closed` of the topic is still {is}"
+                "the site responded, but `is_closed` of the topic is still {is}"
             ))),
             _ => Ok(topic),
         }
@@ -191,7 +191,7 @@ fn stick<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
         }
         match topic.body["sticky"].as_bool() {
             Some(is) if is != (place != "nowhere") => Err(ToolError::failed(format!(
-                "the site answered, but `sticky` of the topic is {is}"
+                "the site responded, but `sticky` of the topic is {is}"
             ))),
             _ => Ok(topic),
         }
@@ -206,9 +206,7 @@ fn merge<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
         let merged = errand.send_single_request().await?;
         match whole_number(&merged.body["id"]) == errand.number("destination_id") {
             true => Ok(merged),
-            false => {
-                Err(ToolError::failed("the site answered with another topic than the destination"))
-            }
+            false => Err(ToolError::failed("the site returned another topic than the destination")),
         }
     })
 }
@@ -235,9 +233,7 @@ fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
         }
         let made = errand.request(&asked).await?;
         match whole_number(&made.body["id"]) == errand.number("id") {
-            true => {
-                Err(ToolError::failed("the site answered with the same topic: it was not split"))
-            }
+            true => Err(ToolError::failed("the site returned the same topic; it was not split")),
             false => Ok(made),
         }
     })

@@ -78,7 +78,7 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
         "buddyboss_accept_membership_request",
         "/buddyboss/v1/groups/membership-requests/{id}",
         "Membership request",
-        "Let somebody into a group who asked to join it.",
+        "Accept a request to join a group.",
     )
     .with_arguments(&[required("id", SiteArgumentType::Id, "Membership request ID")])
     .require_visible_login()
@@ -100,7 +100,7 @@ fn send<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
         let sent = errand.send_single_request().await?;
         match whole_number(&sent.body["id"]).filter(|id| *id > 0) {
             Some(_) => Ok(sent),
-            None => Err(ToolError::failed("the site answered, but no invitation was made")),
+            None => Err(ToolError::failed("the site responded, but no invitation was made")),
         }
     })
 }
@@ -115,13 +115,13 @@ fn accept<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
         let accepted = errand.send_single_request().await?;
         let (Some(group), Some(user)) = (group, user) else {
             return Ok(accepted.with_note(
-                "The site does not tell who was accepted where, so this was not checked.",
+                "The site does not return the accepted member and group, so the result was not verified.",
             ));
         };
         match is_member(errand, group, user).await? {
             true => Ok(accepted),
             false => Err(ToolError::failed(format!(
-                "the site says that it is done, but member {user} is not in group {group}"
+                "the site reported success, but member {user} is not in group {group}"
             ))),
         }
     })

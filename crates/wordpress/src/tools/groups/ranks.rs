@@ -30,7 +30,7 @@ pub(crate) async fn change_and_verify(errand: &ToolCall<'_>) -> Result<SiteRespo
     };
     match find_mismatch(errand, &changed.body) {
         None => Ok(changed),
-        Some(what) => Err(ToolError::failed(format!("the site says that it is done, but {what}"))),
+        Some(what) => Err(ToolError::failed(format!("the site reported success, but {what}"))),
     }
 }
 
@@ -48,9 +48,9 @@ fn find_mismatch(errand: &ToolCall<'_>, body: &Value) -> Option<&'static str> {
     match (errand.text("action")?, errand.text("role").unwrap_or("member")) {
         ("ban", _) if banned == Some(false) => Some("the member is not banned"),
         ("unban", _) if banned == Some(true) => Some("the member is still banned"),
-        ("promote", "admin") if admin == Some(false) => Some("the member is no organizer"),
+        ("promote", "admin") if admin == Some(false) => Some("the member is not an organizer"),
         ("promote" | "demote", "mod") if moderator == Some(false) => {
-            Some("the member is no moderator")
+            Some("the member is not a moderator")
         }
         ("demote", _) if admin == Some(true) => Some("the member is still an organizer"),
         ("demote", "member") if moderator == Some(true) => Some("the member is still a moderator"),

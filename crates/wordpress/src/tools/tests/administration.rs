@@ -56,9 +56,9 @@ async fn what_is_still_there_was_not_deleted() {
         _ => None,
     });
     let told = site.call_err("delete_video", json!({"id": 7})).await;
-    assert_eq!(told, "the site says that it is done, but it is still there");
+    assert_eq!(told, "the site reported success, but it is still there");
     let told = site.call_err("delete_media", json!({"id": 8})).await;
-    assert_eq!(told, "the site answered that nothing was deleted");
+    assert_eq!(told, "the site responded that nothing was deleted");
     for tool in [
         "delete_document",
         "delete_reply",
@@ -90,7 +90,7 @@ async fn whoever_is_accepted_is_found_in_the_group() {
     for tool in ["accept_membership_request", "accept_group_invite"] {
         assert_eq!(accepted(true).call_ok(tool, json!({"id": 5})).await["id"], 4);
         let told = accepted(false).call_err(tool, json!({"id": 5})).await;
-        assert_eq!(told, "the site says that it is done, but member 4 is not in group 3");
+        assert_eq!(told, "the site reported success, but member 4 is not in group 3");
     }
 }
 
@@ -245,7 +245,7 @@ async fn settings_of_a_group_are_sent_whole_and_read_again() {
     assert_eq!(sent["fields"], json!({"group-status": "private", "group-invite-status": "admins"}));
     let told =
         site.call_err("update_group_settings", json!({"id": 3, "invite_status": "mods"})).await;
-    assert_eq!(told, "the site answered, but did not store: invite_status");
+    assert_eq!(told, "the site responded, but did not store: invite_status");
 }
 
 #[tokio::test]

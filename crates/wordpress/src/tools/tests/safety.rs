@@ -157,7 +157,7 @@ async fn marks_and_confirmations_that_the_site_ignores_are_told() {
         _ => None,
     });
     let told = site.call_err("mark_notification_read", json!({"id": 7})).await;
-    assert_eq!(told, "the site answered, but `is_new` is still 1");
+    assert_eq!(told, "the site responded, but `is_new` is still 1");
     site.call_ok("mark_notification_read", json!({"id": 7, "is_new": true})).await;
     let told = site.call("add_friend", json!({"friend_id": 4, "force": true})).await.unwrap();
     assert!(told[1].contains("ignored `force`"), "{told:?}");
@@ -188,7 +188,7 @@ async fn a_rank_that_stays_as_it_was_is_no_success() {
     assert!(told.starts_with("`promote` needs a `role`"), "{told}");
     assert_eq!(site.lines(), Vec::<String>::new());
     let told = site.call_err("update_group_member", change("ban", None)).await;
-    assert_eq!(told, "the site says that it is done, but the member is not banned");
+    assert_eq!(told, "the site reported success, but the member is not banned");
     site.call_ok("update_group_member", change("demote", Some("mod"))).await;
     let asked = site.requests();
     let sent: Vec<Value> = asked.iter().rev().take(2).map(ScriptedRequest::json).collect();

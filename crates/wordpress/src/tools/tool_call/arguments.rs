@@ -38,9 +38,7 @@ fn normalize_value(argument: &ArgumentSpec, value: &Value) -> Result<Value, Stri
         (SiteArgumentType::Ids, Value::String(text)) => {
             let number = |text: &str| match text.parse::<u64>() {
                 Ok(number @ 1..=MAX_SAFE_INTEGER) => Ok(json!(number)),
-                _ => {
-                    Err(format!("`{name}` must be a list of IDs such as [2, 3]; `{text}` is none"))
-                }
+                _ => Err(format!("`{name}` must be a list of IDs such as [2, 3]; `{text}` is not")),
             };
             split_list(name, text)?
                 .into_iter()

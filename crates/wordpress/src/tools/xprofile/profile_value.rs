@@ -37,7 +37,7 @@ pub(crate) fn update<'a>(
             false => {
                 let stored = display_value(&answered.body["value"]);
                 Err(ToolError::failed(format!(
-                    "the site answered, but the field now holds `{stored}`, not what was sent"
+                    "the site responded, but the field now holds `{stored}`, not what was sent"
                 )))
             }
         }

@@ -126,8 +126,7 @@ impl<A: HttpHandler> Router<A> {
             }
             RouteMatch::Ready => status_response(head, StatusCode::SERVICE_UNAVAILABLE, "ending"),
             RouteMatch::NotFound => {
-                ErrorResponse::new(StatusCode::NOT_FOUND, "there is nothing on this path")
-                    .into_response()
+                ErrorResponse::new(StatusCode::NOT_FOUND, "not found").into_response()
             }
             RouteMatch::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
         };
@@ -139,7 +138,7 @@ impl<A: HttpHandler> Router<A> {
         let RequestHead { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if target > MAX_TARGET_BYTES {
-            let said = format!("the request's target is longer than {MAX_TARGET_BYTES} bytes");
+            let said = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
             return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, said).close_connection());
         }
         if headers.count() > MAX_HEADERS {
