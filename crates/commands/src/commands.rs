@@ -5,12 +5,12 @@ mod call;
 mod check;
 mod config;
 mod connect;
-mod guard;
 mod list;
 mod man;
 mod passwd;
 mod prompt;
 mod read;
+mod reap;
 pub(crate) mod serve;
 mod setup;
 mod status;
@@ -40,8 +40,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Passwd(args) => passwd::run(args),
         Command::Completions(args) => man::print_completions(args),
         Command::Man(args) => man::run(args),
-        Command::Guard => {
-            guard::run();
+        Command::Reap => {
+            reap::run();
             Ok(())
         }
         Command::Approve(args) => approve::run(args),

@@ -272,5 +272,5 @@ Examples:
   creole status https://example.com/mcp
   creole status --json
 
-The upstreams of a configuration are started, asked for their lists, and ended. A server elsewhere tells of itself
-alone. It ends with 0 if one answered, and with 1 if none did.";
+The command starts each upstream of a configuration, fetches its lists, and stops it. For a URL or a command, it shows
+that server alone. The exit code is 0 if at least one server responded, otherwise 1.";

@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 
 use super::serve::{close_upstreams, runtime};
 use crate::args::ConnectArgs;
-use crate::commands::guard;
+use crate::commands::reap;
 use crate::failure::Failure;
 use crate::target::ServerTarget;
 use crate::{log, output, target};
@@ -23,7 +23,7 @@ use crate::{log, output, target};
 /// Serves until the client disconnects.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
-    guard::attach_reaper(std::iter::once(&mut settings.address), None);
+    reap::attach_reaper(std::iter::once(&mut settings.address), None);
     log::start(log_plan(args));
     catch_panic::install_hook(args.debug);
     if io::stdin().is_terminal() {

@@ -28,7 +28,7 @@ pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> 
             .calls_in_flight
             .map_or(usual.calls_in_flight, |calls| count(calls.get())),
         input_timeout: table
-            .question_timeout_seconds
+            .input_timeout_seconds
             .map_or(usual.input_timeout, |time| seconds(time.get())),
         list_wait: table.list_wait_seconds.map_or(usual.list_wait, |time| seconds(time.get())),
         tasks: tasks(table, usual.tasks)?,
@@ -43,8 +43,8 @@ fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigPro
     )?;
     let mut limits = usual;
     limits.per_principal =
-        table.tasks_per_caller.map_or(usual.per_principal, |tasks| count(tasks.get()));
-    limits.total = table.tasks.map_or(usual.total, |tasks| count(tasks.get()));
+        table.max_tasks_per_principal.map_or(usual.per_principal, |tasks| count(tasks.get()));
+    limits.total = table.max_tasks.map_or(usual.total, |tasks| count(tasks.get()));
     limits.ttl = ttl;
     limits.max_ttl = longest_ttl;
     Ok(limits)

@@ -33,7 +33,7 @@ impl SiteAddress {
             Some("http") => false,
             _ => return Err("begins with neither https:// nor http://"),
         };
-        let authority = uri.authority().ok_or("names no host")?;
+        let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
             return Err("contains a password; callers use their own");
         }

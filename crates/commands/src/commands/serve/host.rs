@@ -10,7 +10,7 @@ use creole_gateway::upstream::Affinity;
 
 use super::{load_plan, log_plan};
 use crate::args::ServeArgs;
-use crate::commands::guard;
+use crate::commands::reap;
 use crate::failure::Failure;
 use crate::{log, output, target};
 
@@ -36,7 +36,7 @@ fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
         debug: args.debug,
         program,
         transparent: args.chosen.is_default(),
-        start_reaper: guard::start,
+        start_reaper: reap::start,
     })
 }
 

@@ -73,25 +73,24 @@ impl InitAnswers {
 
     /// Asks the user at the terminal.
     pub(crate) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
-        output::write_message(&format!("This writes {}. What do you have?", file.display()));
+        output::write_message(&format!("This writes {}. What should it contain?", file.display()));
         for (number, what) in (1..).zip(offered_kinds()) {
             output::write_message(&format!("  {number}  {what}"));
         }
         let chosen = terminal_prompt::ask_until_valid(
-            "Their numbers, with commas; Enter for nothing yet: ",
+            "Numbers, separated by commas; Enter for none: ",
             numbers,
         )?;
         for number in chosen {
             self.ask_for(number)?;
         }
         if self.http.is_none() {
-            let question = "Clients start it by themselves. Enter if that is right, or an address to listen on for HTTP, \
-                            such as 127.0.0.1:8080: ";
+            let question = "Enter if clients start Creole themselves (stdio), or an address to listen on for HTTP, such as 127.0.0.1:8080: ";
             self.http = terminal_prompt::ask_until_valid(question, |answer| match answer {
                 "" => Ok(None),
-                answer => address(answer)
-                    .map(Some)
-                    .ok_or_else(|| format!("`{answer}` is no address and port")),
+                answer => address(answer).map(Some).ok_or_else(|| {
+                    format!("invalid address `{answer}`; write an address and a port")
+                }),
             })?;
         }
         Ok(())
@@ -102,7 +101,7 @@ impl InitAnswers {
         output::write_message(&format!("{}:", KINDS[number - 1]));
         if number == KINDS.len() {
             self.wordpress =
-                Some(terminal_prompt::ask_until_valid("  The address of its front page: ", url)?);
+                Some(terminal_prompt::ask_until_valid("  The URL of its front page: ", url)?);
             return Ok(());
         }
         let name = terminal_prompt::ask_until_valid("  A name for it, such as files: ", name)?;
@@ -161,7 +160,7 @@ fn numbers(answer: &str) -> Result<Vec<usize>, String> {
     let number = |word: &str| {
         let offered = 1..=offered_kinds().len();
         let number = word.trim().parse().ok().filter(|number| offered.contains(number));
-        number.ok_or_else(|| format!("`{}` is not one of the numbers", word.trim()))
+        number.ok_or_else(|| format!("invalid number `{}`; choose from the list", word.trim()))
     };
     match answer {
         "" => Ok(Vec::new()),
@@ -173,7 +172,7 @@ fn numbers(answer: &str) -> Result<Vec<usize>, String> {
 fn pair(entry: &str) -> Result<(String, String), String> {
     let (given, value) = entry
         .split_once('=')
-        .ok_or_else(|| format!("`{entry}` has no name: write `NAME=VALUE`"))?;
+        .ok_or_else(|| format!("`{entry}` has no name; write `NAME=VALUE`"))?;
     Ok((name(given)?, non_empty(value)?))
 }
 
@@ -188,14 +187,14 @@ fn name(given: &str) -> Result<String, String> {
     match is_name {
         true => Ok(given.to_owned()),
         false => Err(format!(
-            "`{given}` is no plain name: write at most {MAX_NAME} letters, digits, `-` or single `_`"
+            "invalid name `{given}`; use at most {MAX_NAME} letters, digits, `-` or single `_`"
         )),
     }
 }
 
 fn non_empty(given: &str) -> Result<String, String> {
     match given.is_empty() || given.chars().any(char::is_control) {
-        true => Err("it must not be empty or have control characters".to_owned()),
+        true => Err("the value must not be empty or contain control characters".to_owned()),
         false => Ok(given.to_owned()),
     }
 }
@@ -204,7 +203,7 @@ fn url(given: &str) -> Result<String, String> {
     let is_url = given.starts_with("http://") || given.starts_with("https://");
     match is_url {
         true => non_empty(given),
-        false => Err(format!("`{given}` is no URL: begin it with https:// or http://")),
+        false => Err(format!("invalid URL `{given}`; begin it with https:// or http://")),
     }
 }
 
@@ -213,14 +212,14 @@ fn database(given: &str) -> Result<String, String> {
     match known.iter().any(|scheme| given.starts_with(scheme)) {
         true => non_empty(given),
         false => Err(format!(
-            "`{given}` is no database: write sqlite:FILE or postgres://USER@HOST/DATABASE"
+            "invalid database address `{given}`; write sqlite:FILE or postgres://USER@HOST/DATABASE"
         )),
     }
 }
 
 fn command(given: &str) -> Result<Vec<String>, String> {
     let words = split_words(&non_empty(given)?)?;
-    if words.is_empty() { Err("it names no program".to_owned()) } else { Ok(words) }
+    if words.is_empty() { Err("the command line has no program".to_owned()) } else { Ok(words) }
 }
 
 fn parse_target(given: &str) -> Result<UpstreamTarget, String> {

@@ -41,18 +41,18 @@ pub(crate) fn with_entry(
     members: &[(&str, MemberValue)],
 ) -> Result<String, String> {
     if is_too_deep(text) {
-        return Err("is nested too deep to be changed".to_owned());
+        return Err("is nested too deep and was not changed".to_owned());
     }
     let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = CstRootNode::parse(bare, &json_options())
-        .map_err(|error| format!("is no JSON, so it is not changed: {error}"))?;
-    let mut object = root.object_value_or_create().ok_or("holds no JSON object")?;
+        .map_err(|error| format!("is not JSON and was not changed: {error}"))?;
+    let mut object = root.object_value_or_create().ok_or("does not contain a JSON object")?;
     for key in keys {
         object = child_object(&object, key)?;
     }
     let known = object.get(name).and_then(|known| known.value());
     let known =
-        known.map(|known| known.as_object().ok_or(format!("has a `{name}` that is no object")));
+        known.map(|known| known.as_object().ok_or(format!("has a `{name}` that is not an object")));
     match known.transpose()? {
         None => {
             let members = members.iter().map(|(key, member)| ((*key).to_owned(), member.value()));
@@ -84,7 +84,7 @@ fn change(known: &CstObject, members: &[(&str, MemberValue)]) {
 }
 
 fn child_object(object: &CstObject, key: &str) -> Result<CstObject, String> {
-    object.object_value_or_create(key).ok_or_else(|| format!("has a `{key}` that is no object"))
+    object.object_value_or_create(key).ok_or_else(|| format!("has a `{key}` that is not an object"))
 }
 
 #[cfg(test)]

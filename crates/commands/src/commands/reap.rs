@@ -1,4 +1,4 @@
-//! `creole guard`, the reaper process: ends the programs of a gateway that was killed and could not do it itself.
+//! `creole reap`, the reaper process: ends the programs of a gateway that was killed and could not do it itself.
 
 use std::io;
 use std::time::Duration;
