@@ -17,7 +17,7 @@ mod tests;
 
 pub use crate::upstream::connections::affinity::Affinity;
 pub use crate::upstream::connections::connector::RevisionChoice;
-pub use crate::upstream::connections::detect_dialect::detect_dialect;
+pub use crate::upstream::connections::connector::detect_dialect;
 pub use crate::upstream::lists::naming::{NameError, Naming};
 pub use creole::client::Address;
 pub use settings_origin::SettingsOrigin;
@@ -57,9 +57,6 @@ use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
 use lists::UpstreamLists;
 use park::ParkedCalls;
 use status::StatusRecord;
-
-/// How long a subscription outlives its last subscriber, since many clients subscribe again at once.
-const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
 
 /// The settings of one upstream.
 #[derive(Clone, Debug)]

@@ -2,5 +2,4 @@
 
 pub(crate) mod affinity;
 pub(crate) mod connector;
-pub(crate) mod detect_dialect;
 pub(crate) mod pool;

@@ -3,7 +3,6 @@
 pub(crate) mod active_calls;
 pub(crate) mod declined_input;
 pub(crate) mod relay;
-pub(crate) mod retry_policy;
 pub(crate) mod session_input;
 pub(crate) mod tasks;
 pub(crate) mod upstream_request;
@@ -21,6 +20,7 @@ use creole::{Call, Context};
 
 use super::park::{PreparedCall, ResumeOutcome};
 use super::{Affinity, Upstream, internal_fault, park};
+use crate::layers::NamePatterns;
 use crate::upstream::connections::affinity;
 use crate::upstream::connections::pool::{SESSION_ERA, SessionKey, UpstreamLease};
 use crate::upstream::forward::active_calls::ActiveCalls;
@@ -49,10 +49,13 @@ impl Upstream {
             Some(RequestState::Park(parked)) => match self.resume_parked(parked, call).await {
                 ResumeOutcome::Outcome(outcome) => return outcome,
                 ResumeOutcome::ReplicaGone => {
-                    if let Some(outcome) = self.take_over(parked, call).await {
+                    let may_repeat = self.may_repeat(&call.operation);
+                    let server = (&self.settings.address, &*self.connector);
+                    let taken_over = self.parked_calls.take_over(server, parked, call, may_repeat);
+                    if let Some(outcome) = taken_over.await {
                         return outcome;
                     }
-                    if !self.may_repeat(&call.operation) {
+                    if !may_repeat {
                         return park::lost_call(&call.operation).into();
                     }
                 }
@@ -140,7 +143,7 @@ impl Upstream {
             lease.retire_connection();
         }
         self.route_logs(&lease, context);
-        Box::pin(self.prepare_session(&mut lease, context)).await;
+        session_input::prepare_session(&self.settings, &mut lease, context).await;
         affinity::set_level(&lease, context).await;
         if lease.opened_key().is_some() {
             Box::pin(self.resubscribe_in_new(&lease)).await;
@@ -263,6 +266,25 @@ impl Upstream {
             capabilities,
             ends_with_call: false,
         }
+    }
+}
+
+impl Upstream {
+    /// Whether an operation may be repeated when the effect of the first attempt is unknown: it only reads, or a retry
+    /// layer may repeat it too.
+    fn may_repeat(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::ReadResource { .. } | Operation::GetPrompt { .. } => true,
+            Operation::CallTool { name, .. } => self.is_retry_allowed(name),
+            _ => false,
+        }
+    }
+
+    /// Whether the configuration allows a tool to be repeated: by its name, or because its hints are trusted.
+    fn is_retry_allowed(&self, tool: &str) -> bool {
+        let is_idempotent = || self.tool_index().is_idempotent(tool);
+        let covers = |names: &NamePatterns| names.contains(tool) || is_idempotent();
+        self.settings.retried_tools.iter().any(covers)
     }
 }
 

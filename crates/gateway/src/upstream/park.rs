@@ -10,7 +10,7 @@ mod parked_call;
 mod replica;
 pub(crate) mod request_state;
 mod slots;
-pub(crate) mod takeover;
+mod takeover;
 
 use creole::internal::sync::Mutex;
 use std::sync::{Arc, MutexGuard, Weak};

@@ -15,6 +15,7 @@ use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
+use crate::upstream::forward::session_input::SessionClient;
 use crate::upstream::forward::upstream_request;
 
 /// Which callers share a session with an upstream.
@@ -39,7 +40,10 @@ impl Upstream {
     /// The gateway's own connection, for lists and notifications.
     pub(crate) async fn gateway_connection(&self) -> Result<Connection, Fault> {
         let capabilities = self.gateway_capabilities.get().cloned().unwrap_or_default();
-        let client = |slot| self.gateway_session_client(slot);
+        let client = |slot| {
+            let session = self.only_session.get().filter(|_| self.settings.interactive)?;
+            Some(SessionClient::new(session.clone(), &self.settings, slot))
+        };
         Box::pin(self.pool.open_session(self.gateway_session_key(), &capabilities, client)).await
     }
 

@@ -22,7 +22,7 @@ use crate::layers::Chain;
 use crate::upstream::connections::pool::{UpstreamLease, UpstreamSlot};
 use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::forward::relay;
-use crate::upstream::{Affinity, Upstream};
+use crate::upstream::{Affinity, UpstreamSettings};
 
 /// How long calls wait for the client's response to a request for roots outside of a call.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,7 +58,11 @@ impl Drop for RootsWatchGuard {
 }
 
 impl SessionClient {
-    fn new(session: ClientSession, upstream: &Upstream, slot: Weak<UpstreamSlot>) -> Self {
+    pub(crate) fn new(
+        session: ClientSession,
+        settings: &UpstreamSettings,
+        slot: Weak<UpstreamSlot>,
+    ) -> Self {
         let changes = session.watch_roots();
         let following = changes.map(|changes| {
             Arc::new(RootsWatchGuard(
@@ -67,8 +71,8 @@ impl SessionClient {
         });
         Self {
             session,
-            chain: upstream.settings.chain.clone(),
-            input_timeout: upstream.settings.input_timeout,
+            chain: settings.chain.clone(),
+            input_timeout: settings.input_timeout,
             pending_roots_requests: watch::Sender::new(0),
             _roots_watch: following,
         }
@@ -154,41 +158,38 @@ async fn forward_roots_changes(mut changes: watch::Receiver<()>, slot: Weak<Upst
     }
 }
 
-impl Upstream {
-    /// Records the client that alone owns a session, if that client accepts input requests outside of calls.
-    fn attach_client(&self, lease: &UpstreamLease, context: &Context) {
-        let is_own = match self.settings.affinity {
-            Affinity::Single => true,
-            _ => context.session_name().is_some_and(|name| lease.belongs_to(name)),
-        };
-        if is_own && self.settings.interactive && !lease.active_call.has_client() {
-            let session = context.client_session();
-            let client = session.map(|it| SessionClient::new(it, self, lease.weak_slot()));
-            client.into_iter().for_each(|client| lease.active_call.set_client(client));
-        }
+/// Records the client that alone owns a session, if that client accepts input requests outside of calls.
+fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &Context) {
+    let is_own = match settings.affinity {
+        Affinity::Single => true,
+        _ => context.session_name().is_some_and(|name| lease.belongs_to(name)),
+    };
+    if is_own && settings.interactive && !lease.active_call.has_client() {
+        let session = context.client_session();
+        let client = session.map(|it| SessionClient::new(it, settings, lease.weak_slot()));
+        client.into_iter().for_each(|client| lease.active_call.set_client(client));
     }
+}
 
-    /// The only client of the gateway, for the gateway's own session.
-    pub(crate) fn gateway_session_client(&self, slot: Weak<UpstreamSlot>) -> Option<SessionClient> {
-        let session = self.only_session.get().filter(|_| self.settings.interactive)?;
-        Some(SessionClient::new(session.clone(), self, slot))
+/// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream sends
+/// before the call get their responses before the call. Only a caller with roots waits, so only its future is boxed.
+pub(crate) async fn prepare_session(
+    settings: &UpstreamSettings,
+    lease: &mut UpstreamLease,
+    context: &Context,
+) {
+    attach_client(settings, lease, context);
+    let caller = context.caller();
+    if caller.capabilities.roots && caller.rules.input_request_style == InputRequestStyle::Inline {
+        Box::pin(answer_early_requests(lease, context)).await;
     }
+}
 
-    /// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream
-    /// sends before the call get their responses before the call.
-    pub(crate) async fn prepare_session(&self, lease: &mut UpstreamLease, context: &Context) {
-        self.attach_client(lease, context);
-        let caller = context.caller();
-        if !caller.capabilities.roots
-            || caller.rules.input_request_style != InputRequestStyle::Inline
-        {
-            return;
-        }
-        if let Some(client) = lease.active_call.client() {
-            client.wait_for_roots().await;
-        }
-        if lease.may_request_input_first() {
-            relay::answer_initial_requests(lease, context).await;
-        }
+async fn answer_early_requests(lease: &mut UpstreamLease, context: &Context) {
+    if let Some(client) = lease.active_call.client() {
+        client.wait_for_roots().await;
+    }
+    if lease.may_request_input_first() {
+        relay::answer_initial_requests(lease, context).await;
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
-use crate::upstream::forward::{relay, upstream_request};
+use crate::upstream::forward::{relay, session_input, upstream_request};
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
 use crate::upstream::lists::{FetchedSessionList, list_fetch};
@@ -240,7 +240,7 @@ impl Upstream {
         if self.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
-        Box::pin(self.prepare_session(&mut lease, context)).await;
+        session_input::prepare_session(&self.settings, &mut lease, context).await;
         self.resubscribe_in_new(&lease).await;
         Ok(Some(lease))
     }

@@ -12,14 +12,15 @@ use creole::internal::client::Connection;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, ListKind};
 use creole::proto::operation::{Change, Outcome};
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use crate::upstream::connections::pool::{SessionHold, SessionKey, SessionOwner, UpstreamLease};
 use crate::upstream::lists::caller_session::CallerSession;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
 use crate::upstream::lists::notifications::recipients_of;
 use crate::upstream::lists::subscriptions::ResourceSubscriptions;
-use crate::upstream::{Affinity, UNSUBSCRIBE_DELAY, Upstream};
+use crate::upstream::lists::unsubscribe_queue::UNSUBSCRIBE_DELAY;
+use crate::upstream::{Affinity, Upstream};
 
 /// The subscriptions in sessions of callers.
 #[derive(Default)]
@@ -268,19 +269,26 @@ impl Upstream {
         }
         let session = watcher.key.as_ref().and_then(|key| self.session_subscriptions.get(key));
         if session.is_some_and(|session| session.subscriptions.remove_subscriber(uri)) {
-            self.unsubscribe_queue.add(&self.this, watcher.key, uri.to_owned());
+            self.queue_unsubscribe(watcher.key, uri.to_owned());
         }
     }
 
     /// Removes one subscriber of a resource in the gateway's own session.
     fn release_in_gateway_session(&self, uri: String) {
         if self.subscriptions.remove_subscriber(&uri) {
-            self.unsubscribe_queue.add(&self.this, None, uri);
+            self.queue_unsubscribe(None, uri);
+        }
+    }
+
+    /// Unsubscribes from a resource after a delay, unless it has a subscriber again by then.
+    fn queue_unsubscribe(&self, key: Option<SessionKey>, uri: String) {
+        if self.unsubscribe_queue.add(key, uri) {
+            tokio::spawn(run_unsubscribes(Weak::clone(&self.this)));
         }
     }
 
     /// Unsubscribes from a resource without subscribers.
-    pub(crate) async fn unsubscribe(&self, key: Option<&SessionKey>, uri: &str) {
+    async fn unsubscribe(&self, key: Option<&SessionKey>, uri: &str) {
         let Some(key) = key else {
             if !self.subscriptions.contains(uri)
                 && let Ok(connection) = self.gateway_connection().await
@@ -380,5 +388,18 @@ async fn maintain_subscriptions(
             () = session.subscriptions.wait_until_empty() => continue,
         }
         sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+/// Serves the queue of resources to unsubscribe from, until it is empty.
+async fn run_unsubscribes(upstream: Weak<Upstream>) {
+    loop {
+        let next = upstream.upgrade().and_then(|upstream| upstream.unsubscribe_queue.next_due());
+        let Some(next) = next else { return };
+        sleep_until(next).await;
+        let Some(upstream) = upstream.upgrade() else { return };
+        while let Some((key, uri)) = upstream.unsubscribe_queue.take_due() {
+            upstream.unsubscribe(key.as_ref(), &uri).await;
+        }
     }
 }

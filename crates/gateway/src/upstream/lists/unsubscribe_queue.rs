@@ -3,12 +3,15 @@
 
 use creole::internal::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{MutexGuard, Weak};
+use std::sync::MutexGuard;
+use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::upstream::connections::pool::SessionKey;
-use crate::upstream::{UNSUBSCRIBE_DELAY, Upstream};
+
+/// How long a subscription outlives its last subscriber, since many clients subscribe again at once.
+pub(crate) const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
 
 /// Resources to unsubscribe from.
 #[derive(Default)]
@@ -22,18 +25,16 @@ struct UnsubscribeQueueInner {
 }
 
 impl UnsubscribeQueue {
-    /// Unsubscribes from a resource after a delay, unless it has a subscriber again by then.
-    pub(crate) fn add(&self, upstream: &Weak<Upstream>, key: Option<SessionKey>, uri: String) {
+    /// Queues a resource. Returns whether the caller must start the task that serves the queue.
+    #[must_use]
+    pub(crate) fn add(&self, key: Option<SessionKey>, uri: String) -> bool {
         let mut waiting = self.lock();
         waiting.due.insert((key, uri), Instant::now() + UNSUBSCRIBE_DELAY);
-        if !waiting.has_task {
-            waiting.has_task = true;
-            tokio::spawn(run_unsubscribes(Weak::clone(upstream)));
-        }
+        !std::mem::replace(&mut waiting.has_task, true)
     }
 
     /// When the next resource is due. `None` ends the task.
-    fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         let mut waiting = self.lock();
         let next = waiting.due.values().min().copied();
         waiting.has_task = next.is_some();
@@ -41,7 +42,7 @@ impl UnsubscribeQueue {
     }
 
     /// Takes a resource that is due.
-    fn take_due(&self) -> Option<(Option<SessionKey>, String)> {
+    pub(crate) fn take_due(&self) -> Option<(Option<SessionKey>, String)> {
         let (now, due) = (Instant::now(), &mut self.lock().due);
         let resource = due.iter().find(|(_, due)| **due <= now)?.0.clone();
         due.remove(&resource);
@@ -55,17 +56,5 @@ impl UnsubscribeQueue {
 
     fn lock(&self) -> MutexGuard<'_, UnsubscribeQueueInner> {
         self.0.lock()
-    }
-}
-
-async fn run_unsubscribes(upstream: Weak<Upstream>) {
-    loop {
-        let next = upstream.upgrade().and_then(|upstream| upstream.unsubscribe_queue.next_due());
-        let Some(next) = next else { return };
-        sleep_until(next).await;
-        let Some(upstream) = upstream.upgrade() else { return };
-        while let Some((key, uri)) = upstream.unsubscribe_queue.take_due() {
-            upstream.unsubscribe(key.as_ref(), &uri).await;
-        }
     }
 }

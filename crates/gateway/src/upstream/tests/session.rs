@@ -23,6 +23,7 @@ use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
 use crate::layers::{Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor};
 use crate::upstream::connections::connector;
+use crate::upstream::lists::unsubscribe_queue::UNSUBSCRIBE_DELAY;
 
 static SESSIONS: AtomicU32 = AtomicU32::new(0);
 
