@@ -1,8 +1,8 @@
 //! The laws of the stream: which message may be sent to which client, and when.
 
-use creole::proto::meta;
 use creole::proto::model::{Level, TASKS_EXTENSION};
 use creole::proto::operation::subscription_covers;
+use creole::proto::wire::meta;
 use serde_json::Value;
 
 use super::sent::OpenMessage;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use creole::proto::dialect::Dialect;
-use creole::proto::meta;
 use creole::proto::model::Level;
 use creole::proto::wire::Raw;
+use creole::proto::wire::meta;
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use creole::proto::dialect::builtin;
 use creole::proto::fault::{Fault, FaultKind};
-use creole::proto::meta;
 use creole::proto::model::{
     Annotations, CacheHints, Completion, Content, Contents, Definition, Implementation,
     InputRequest, KeyedInputRequest, Level, ListKind, Prompt, PromptArgument, PromptMessage,
@@ -21,6 +20,7 @@ use creole::proto::operation::{
 use creole::proto::revision::{ElicitationSupport, Era, InputRequestStyle, Revision};
 use creole::proto::server::{Action, CallKey, Machine, Outbox, Profile, ServerLimits};
 use creole::proto::wire::Raw;
+use creole::proto::wire::meta;
 use creole_acceptance::referee::Referee;
 use creole_acceptance::transcript::Direction;
 use serde_json::{Value, json};

@@ -34,8 +34,8 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use creole_proto::adapt::{LoweredForm, lower_form};
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::adapt::{LoweredForm, lower_form};
 use creole_proto::model::{InputRequest, KeyedInputRequest};
 use creole_proto::operation::{Caller, Operation, Outcome};
 use creole_proto::revision::{ElicitationSupport, InputRequestStyle, Rules};

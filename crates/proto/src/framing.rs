@@ -1,5 +1,6 @@
 //! Framing: splits byte streams that arrive in arbitrary pieces into messages.
 
+pub(crate) mod frame_buffer;
 pub mod lines;
 pub mod sse;
 

@@ -20,17 +20,14 @@
 
 extern crate alloc;
 
-pub mod adapt;
 pub mod client;
 pub mod dialect;
 mod encode;
 pub mod fault;
-mod frame_buffer;
 pub mod framing;
 pub mod http;
 pub mod lifecycle;
 pub mod message;
-pub mod meta;
 pub mod method;
 pub mod model;
 pub mod monotonic_map;

@@ -1,14 +1,13 @@
 //! The data types of params and results, in the shape of the newest revision.
 //!
-//! The encoder converts them to older shapes by rule ([`crate::adapt`]). No other code knows the older shapes.
+//! The encoder converts them to older shapes by rule ([`adapt`]). No other code knows the older shapes.
 
+pub mod adapt;
 mod cache;
 mod capabilities;
 mod completion;
 mod content;
 mod definition;
-mod definition_check;
-mod definition_rules;
 mod input_request;
 mod input_response_check;
 mod items;
@@ -19,16 +18,14 @@ mod skills;
 mod task;
 mod timestamp;
 mod tools;
-mod upstream_definition;
 
 pub use cache::CacheHints;
 pub(crate) use cache::milliseconds;
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
-pub use definition::Definition;
-pub use definition_check::ExcludedItem;
-pub(crate) use definition_check::is_icon_list;
+pub(crate) use definition::is_icon_list;
+pub use definition::{Definition, ExcludedItem};
 pub use input_request::{InputRequest, KeyedInputRequest};
 pub use items::Items;
 pub use level::Level;

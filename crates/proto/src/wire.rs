@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod control_characters;
 pub mod hex;
 pub mod id;
+pub mod meta;
 pub mod object;
 pub mod param_members;
 pub mod raw;

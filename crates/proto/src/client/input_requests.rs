@@ -13,11 +13,12 @@ use super::outbox::{
 };
 use super::receive::{MessageOrigin, shorten};
 use super::{CallKey, Machine, OpenMode};
-use crate::adapt::lower_sampling_result;
+use crate::encode;
+use crate::model::adapt::lower_sampling_result;
 use crate::model::{ClientCapabilities, InputRequest, KeyedInputRequest};
 use crate::revision::InputRequestStyle;
+use crate::wire::meta;
 use crate::wire::{FieldError, Id, Object, Raw};
-use crate::{encode, meta};
 
 /// Pending input requests.
 #[derive(Debug, Default)]

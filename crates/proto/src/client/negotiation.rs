@@ -10,6 +10,7 @@ use serde_json::json;
 use super::outbox::{ClientEvent, FrameKind, NegotiationResult, Outbox};
 use super::{ConnectionState, Machine, OpenMode};
 use crate::dialect::VersionPolicy;
+use crate::encode;
 use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::read_implementation;
 use crate::model::{
@@ -17,8 +18,8 @@ use crate::model::{
 };
 use crate::operation::ServerInfo;
 use crate::revision::{Revision, Rules, TaskModel};
+use crate::wire::meta;
 use crate::wire::{Object, Raw, unquote};
-use crate::{encode, meta};
 
 /// Maximum length of a server's version that a fault repeats.
 const MAX_VERSION_CHARS: usize = 64;

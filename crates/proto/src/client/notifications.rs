@@ -8,10 +8,10 @@ use super::receive::{MessageOrigin, shorten};
 use super::results::read_filter;
 use super::tasks::read_task;
 use super::{CallKey, Machine};
-use crate::meta;
 use crate::model::{Level, ListKind};
 use crate::operation::{Change, Event, Outcome, Payload};
 use crate::revision::InputRequestStyle;
+use crate::wire::meta;
 use crate::wire::{Id, Object, Raw};
 
 impl Machine {

@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::CallKey;
 use crate::fault::Fault;
-use crate::frame_buffer::FrameBuffer;
+use crate::framing::frame_buffer::FrameBuffer;
 use crate::model::InputRequest;
 use crate::operation::{Change, Event, Outcome, ServerInfo};
 use crate::revision::Rules;

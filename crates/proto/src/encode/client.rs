@@ -9,13 +9,13 @@ use super::{
 };
 use crate::client::CallOptions;
 use crate::dialect::Dialect;
-use crate::meta;
 use crate::method::Method;
 use crate::model::{
     ClientCapabilities, CompletionRequest, Level, Reference, TASKS_EXTENSION, TaskPreference,
 };
 use crate::operation::{InputResponses, Operation};
 use crate::revision::{ElicitationSupport, InputRequestStyle, Rules, TaskModel};
+use crate::wire::meta;
 use crate::wire::{Object, ParamMembers, Raw, quote};
 
 /// The parameters for encoding requests.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::result::write_related_task;
 use super::{write_foreign_key, write_key, write_raw_member, write_text_member};
-use crate::adapt::lower_sampling_params;
+use crate::model::adapt::lower_sampling_params;
 use crate::model::{InputRequest, KeyedInputRequest};
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::Object;

@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 
 use super::result::{ResultTarget, write_related_task};
 use super::{write_foreign_member, write_raw_member};
-use crate::adapt::{is_text, lower_raw_block, lower_raw_blocks, supports_all_blocks};
 use crate::dialect::IsErrorPolicy;
-use crate::meta;
+use crate::model::adapt::{is_text, lower_raw_block, lower_raw_blocks, supports_all_blocks};
 use crate::operation::{RelayedKind, RelayedResult};
 use crate::revision::{Rules, StructuredContent, TaskModel};
+use crate::wire::meta;
 use crate::wire::{Object, ResultMembers, elements, unquote};
 
 /// Writes the whole result.

@@ -8,12 +8,12 @@ use super::task::{write_task, write_task_head};
 use super::{
     write_comma, write_data, write_foreign_key, write_key, write_raw_member, write_text_member,
 };
-use crate::adapt::{lower_blocks, lower_structured_content};
 use crate::dialect::{Dialect, IsErrorPolicy};
-use crate::meta;
+use crate::model::adapt::{lower_blocks, lower_structured_content};
 use crate::model::{CacheHints, Content, ToolResult};
 use crate::operation::{Page, Payload, SubscriptionFilter, TaskPage};
 use crate::revision::{Rules, TaskModel};
+use crate::wire::meta;
 use crate::wire::{Object, Raw, quote};
 
 /// The parameters for encoding a result.

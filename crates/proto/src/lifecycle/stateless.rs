@@ -11,11 +11,11 @@ use serde_json::json;
 use super::{HandshakePhase, complete_client_info, progress_token};
 use crate::dialect::Dialect;
 use crate::fault::{Fault, FaultKind};
-use crate::meta;
 use crate::method::Method;
 use crate::model::{ClientCapabilities, Level, TaskPreference};
 use crate::operation::{Caller, InputResponses};
 use crate::revision::{Revision, Rules};
+use crate::wire::meta;
 use crate::wire::{Object, ParamMembers, Raw, as_object, as_required_string, as_string};
 
 /// Maximum length of a version that an error repeats.

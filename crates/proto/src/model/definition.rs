@@ -1,5 +1,12 @@
 //! Definitions: the encoded JSON of the items in lists.
 
+mod check;
+mod rules;
+mod upstream;
+
+pub use check::ExcludedItem;
+pub(crate) use check::is_icon_list;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,7 +15,7 @@ use core::fmt;
 use once_cell::race::OnceBox;
 
 use super::{Prompt, Resource, ResourceTemplate, Skill, TaskSupport, Tool};
-use crate::adapt;
+use crate::model::adapt;
 use crate::revision::{Rules, StructuredContent, TaskModel};
 use crate::wire::Raw;
 

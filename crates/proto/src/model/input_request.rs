@@ -4,7 +4,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 use super::ClientCapabilities;
-use crate::adapt::sampling_uses_tools;
+use crate::model::adapt::sampling_uses_tools;
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::Raw;
 

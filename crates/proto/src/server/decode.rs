@@ -9,10 +9,10 @@ use super::calls::CallPurpose;
 use crate::dialect::Dialect;
 use crate::encode::write_foreign_member;
 use crate::fault::{Fault, FaultKind};
-use crate::meta;
 use crate::method::Method;
 use crate::model::{CompletionRequest, ListKind, TaskPreference};
 use crate::operation::{ExtraMembers, Operation, SubscriptionFilter};
+use crate::wire::meta;
 use crate::wire::{
     FieldError, FieldErrorKind, Object, ParamMembers, Raw, as_object, as_required_string, unquote,
 };

@@ -10,12 +10,13 @@ use alloc::vec::Vec;
 use super::calls::InFlightCall;
 use super::outbox::{FrameRoute, Outbox};
 use super::{CallKey, Machine};
+use crate::encode;
 use crate::encode::{ResultTarget, write_filter, write_key, write_meta, write_task};
 use crate::model::{ListKind, Task};
 use crate::operation::{Change, Payload, SubscriptionFilter};
 use crate::revision::{Rules, TaskModel};
+use crate::wire::meta;
 use crate::wire::{Id, Raw, quote};
-use crate::{encode, meta};
 
 /// Maximum number of stored changes of tasks that the client does not know yet.
 const MAX_EARLY_TASKS: usize = 64;

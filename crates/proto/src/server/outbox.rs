@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::CallKey;
 use crate::fault::FaultKind;
-use crate::frame_buffer::FrameBuffer;
+use crate::framing::frame_buffer::FrameBuffer;
 use crate::operation::{Caller, Operation};
 use crate::wire::Raw;
 

@@ -2,7 +2,7 @@
 //!
 //! The scan visits them anyway. Recording their positions saves every request a second and a third walk.
 
-use crate::meta;
+use crate::wire::meta;
 
 /// Raw JSON texts; `None` means absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! second time.
 
 use super::param_members::MemberVisitor;
-use crate::meta;
+use crate::wire::meta;
 
 /// The members seen in a `result` and its `_meta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

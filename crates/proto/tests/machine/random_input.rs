@@ -4,7 +4,6 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::meta;
 use creole_proto::method::Method;
 use creole_proto::model::{
     CacheHints, Completion, Contents, Implementation, InputRequest, Items, KeyedInputRequest,
@@ -14,6 +13,7 @@ use creole_proto::operation::{
     Change, Event, Outcome, Page, Payload, ServerInfo, SubscriptionFilter, TaskPage,
 };
 use creole_proto::wire::Raw;
+use creole_proto::wire::meta;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use creole_proto::client::era_probe::suggests_legacy_sse;
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::meta::PROTOCOL_VERSION;
 use creole_proto::revision::Era;
+use creole_proto::wire::meta::PROTOCOL_VERSION;
 
 use super::super::connection::Connection;
 use super::super::era::DetectedEra;

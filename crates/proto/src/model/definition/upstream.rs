@@ -5,11 +5,11 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::definition::DefinitionTexts;
-use super::{Definition, ListKind, TaskSupport, ToolAnnotations};
-use crate::adapt::{lower_input_schema, lower_output_schema, repair_required};
+use super::{Definition, DefinitionTexts};
 use crate::encode::write_foreign_member;
 use crate::http::{MirroredHeader, MirroredHeaderError};
+use crate::model::adapt::{lower_input_schema, lower_output_schema, repair_required};
+use crate::model::{ListKind, TaskSupport, ToolAnnotations};
 use crate::wire::{Object, Raw, quote, unquote};
 
 /// Members of a tool that are rewritten for some peers; `None` removes a member.

@@ -7,9 +7,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::definition_rules::{AbsentPolicy, ICONS, MemberRule, MemberShape, members_of};
-use super::{Definition, ListKind};
+use super::Definition;
+use super::rules::{AbsentPolicy, ICONS, MemberRule, MemberShape, members_of};
 use crate::encode::write_foreign_member;
+use crate::model::ListKind;
 use crate::wire::{Object, ScanLimits, elements, is_control, is_nested_deeper_than, unquote};
 
 /// Maximum nesting depth of an item. With the three levels of the list around it, clients still accept the message.

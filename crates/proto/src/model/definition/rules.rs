@@ -2,9 +2,9 @@
 //!
 //! The tables contain the strictest requirement of all revisions and of the official TypeScript SDK, because one
 //! definition is shown to clients of each of them. Shapes that only some revisions cannot express (boolean property
-//! schemas, results that are not objects) are allowed here: [`crate::adapt`] converts them for those revisions.
+//! schemas, results that are not objects) are allowed here: [`crate::model::adapt`] converts them for those revisions.
 
-use super::ListKind;
+use crate::model::ListKind;
 
 /// The rule for one member of an object.
 pub(super) struct MemberRule {
