@@ -3,7 +3,6 @@
 //! The encoder converts them to older shapes by rule ([`adapt`]). No other code knows the older shapes.
 
 pub mod adapt;
-mod cache;
 mod capabilities;
 mod completion;
 mod content;
@@ -14,13 +13,9 @@ mod items;
 mod level;
 mod prompts;
 mod resources;
-mod skills;
 mod task;
-mod timestamp;
 mod tools;
 
-pub use cache::CacheHints;
-pub(crate) use cache::milliseconds;
 pub use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
@@ -30,16 +25,17 @@ pub use input_request::{InputRequest, KeyedInputRequest};
 pub use items::Items;
 pub use level::Level;
 pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
-pub use resources::{Resource, ResourceTemplate};
-pub use skills::{SKILLS_EXTENSION, Skill, SkillFile};
-pub use task::{TASKS_EXTENSION, Task, TaskOutcome, TaskPreference, TaskState, TaskSupport};
-pub use timestamp::format_timestamp;
+pub use resources::{Resource, ResourceTemplate, SKILLS_EXTENSION, Skill, SkillFile};
+pub use task::{
+    TASKS_EXTENSION, Task, TaskOutcome, TaskPreference, TaskState, TaskSupport, format_timestamp,
+};
 pub use tools::{Tool, ToolAnnotations, ToolResult};
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::Raw;
+use crate::revision::Rules;
+use crate::wire::{Object, Raw};
 
 /// The identity of a client or server (2026-07-28 schema, `Implementation`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,4 +105,38 @@ impl ListKind {
             Self::Prompts => "notifications/prompts/list_changed",
         }
     }
+}
+
+/// The lifetime and the scope of a cached result (2026-07-28 schema, `CacheableResult`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheHints {
+    /// The time in milliseconds for which the result is fresh (`ttlMs`).
+    pub ttl_ms: u64,
+    /// Whether the result may be shared between users (`cacheScope`).
+    pub public: bool,
+}
+
+impl CacheHints {
+    /// Neither cached nor shared.
+    pub const NONE: Self = Self { ttl_ms: 0, public: false };
+
+    /// Reads the cache hints of a result. A result without hints is not cacheable.
+    pub fn read(result: Object<'_>, rules: &Rules) -> Self {
+        if !rules.cache_hints {
+            return Self::NONE;
+        }
+        let ttl_ms = result.get("ttlMs").and_then(milliseconds).unwrap_or(0);
+        let scope = result.string("cacheScope").ok().flatten();
+        Self { ttl_ms, public: scope.as_deref() == Some("public") }
+    }
+}
+
+/// A number of milliseconds, in any JSON spelling.
+pub(crate) fn milliseconds(raw: &str) -> Option<u64> {
+    if let Ok(number) = raw.parse() {
+        return Some(number);
+    }
+    let number: f64 = raw.parse().ok()?;
+    // The cast saturates, which is an acceptable number of milliseconds.
+    (number >= 0.0).then_some(number as u64)
 }

@@ -6,7 +6,6 @@
 
 pub mod canonical;
 pub mod control_characters;
-pub mod hex;
 pub mod id;
 pub mod meta;
 pub mod object;
@@ -25,7 +24,6 @@ mod bad_input;
 
 pub use canonical::canonical;
 pub use control_characters::{escape_controls, escape_controls_in_json, is_control};
-pub use hex::hex;
 pub use id::{Id, IdError};
 pub use object::{
     FieldError, FieldErrorKind, Members, Object, as_object, as_required_string, as_string, elements,
@@ -35,4 +33,4 @@ pub use raw::{Raw, RawError};
 pub use result_members::ResultMembers;
 pub(crate) use scan::is_nested_deeper_than;
 pub use scan::{Fields, Frame, ScanError, ScanErrorKind, ScanLimits, scan};
-pub use text::{one_line, quote, unquote};
+pub use text::{hex, one_line, quote, unquote};

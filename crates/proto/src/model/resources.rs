@@ -1,6 +1,8 @@
-//! Definitions of resources and resource templates.
+//! Definitions of resources and resource templates, and the entries of skills: folders of resources that instruct a
+//! model.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::Annotations;
@@ -51,4 +53,32 @@ pub struct ResourceTemplate {
     /// The media type, if all resources of the template share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
+}
+
+/// The name of the skills extension (SEP-2640). Citations of it name the sections of its specification,
+/// `specification/stable/skills`.
+pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
+
+/// The entry of one skill: its front matter and its files (SEP-2640, skill entries).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Skill {
+    /// The URI of its `SKILL.md`.
+    pub uri: String,
+    /// The front matter of its `SKILL.md` as a JSON object, with every member that the author wrote.
+    #[serde(rename = "frontmatter")]
+    pub front_matter: Raw,
+    /// Every file of the skill once, including `SKILL.md`.
+    #[serde(rename = "resources")]
+    pub files: Vec<SkillFile>,
+}
+
+/// A file in the entry of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkillFile {
+    /// Its URI.
+    pub uri: String,
+    /// `sha256:` and the digest of its bytes in lower-case hexadecimal digits.
+    pub digest: String,
+    /// Its size in bytes.
+    pub size: u64,
 }

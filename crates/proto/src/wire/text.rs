@@ -1,4 +1,4 @@
-//! Conversion between JSON string tokens and their values.
+//! Conversion between JSON string tokens and their values, and of bytes to hexadecimal digits.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -195,6 +195,16 @@ fn mark_special_bytes(word: u64) -> u64 {
     (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGH
 }
 
+/// The bytes in lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
+    let mut text = String::with_capacity(bytes.len() * 2);
+    text.extend(digits.map(|digit| DIGITS[usize::from(digit)]));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::format;
@@ -264,5 +274,10 @@ mod tests {
             assert_eq!(plain_run(&[0xff; 8][..length]), length);
         }
         assert_eq!(plain_run(&[0x7f, 0x20, b'!', b'#', b'[', b']', 0x80, 0xff, 0xa2, 0xdc]), 10);
+    }
+
+    #[test]
+    fn a_byte_is_two_digits() {
+        assert_eq!(hex(&[0x00, 0x0f, 0xa0, 0xff]), "000fa0ff");
     }
 }
