@@ -182,7 +182,7 @@ async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded_and_the_unused_ones_make_room() {
-    let endpoint = endpoint_for(2);
+    let endpoint = endpoint_for(2, &State::default());
     let (first, _second) = (open(&endpoint).await, open(&endpoint).await);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
@@ -227,23 +227,17 @@ const THERE: [u8; 4] = [192, 0, 2, 2];
 const ANN: Option<&str> = Some("ann");
 const BOB: Option<&str> = Some("bob");
 
-fn endpoint_for(most: usize) -> McpEndpoint {
+/// An endpoint on this state, with room for so many sessions.
+fn endpoint_for(most: usize, state: &State) -> McpEndpoint {
     let mut settings = EndpointSettings::default();
     settings.max_sessions = most;
-    McpEndpoint::new(service(&ToolWatch::default()), settings)
-}
-
-/// An endpoint on this state, with room for two sessions.
-fn endpoint_for_two(state: &State) -> McpEndpoint {
-    let mut settings = EndpointSettings::default();
-    settings.max_sessions = 2;
     settings.state = state.clone();
     McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
 
 #[tokio::test]
 async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
-    let endpoint = endpoint_for(4);
+    let endpoint = endpoint_for(4, &State::default());
     let mut anns = Vec::new();
     for _ in 0..4 {
         anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
@@ -268,7 +262,7 @@ async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
 
 #[tokio::test(start_paused = true)]
 async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many() {
-    let endpoint = endpoint_for(4);
+    let endpoint = endpoint_for(4, &State::default());
     let mut anns = Vec::new();
     for _ in 0..4 {
         anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
@@ -292,7 +286,7 @@ async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many
 
 #[tokio::test]
 async fn where_nobody_has_a_name_each_address_has_its_share() {
-    let endpoint = endpoint_for(4);
+    let endpoint = endpoint_for(4, &State::default());
     for _ in 0..4 {
         opened(&endpoint, None, HERE).await.unwrap();
     }
@@ -304,7 +298,7 @@ async fn where_nobody_has_a_name_each_address_has_its_share() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_anybody() {
-    let endpoint = endpoint_for(2);
+    let endpoint = endpoint_for(2, &State::default());
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     let second = opened(&endpoint, BOB, HERE).await.unwrap();
     assert_eq!(opened(&endpoint, Some("eve"), HERE).await, Err(503));
@@ -318,7 +312,7 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
 #[tokio::test]
 async fn a_flood_of_sessions_leaves_no_records_behind() {
     let state = State::default();
-    let endpoint = endpoint_for_two(&state);
+    let endpoint = endpoint_for(2, &state);
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, ANN, HERE).await.unwrap();
     opened(&endpoint, BOB, HERE).await.unwrap();
@@ -328,7 +322,7 @@ async fn a_flood_of_sessions_leaves_no_records_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_is_not_kept_alive_by_those_whose_it_is_not() {
-    let endpoint = endpoint_for(10);
+    let endpoint = endpoint_for(10, &State::default());
     let anns = opened(&endpoint, ANN, HERE).await.unwrap();
     for _ in 0..4 {
         delay(Duration::from_secs(8 * 60)).await;
@@ -345,7 +339,7 @@ async fn sessions_that_are_taken_up_again_count_like_others() {
     for _ in 0..3 {
         anns.push(opened(&before, ANN, HERE).await.unwrap());
     }
-    let after = endpoint_for_two(&state);
+    let after = endpoint_for(2, &state);
     assert_eq!(pinged(&after, &anns[0], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[1], ANN).await, 200);
     assert_eq!(pinged(&after, &anns[2], ANN).await, 503);
