@@ -65,28 +65,28 @@ fn assert_refused(ran: &FinishedCommand, stderr: &str) {
 }
 
 const SHORT_HELP: &str = "\
-One MCP server that speaks every dialect
+Connects any MCP client to any MCP server
 
 Usage: creole <COMMAND>
 
 Commands:
   serve        Serve a configuration to MCP clients
-  connect      Be a stdio server in front of another server, of any era and over any transport
+  connect      Bridge stdio to another server of any revision and transport
   list         List the tools, resources, templates and prompts of a server
   call         Call a tool of a server
   read         Read a resource of a server
   prompt       Render a prompt of a server
-  check        Say how a server speaks, what each client gets of it, and what is wrong with its names and schemas
+  check        Check a server: its revision and transport, what clients of each revision get, and problems of names and schemas
   status       Show the state of each upstream of a configuration, or of one server
-  init         Write a first configuration of what you have
+  init         Write a first configuration
   add          Add a server to a configuration
-  install      Have a client start Creole: write its entry into the client's own configuration
-  import       Make a configuration of the servers that another client has configured
+  install      Write an entry for Creole into the configuration of a client
+  import       Convert the configuration of another client to a Creole configuration
   config       Show, check and describe configurations
-  passwd       Add, change and take out users and keys
-  completions  Print what a shell needs to complete command lines
-  man          Print the manual, or write a page for each verb
-  approve      Show how tools changed that are withheld for it, and approve them
+  passwd       Add, change and remove users and keys
+  completions  Print a completion script for a shell
+  man          Print the manual, or write one page per command
+  approve      Show withheld tools whose definitions changed, and approve them
   help         Print this message or the help of the given subcommand(s)
 
 Options:
@@ -300,7 +300,7 @@ error: the environment variable `CREOLE_TEST_UNSET` is not set
   |
 2 | name = \"my-${CREOLE_TEST_UNSET}\"
   |            ^^^^^^^^^^^^^^^^^^^^
-  = help: set it, or write `${CREOLE_TEST_UNSET:-text}` to say what holds without it
+  = help: set it, or write `${CREOLE_TEST_UNSET:-text}` with a default value
 ";
     assert_refused(&check("[server]\nname = \"my-${CREOLE_TEST_UNSET}\"\n"), expected);
 }
@@ -345,7 +345,7 @@ fn each_shown_preset_is_a_file_that_holds() {
         let shown = creole(&["config", "show", "--preset", preset]);
         let checked = check(&shown.stdout);
         assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{preset}");
-        assert!(checked.stdout.starts_with("creole.toml is right.\n"), "{preset}");
+        assert!(checked.stdout.starts_with("creole.toml is valid.\n"), "{preset}");
     }
 }
 
@@ -370,14 +370,14 @@ level = "info"
 payloads = true
 "#;
     let expected = "\
-creole.toml is right.
+creole.toml is valid.
   server   acme-ann 1.2.3 (Acme)
   dialect  house, based on 2025-03-26: Based on `bossman`, with changes.
   packs    echo, tasks
-  limits   20 entries a page, 1048576 bytes a message, 10 calls at once,
-           5 s for a silent call, 600 s for any call, 600 s for a question,
+  limits   20 items per page, 1048576 bytes per message, 10 calls at once,
+           timeouts: 5 s for a silent call, 600 s for any call, 600 s for input,
            2 s for the first lists of slow upstreams,
-           1000 tasks, 100 of one caller, kept for 900 s, or up to 86400 s
+           1000 tasks, 100 per principal, kept for 900 s, at most 86400 s
   log      text, info, with arguments and results
 ";
     assert_prints(&check(text), expected);

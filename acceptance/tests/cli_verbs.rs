@@ -293,8 +293,8 @@ fn questions_are_declined_where_there_is_no_terminal() {
     for era in ERAS {
         let call = ["call", "test_elicitation", "--arg", "message=Who are you?"];
         let ran = place.run_on_program(&call, &everything(era));
-        let told = "creole: the server asks: Who are you?\n\
-                    creole: there is no terminal to answer at, so the answer is no\n";
+        let told = "creole: the server requests input: Who are you?\n\
+                    creole: declined, because there is no terminal\n";
         assert_ran(&ran, 0, "User response: action=decline, content={}\n", told);
         let sampling = ["call", "test_sampling", "--arg", "prompt=x"];
         let ran = place.run_on_program(&sampling, &everything(era));

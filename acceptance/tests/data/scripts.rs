@@ -139,7 +139,7 @@ fn calls_pass_scripts_on_both_sides_and_what_they_hide_is_unknown() {
             None => {}
         }
     }
-    assert!(spun.unwrap().contains("front.js failed: it computed for more than 300 ms"));
+    assert!(spun.unwrap().contains("front.js failed: the script used more than 300 ms"));
     assert_eq!(server.finish().code, Some(0));
 }
 

@@ -53,7 +53,7 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
 
     postgres.run("shop", "UPDATE creole_versions SET version = 7");
     let refused = told(&begin().call("get_task", &json!({ "id": kept }))).unwrap_err();
-    assert!(refused.contains("its schema is 7, this version knows 1"), "{refused}");
+    assert!(refused.contains("its schema is 7, this version supports 1"), "{refused}");
 }
 
 /// Checks the store itself, without a server in front of it.

@@ -133,7 +133,7 @@ fn dies_under(bridge: &Bridge, client: &StatelessClient) -> Value {
 }
 
 fn is_refused(told: &Value) -> bool {
-    told["error"]["message"].as_str().is_some_and(|words| words.contains("tried again in"))
+    told["error"]["message"].as_str().is_some_and(|words| words.contains("the next attempt is in"))
 }
 
 /// The number of callers with parked calls.

@@ -31,7 +31,10 @@ fn bad_tools() -> Vec<(Value, &'static str)> {
         (with("bidi\u{202e}x", "title", json!("t")), "control character U+202E"),
         (with("new\nline", "title", json!("t")), "control character U+000A"),
         (with(&"n".repeat(129), "title", json!("t")), "has 129 characters; the limit is 128"),
-        (with("deep", "_meta", nested(200)), "nested so deep that a list has over 128 levels"),
+        (
+            with("deep", "_meta", nested(200)),
+            "nested too deep: a list with it has more than 128 levels",
+        ),
     ]
 }
 

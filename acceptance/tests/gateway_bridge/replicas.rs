@@ -84,7 +84,7 @@ fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Val
     let lost = client(gateway).again("ask", json!({}), &asked["requestState"], answers);
     assert_eq!(lost["result"]["isError"], true, "{lost}");
     let told = lost["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("Nothing is known about its effects"), "{told}");
+    assert!(told.contains("Its effects are unknown"), "{told}");
     assert!(
         puppets.within(A_MOMENT).is_none(),
         "the call must not be repeated: it may have been executed"

@@ -42,12 +42,12 @@ fn an_unknown_argument_is_refused_with_the_one_that_may_be_meant() {
     let cases: [(&[&str], &str); 4] = [
         (
             &["call", "book", "--arg", "when=now", "--arg", "cuont=2"],
-            "error: the tool `book` has no argument `cuont`: did you mean `count`? (`--args` sends an object unchecked)\n",
+            "error: the tool `book` has no argument `cuont`: did you mean `count`? (`--args` sends a JSON object unchecked)\n",
         ),
         (
             &["call", "book", "--arg", "when=now", "--arg", "colour=red"],
             "error: the tool `book` has no argument `colour`: it has `when`, `unit`, `count` \
-             (`--args` sends an object unchecked)\n",
+             (`--args` sends a JSON object unchecked)\n",
         ),
         (
             &["prompt", "plan", "--arg", "after=x", "--arg", "gaol=y"],

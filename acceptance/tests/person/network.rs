@@ -111,7 +111,11 @@ fn a_file_that_holds_no_certificate_is_refused_before_anything_is_sent() {
     let words = ["list", "https://localhost:1/mcp", "--cacert", "ca.pem"];
     let refused = run(&place, &words, &[]);
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("`ca.pem` holds no certificate"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("`ca.pem` contains no valid PEM certificate"),
+        "{}",
+        refused.stderr
+    );
     let behind = "[server]\n[upstreams.far]\nurl = \"https://a/mcp\"\nca_file = \"no.pem\"\n";
     place.write("behind.toml", behind);
     let refused = run(&place, &["config", "check", "behind.toml"], &[]);

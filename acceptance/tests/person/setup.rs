@@ -45,7 +45,7 @@ fn init_writes_what_the_flags_say_and_it_holds() {
     let schema: Value = serde_json::from_str(&place.read("creole.schema.json")).expect("JSON");
     assert!(schema["properties"]["upstreams"].is_object());
     place.run(&["config", "check", "creole.toml"]).succeeded();
-    refused(&place.run(&words), "`creole.toml` is there already and is not overwritten");
+    refused(&place.run(&words), "`creole.toml` already exists and is not overwritten");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn init_asks_at_a_terminal_and_nowhere_else() {
     let ran = place.run(&["init", "-"]).succeeded();
     assert!(ran.stdout.contains("packs = [\"hello\", \"echo\", \"calculate\"]"), "{}", ran.stdout);
     let words = ["init", "c.toml", "--upstream", "a__b=cat"];
-    refused(&place.run(&words), "`a__b` is no plain name");
+    refused(&place.run(&words), "invalid name `a__b`");
 }
 
 const MINE: &str = "# Mine.\n[server] # here\nname = \"x\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n";
@@ -174,7 +174,7 @@ fn a_client_whose_file_is_no_json_is_left_alone() {
     );
     refused(
         &place.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
-        "`no.toml` is not there",
+        "`no.toml` does not exist",
     );
     refused(
         &place.run(&["install", "claude-desktop", "--project", "--yes"]),

@@ -138,7 +138,7 @@ fn a_port_that_is_taken_and_a_certificate_that_is_none_are_named() {
     let output = serve(data.path(), &["--http", &address]).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with(&format!("error: {address} cannot be listened on: ")), "{said}");
+    assert!(said.starts_with(&format!("error: cannot listen on {address}: ")), "{said}");
 
     write(
         data.path(),

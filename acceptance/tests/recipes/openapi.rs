@@ -331,7 +331,8 @@ fn an_error_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: application/json\r\n", r#"{"error":"down"}"#),
     });
-    let why = "the document is no OpenAPI document; an OpenAPI document begins with `openapi: 3.…`";
+    let why =
+        "the document is not an OpenAPI document; an OpenAPI document begins with `openapi: 3.…`";
     assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
@@ -343,7 +344,7 @@ fn a_file_that_is_no_document_is_refused() {
     fs::write(folder.path().join("creole.toml"), text).unwrap();
     let (code, _, problem) = check(folder.path());
     assert_eq!(code, Some(2), "{problem}");
-    assert!(problem.contains("the document is no OpenAPI document"), "{problem}");
+    assert!(problem.contains("the document is not an OpenAPI document"), "{problem}");
 }
 
 /// Asserts that without its document the service is unavailable for this reason and the other tools are served, and

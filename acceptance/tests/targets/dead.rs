@@ -95,7 +95,7 @@ fn a_401_names_the_upstream_and_what_to_set() {
     let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
     let ran = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
     let asks = format!(
-        "upstream `wiki` is not available: `wiki` ({refusing}) asks for credentials (status 401); set `headers`"
+        "upstream `wiki` is not available: `wiki` ({refusing}) requires credentials (status 401); set `headers`"
     );
     assert!(ran.stderr.contains(&asks), "{ran:?}");
     let wrong = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");

@@ -125,5 +125,5 @@ fn a_port_alone_is_one_of_this_machine() {
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = Place::with("").run(&["serve", "--http", &port]);
     let why = "the address is in use by another program; stop it, or choose another port with --http or `listen`";
-    assert_says(&ran, 1, &format!("127.0.0.1:{port} cannot be listened on: {why}"));
+    assert_says(&ran, 1, &format!("cannot listen on 127.0.0.1:{port}: {why}"));
 }

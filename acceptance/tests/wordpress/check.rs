@@ -37,8 +37,8 @@ fn a_site_is_told_what_it_lacks() {
         "ok     permalinks routes are found below",
         "ok     passwords  Application Passwords are accepted",
         "ok     platform   BuddyBoss is active",
-        "ok     account    `admin` is let in, with the id 1",
-        "wrong  early auth BuddyBoss looks who is logged in before",
+        "ok     account    `admin` is authenticated, with the id 1",
+        "wrong  early auth BuddyBoss determines the user before",
     ];
     assert_says(&site, "admin", &late);
     // The output contains the plugin, so that a user without the repository has it.
@@ -48,12 +48,16 @@ fn a_site_is_told_what_it_lacks() {
     assert!(said.contains("\n       account    not tried"), "{said}");
     site.plugin("early-auth.php", Some(&early_auth()));
     assert_says(&site, "admin", &["ok     early auth BuddyBoss sees the authenticated user"]);
-    assert_says(&site, "sam", &["wrong  account    `sam` is known, but may not `manage_options`"]);
+    assert_says(
+        &site,
+        "sam",
+        &["wrong  account    `sam` is authenticated, but lacks the capability `manage_options`"],
+    );
     site.plugin("platform-off", Some(""));
     assert_says(&site, "admin", &["wrong  platform   BuddyBoss is not active"]);
     let (said, _) = check(&site.url(), Some(("admin", "the password of admin")));
     assert!(
-        said.contains("wrong  account    the site does not know this name and password"),
+        said.contains("wrong  account    the site rejects this user name and password"),
         "{said}"
     );
 }
@@ -64,22 +68,22 @@ fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart()
     assert_says(
         &plain,
         "admin",
-        &["wrong  permalinks routes are found by ?rest_route= alone", "ok     account    `admin`"],
+        &["wrong  permalinks routes are found only with ?rest_route=", "ok     account    `admin`"],
     );
     let Some(front) = site(&[("TEST_PERMALINKS", "front")]) else { return };
     assert_says(
         &front,
         "admin",
-        &["wrong  permalinks routes are found by ?rest_route= alone", "ok     account    `admin`"],
+        &["wrong  permalinks routes are found only with ?rest_route=", "ok     account    `admin`"],
     );
     let Some(public) = site(&[("TEST_ENVIRONMENT", "production")]) else { return };
-    let over_http = "wrong  passwords  this site does not take Application Passwords over http";
+    let over_http = "wrong  passwords  this site does not accept Application Passwords over http";
     assert_says(&public, "admin", &[over_http]);
     let Some(deaf) = site(&[("TEST_DROPS_AUTHORIZATION", "1")]) else { return };
     assert_says(
         &deaf,
         "admin",
-        &["wrong  account    the site does not know this name and password"],
+        &["wrong  account    the site rejects this user name and password"],
     );
 }
 
@@ -91,9 +95,9 @@ fn what_is_no_site_is_said_so() {
     let page = Mock::with(html);
     let (said, code) = check(&page.url(), None);
     assert_eq!(code, Some(1));
-    assert!(said.contains("either this is no WordPress"), "{said}");
+    assert!(said.contains("the site is not WordPress"), "{said}");
     let (said, code) = check("example.org", None);
-    assert_eq!((code, said.contains("begins neither with https://")), (Some(2), true), "{said}");
+    assert_eq!((code, said.contains("begins with neither https://")), (Some(2), true), "{said}");
     let (said, code) = check(&page.url(), Some(("admin", "")));
     assert_eq!((code, said.contains("set both, or neither")), (Some(2), true), "{said}");
     let (said, code) = check("http://127.0.0.1:1", None);

@@ -60,15 +60,15 @@ fn what_is_not_wordpress_is_told_and_not_shown() {
     let html = "Content-Type: text/html\r\n";
     assert_told(
         &answer("503 Service Unavailable", html, "<h1>Briefly unavailable for maintenance</h1>"),
-        "Error: WordPress answered HTTP 503 with text/html, not JSON",
+        "Error: WordPress responded with HTTP 503 and text/html, not JSON",
     );
     assert_told(
         &answer("200 OK", html, "<br />Warning: Undefined variable in /srv/secret.php [1]"),
-        "Error: WordPress answered HTTP 200 with text/html, not JSON",
+        "Error: WordPress responded with HTTP 200 and text/html, not JSON",
     );
     assert_told(
         &answer("200 OK", "", ""),
-        "Error: WordPress answered HTTP 200 with application/json; charset=UTF-8, not JSON",
+        "Error: WordPress responded with HTTP 200 and application/json; charset=UTF-8, not JSON",
     );
     assert_told(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n[{",
@@ -88,7 +88,7 @@ fn a_password_never_follows_a_redirect_to_another_place() {
     let (_site, server, _data) =
         broken(move |_| answer("302 Found", &format!("Location: {target}\r\n"), ""));
     let (told, is_error) = called(&server, "buddyboss_list_members", &json!({}));
-    assert!(is_error && told.contains("points to another address"), "{told}");
+    assert!(is_error && told.contains("responded with a redirect"), "{told}");
     assert!(elsewhere.asked().is_empty());
 }
 
@@ -260,7 +260,7 @@ fn on_standard_streams_the_account_of_the_configuration_calls() {
             "Error: the site rejects the configured account",
         ),
         ("user = \"ed\"\npassword = \"pass\"", "Error: Insufficient permissions"),
-        ("", "Error: nobody is signed in at the site"),
+        ("", "Error: no user is authenticated at the site"),
     ];
     for (account, expected) in rows {
         let (file, folder) = configured(&site, account);

@@ -125,9 +125,9 @@ mod tests {
                 SiteResponse { totals: extent, ..SiteResponse::from_display(json!([]).into()) };
             page_position(&list, 5)
         };
-        let known = "Page 5 is beyond the end: there are 3 pages, 25 in total.";
+        let known = "Page 5 is past the end: there are 3 pages, 25 in total.";
         assert_eq!(told(Some((25, 3))).as_deref(), Some(known));
-        assert_eq!(told(None).as_deref(), Some("Page 5 is beyond the end."));
+        assert_eq!(told(None).as_deref(), Some("Page 5 is past the end."));
         assert_eq!(told(Some((50, 5))).as_deref(), Some("Page 5 of 5, 50 in total."));
     }
 

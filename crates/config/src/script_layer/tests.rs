@@ -164,7 +164,7 @@ async fn a_script_that_computes_too_long_fails_its_own_call_only() {
         "async function request(call, next) { if (call.arguments.spin) for (;;); return next(call); }",
     );
     let told = fault(call(&service, "a", "write", r#"{"spin":true}"#).await);
-    assert!(told.detail.contains("computed for more than 200 ms"), "{told:?}");
+    assert!(told.detail.contains("used more than 200 ms"), "{told:?}");
     assert_eq!(text(&call(&service, "a", "write", "{}").await), "done");
 }
 

@@ -180,7 +180,12 @@ mod tests {
             assert_eq!(result(text).structured::<u8>().unwrap(), 7, "{text}");
         }
         let fault = result(texts[0]).structured::<String>().unwrap_err();
-        assert!(fault.detail.starts_with("the structured result of the tool is not"), "{fault}");
+        assert!(
+            fault
+                .detail
+                .starts_with("the structured result of the tool does not have the expected type"),
+            "{fault}"
+        );
     }
 
     #[test]

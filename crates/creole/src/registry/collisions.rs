@@ -79,9 +79,9 @@ mod tests {
             let (holder, server) = ("pay".to_owned(), server.map(str::to_owned));
             NameCollision { name: name.to_owned(), holder, server }.to_string()
         };
-        assert_eq!(told("pay", Some("bank")), "`bank` has \"pay\" already; set another prefix");
-        assert_eq!(told("pay", None), "this server itself has \"pay\" already; set another prefix");
+        assert_eq!(told("pay", Some("bank")), "`bank` already has \"pay\"; set another prefix");
+        assert_eq!(told("pay", None), "this server itself already has \"pay\"; set another prefix");
         let alike = told("Pay", Some("bank"));
-        assert!(alike.starts_with("\"Pay\" looks like \"pay\" of `bank`"), "{alike}");
+        assert!(alike.starts_with("\"Pay\" is confusable with \"pay\" of `bank`"), "{alike}");
     }
 }

@@ -84,7 +84,7 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
         ),
         (
             refused("mail", vec![("SKILL.md", FRONT), ("../x", "")]),
-            "../x: the path of the file has a part",
+            "../x: the path of the file has a segment",
         ),
         (
             refused("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a", "")]),

@@ -273,7 +273,7 @@ async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_i
 #[tokio::test]
 async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
     let rows: [(ResponseScript, &str); 3] = [
-        (|_| status("401 No", ""), "`web` asks for credentials (status 401); set `headers`"),
+        (|_| status("401 No", ""), "`web` requires credentials (status 401); set `headers`"),
         (|_| status("503 Down", ""), "`web` is not available (status 503)"),
         (
             |_| status("301 Moved", "Location: /x\r\n"),

@@ -355,8 +355,8 @@ fn other_kinds_of_documents_are_refused() {
         ("swagger: '2.0'\n", "the document is of Swagger 2.0"),
         ("openapi: 4.0.0\n", "the document is of OpenAPI 4.0.0"),
         ("openapi: 2\n", "the document is of OpenAPI 2"),
-        ("a: 1\n", "the document is no OpenAPI document"),
-        ("[]", "the document is no OpenAPI document"),
+        ("a: 1\n", "the document is not an OpenAPI document"),
+        ("[]", "the document is not an OpenAPI document"),
         ("a: [", "cannot read the document: it is not YAML: "),
     ];
     for (text, expected) in rows {

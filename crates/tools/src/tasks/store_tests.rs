@@ -116,7 +116,7 @@ fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     drop(connection);
     let before = fs::read(&file).unwrap();
     let text = refusal(&file);
-    assert!(text.contains("its schema is 7, this version knows 1"), "{text}");
+    assert!(text.contains("its schema is 7, this version supports 1"), "{text}");
     assert_eq!(fs::read(&file).unwrap(), before);
 }
 
@@ -201,7 +201,7 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
     assert!(matches!(&error, StoreError::Directory(..)), "{error}");
     assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
     let creole::ToolError::Failed(told) = error.into() else { panic!("another kind of failure") };
-    assert!(told.contains("the directory for tasks cannot be made"), "{told}");
+    assert!(told.contains("cannot create the directory for tasks"), "{told}");
     assert!(!told.contains(directory.path().to_str().unwrap()), "{told}");
     fs::remove_file(&blocker).unwrap();
     store.create("x".into()).await.unwrap();

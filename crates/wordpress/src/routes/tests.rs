@@ -62,7 +62,10 @@ async fn a_write_that_is_not_found_afterwards_is_no_success() {
     assert_eq!(created, "the site reported success, but nothing was created");
     let changed =
         call(&site, RouteAction::Update, post, json!({"id": 8, "title": "B"})).await.unwrap_err();
-    assert_eq!(changed, "the site reported success, but nothing of it is stored: `title`");
+    assert_eq!(
+        changed,
+        "the site reported success, but the site stored none of these values: `title`"
+    );
     let half = json!({"id": 8, "title": "A", "status": "publish"});
     let half = call(&site, RouteAction::Update, post, half).await.unwrap();
     assert_eq!(half[1], "The site stored different values for: `status`.");
@@ -80,7 +83,7 @@ async fn a_write_that_cannot_be_checked_says_so() {
     });
     let told =
         call(&site, RouteAction::Create, "wp/v2/posts", json!({"title": "A"})).await.unwrap();
-    assert_eq!(told[1], "The result was not verified: the answer names no item.");
+    assert_eq!(told[1], "The result was not verified: the response has no item.");
     let told = call(&site, RouteAction::Update, "wp/v2/posts/:id", json!({"id": 8})).await.unwrap();
     assert!(told[1].contains("HTTP 500 with text/html"), "{told:?}");
 }

@@ -60,7 +60,7 @@ fn a_script_without_the_function_that_is_called_is_refused() {
     let missing = SCRIPTS.replace("tool.js", "gone.js");
     let problem =
         read(&folder, &missing).unwrap_err().into_error("creole.toml", &missing).to_string();
-    assert!(problem.contains("gone.js: this file cannot be read"), "{problem}");
+    assert!(problem.contains("gone.js: cannot read the file"), "{problem}");
 }
 
 #[test]

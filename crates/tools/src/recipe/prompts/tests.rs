@@ -32,7 +32,7 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
             "---\ntitel: x\n---\nText",
             "p.md:2:1: unknown key `titel`; known keys: `title`, `description`, `arguments`",
         ),
-        ("---\ntitle: yes\n---\nText", "p.md:2: `yes` is true or false"),
+        ("---\ntitle: yes\n---\nText", "p.md:2: `yes` is a boolean"),
         ("---\narguments:\n  - name: 1a\n---\nText", "p.md:3:11: invalid name `1a`"),
         ("---\narguments: x\n---\nText", "p.md:2:1: `arguments` is not a list"),
         ("---\narguments:\n  - nam: x\n---\nText", "p.md:3:5: unknown key `nam`"),

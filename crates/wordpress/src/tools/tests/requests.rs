@@ -144,7 +144,10 @@ async fn a_list_for_visitors_who_are_not_logged_in_says_so() {
     };
     let late = ScriptedSite::late(script).call("list_activities", json!({})).await.unwrap();
     assert_eq!(late[1], "Page 1 of 3, 27 in total.");
-    assert!(late[2].starts_with("This is what a logged-out visitor sees"), "{late:?}");
+    assert!(
+        late[2].starts_with("This is the result for a visitor who is not logged in"),
+        "{late:?}"
+    );
     let early = ScriptedSite::early(script).call("list_activities", json!({})).await.unwrap();
     assert_eq!(early.len(), 2, "{early:?}");
 }

@@ -143,7 +143,7 @@ async fn nobody_deletes_the_own_account() {
     let told = site.call_err("delete_member", json!({"id": 1})).await;
     assert!(told.starts_with("this is your own account"), "{told}");
     let told = site.call_err("delete_member", json!({"id": 7, "reassign": 7})).await;
-    assert!(told.contains("name another one"), "{told}");
+    assert!(told.contains("choose another one"), "{told}");
     assert_eq!(site.lines(), Vec::<String>::new());
     site.call_ok("delete_member", json!({"id": 7})).await;
     assert_eq!(site.lines(), ["DELETE /wp/v2/users/7?force=true&reassign=false"]);

@@ -191,7 +191,7 @@ mod tests {
         let head = ResponseHead::new(StatusCode::UNAUTHORIZED, [].into_iter());
         let bare =
             HttpAddress::new("wiki", "http://h/mcp").unwrap().header("User-Agent", "x").unwrap();
-        let expected = "`wiki` asks for credentials (status 401); set `headers`, `token_file` or `token_command` of \
+        let expected = "`wiki` requires credentials (status 401); set `headers`, `token_file` or `token_command` of \
                         this upstream, or `--header`";
         assert_eq!(status_fault(&bare, &head).detail, expected);
         let sent = bare.header("X-Api-Key", "wrong").unwrap();

@@ -170,7 +170,7 @@ fn files_that_cannot_be_used_are_named() {
     let key = fs::read(folder.path().join("key.pem")).unwrap();
     write_certificate(folder.path());
     fs::write(folder.path().join("key.pem"), "rubbish").unwrap();
-    said("key.pem: there is no private key in it");
+    said("key.pem: the file has no private key");
     fs::write(folder.path().join("key.pem"), key).unwrap();
     said("cannot be used with the key");
 }
