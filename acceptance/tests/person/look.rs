@@ -50,7 +50,7 @@ fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
     let is_command = |line: &&str| line.starts_with("  creole ");
     let wide = shown.lines().filter(|line| !is_command(line)).find(|line| line.len() > 80);
     assert_eq!(wide, None, "{shown}");
-    let further = "\n                              lists and objects, and text otherwise\n";
+    let further = "\n                              arrays and objects, otherwise a string\n";
     assert!(shown.replace('\r', "").contains(further), "{shown}");
     let (code, shown) = at_terminal(&mut place.command(&["call", "--no-such-option"]), 80, "");
     assert_eq!(code, Some(2), "{shown}");
