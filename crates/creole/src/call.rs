@@ -473,6 +473,11 @@ impl Canceller {
         self.cancel();
     }
 
+    /// Whether the call is cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.shared.is_cancelled.load(Ordering::Acquire)
+    }
+
     /// Cancels the call.
     pub fn cancel(&self) {
         self.shared.is_cancelled.store(true, Ordering::Release);

@@ -221,6 +221,7 @@ mod chain;
 pub mod client;
 mod cursor;
 mod front_matter;
+mod host;
 pub mod input;
 #[doc(hidden)]
 pub mod internal;

@@ -1,6 +1,5 @@
 //! The server builder, and the service that it starts.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,11 +18,8 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::replacement::Replacement;
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
-use crate::serve::lines;
-use crate::serve::lines::EndReason;
 use crate::skill::Skill;
 use crate::state::State;
-use crate::stream::{ByteSink, ByteSource, Stdin, stdio};
 use crate::task::TaskLimits;
 use crate::tool::Tool;
 use crate::{input, telemetry};
@@ -269,11 +265,6 @@ impl Server {
         }
     }
 
-    /// Serves on the process's stdin and stdout until the client disconnects.
-    pub async fn serve_stdio(self) -> io::Result<()> {
-        self.start().serve_stdio().await.map(|_| ())
-    }
-
     fn item(mut self, item: ServerItem) -> Self {
         self.items.push(item);
         self
@@ -340,26 +331,6 @@ impl Service {
     /// The current profile (dialect, identity, limits), for new connections.
     pub(crate) fn current_profile(&self) -> Arc<Profile> {
         Arc::clone(&self.current().load().profile)
-    }
-
-    /// Serves on the process's stdin and stdout until the client disconnects.
-    ///
-    /// The future is boxed so that its code is compiled in this crate. Otherwise it is compiled in the crate that awaits
-    /// it, with the level of optimisation of that crate.
-    pub fn serve_stdio(&self) -> BoxFuture<'_, io::Result<EndReason>> {
-        Box::pin(async {
-            let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
-            lines::serve_from_thread(self.clone(), input, output).await
-        })
-    }
-
-    /// Serves on a pair of byte streams, one message per line, until one of them ends.
-    pub async fn serve(
-        &self,
-        input: impl ByteSource,
-        output: impl ByteSink,
-    ) -> io::Result<EndReason> {
-        lines::serve(self.clone(), input, output).await
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {

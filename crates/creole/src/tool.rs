@@ -81,9 +81,10 @@ impl Tool {
     /// When the function requests input from the client (see [`crate::input`]), it runs again from its beginning once
     /// the response is there. So everything before an input request must be safe to run twice.
     ///
-    /// The function must not compute for long between two waits. Over stdio it begins on the thread that reads the
-    /// input: until its first wait, the connection answers nothing else, not even a ping. Compute in
-    /// `tokio::task::spawn_blocking`, and check [`Context::is_cancelled`] there.
+    /// The function should not compute for long between two waits, because it holds a thread meanwhile. Over stdio it
+    /// begins on the thread that reads the input. The connection notices after 100 to 200 ms that it computes, and goes on
+    /// with another thread, for at most 16 such calls at a time. On other byte streams it holds up its connection. Compute
+    /// in `tokio::task::spawn_blocking`, and check [`Context::is_cancelled`] there.
     ///
     /// ```compile_fail
     /// # use creole::Tool;

@@ -1,24 +1,32 @@
-//! Connects a protocol machine to a pair of byte streams and performs its actions.
+//! Serves a connection of lines: a pair of byte streams with one message per line.
 //!
 //! Two parties serve a connection and share its state behind a lock. The reader takes the client's input and sends the
-//! responses that are ready at once. The background party does the rest: calls that had to wait, changes, deadlines,
-//! space in a full output, the end. Mostly both are one task. Standard input gets a thread instead, which blocks in the
-//! read itself: a quick call then costs a read and a write, and wakes no runtime.
+//! responses that are ready at once. The background party does the rest: changes, deadlines, space in a full output, the
+//! end. Standard input has a thread as its reader, which blocks in the read itself: a quick call then costs a read and a
+//! write. Other input has a task.
+//!
+//! Handlers run without the lock. The reader polls a new call once, which is enough for most. If a handler computes and
+//! does not return from that poll, the background party starts another thread that reads, and the connection goes on:
+//! pings, deadlines, other calls and their reports. A reader in a task is not replaced: a handler that computes there
+//! holds up the requests of its own connection, as it holds up a thread of the runtime.
 
 mod background;
 mod connection;
-mod shared;
+mod reader;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod turn;
 
-use std::sync::{Arc, Weak};
-use std::{io, thread};
+use std::io;
+use std::sync::Arc;
 
-use tokio::runtime::Handle;
-use tokio::sync::Notify;
-
-use crate::server::Service;
-use crate::stream::{ByteSink, ByteSource};
+use crate::chain::BoxFuture;
+use crate::server::{Server, Service};
+use crate::stream::{ByteSink, ByteSource, Stdin, stdio};
 use background::run_background;
-use shared::{CHUNK, ReadState, SharedConnection};
+use connection::LineConnection;
+use reader::ReaderStarter;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,75 +37,57 @@ pub enum EndReason {
     OutputBroken,
 }
 
+impl Server {
+    /// Serves on the process's stdin and stdout until the client disconnects.
+    pub async fn serve_stdio(self) -> io::Result<()> {
+        self.start().serve_stdio().await.map(|_| ())
+    }
+}
+
+impl Service {
+    /// Serves on the process's stdin and stdout until the client disconnects.
+    ///
+    /// The future is boxed so that its code is compiled in this crate. Otherwise it is compiled in the crate that awaits
+    /// it, with the level of optimisation of that crate.
+    pub fn serve_stdio(&self) -> BoxFuture<'_, io::Result<EndReason>> {
+        Box::pin(async {
+            let (input, output) = (Stdin::open()?, stdio::Output::stdout()?);
+            serve(self.clone(), input, output, ReaderStarter::Threads).await
+        })
+    }
+
+    /// Serves on a pair of byte streams, one message per line, until one of them ends.
+    pub async fn serve(
+        &self,
+        input: impl ByteSource + 'static,
+        output: impl ByteSink + 'static,
+    ) -> io::Result<EndReason> {
+        serve(self.clone(), input, output, ReaderStarter::tasks()).await
+    }
+}
+
 /// Serves one connection until it ends.
-pub(crate) async fn serve(
+async fn serve<I, O>(
     service: Service,
-    input: impl ByteSource,
-    output: impl ByteSink,
-) -> io::Result<EndReason> {
+    input: I,
+    output: O,
+    readers: ReaderStarter,
+) -> io::Result<EndReason>
+where
+    I: ByteSource + 'static,
+    O: ByteSink + 'static,
+{
     let changes = service.registry().changes();
-    let desk = Arc::new(SharedConnection::new(service, output));
-    let reading = read_input(input, Arc::downgrade(&desk), desk.read_room());
-    let mut pumping = std::pin::pin!(run_background(&desk, changes));
-    tokio::select! {
-        ended = &mut pumping => ended,
-        () = reading => pumping.await,
-    }
+    let connection = ServedConnection(LineConnection::new(service, output, readers));
+    connection.0.start_reader(input)?;
+    run_background(&connection.0, changes).await
 }
 
-/// Serves one connection until it ends; a separate thread reads its input and may block.
-///
-/// The thread is never joined: it may block in a read forever, and notices at the next one that the connection has
-/// ended.
-pub(crate) async fn serve_from_thread(
-    service: Service,
-    input: impl ByteSource + 'static,
-    output: impl ByteSink + 'static,
-) -> io::Result<EndReason> {
-    let changes = service.registry().changes();
-    let desk = Arc::new(SharedConnection::new(service, output));
-    let (reader, room, runtime) = (Arc::downgrade(&desk), desk.read_room(), Handle::current());
-    thread::Builder::new().name("stdin".into()).spawn(move || {
-        let _reading = ReaderGuard(reader.clone());
-        // Within the runtime, because calls start here, with the budget of a task.
-        runtime.block_on(read_input(input, reader, room));
-    })?;
-    run_background(&desk, changes).await
-}
+/// A connection that ends with its last use, however that comes.
+struct ServedConnection<I: ByteSource + 'static, O: ByteSink + 'static>(Arc<LineConnection<I, O>>);
 
-/// The reader: passes the client's input to the connection, as long as it exists.
-async fn read_input<O: ByteSink>(
-    mut input: impl ByteSource,
-    desk: Weak<SharedConnection<O>>,
-    room: Arc<Notify>,
-) {
-    let mut chunk = Vec::new();
-    loop {
-        chunk.clear();
-        let read = input.read(&mut chunk, CHUNK).await;
-        let mut appetite = desk.upgrade().map(|desk| desk.receive(read.map(|_| &*chunk)));
-        while appetite == Some(ReadState::Backpressure) {
-            room.notified().await;
-            appetite = desk.upgrade().map(|desk| desk.read_state());
-        }
-        if appetite != Some(ReadState::Ready) {
-            return;
-        }
-    }
-}
-
-/// Ends the connection when its reader panics on its thread, which nothing else would notice.
-struct ReaderGuard<O: ByteSink>(Weak<SharedConnection<O>>);
-
-impl<O: ByteSink> Drop for ReaderGuard<O> {
+impl<I: ByteSource + 'static, O: ByteSink + 'static> Drop for ServedConnection<I, O> {
     fn drop(&mut self) {
-        if thread::panicking()
-            && let Some(desk) = self.0.upgrade()
-        {
-            desk.fail(io::Error::other("the thread that reads the input panicked"));
-        }
+        self.0.abandon();
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,9 +3,9 @@
 pub(crate) mod change_fanout;
 pub(crate) mod endpoint;
 pub(crate) mod legacy_sse;
-pub(crate) mod machine_host;
 pub(crate) mod response;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stateless_exchange;
 pub(crate) mod stream;
+pub(crate) mod streams;

@@ -1,7 +1,7 @@
-//! The background party of a connection: waits for everything except the client's input, and finishes work that had to
-//! wait.
+//! The background party of a connection: waits for everything except the client's input. It never runs a handler.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::Receiver;
@@ -9,45 +9,52 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::registry::Announcement;
 use crate::serve::lines::EndReason;
-use crate::serve::lines::shared::{DRAIN, SharedConnection};
-use crate::stream::ByteSink;
+use crate::serve::lines::connection::{DRAIN, LineConnection};
+use crate::stream::{ByteSink, ByteSource};
 
 /// Runs a connection until it ends.
-pub(crate) async fn run_background<O: ByteSink>(
-    desk: &SharedConnection<O>,
+pub(crate) async fn run_background<I, O>(
+    connection: &Arc<LineConnection<I, O>>,
     mut changes: Receiver<Announcement>,
-) -> io::Result<EndReason> {
+) -> io::Result<EndReason>
+where
+    I: ByteSource + 'static,
+    O: ByteSink + 'static,
+{
     loop {
-        let wait = match desk.run_ready() {
-            Ok(wait) if wait.is_over => return finish(desk).await,
+        let wait = match connection.run_ready() {
+            Ok(wait) if wait.is_over => return finish(connection).await,
             Ok(wait) => wait,
             Err(error) => return output_error(error),
         };
         tokio::select! {
             biased;
-            () = desk.take_report(), if wait.room => {}
             // Only a signal: the connection itself has its own receiver for the changes.
-            _ = changes.recv(), if wait.room => desk.announce_changes(),
-            () = desk.wait_for_work() => {}
-            writable = desk.output().writable(), if wait.sending => {
+            _ = changes.recv(), if wait.room => connection.announce_changes(),
+            () = connection.wait_for_work() => {}
+            writable = connection.output().writable(), if wait.sending => {
                 if let Err(error) = writable {
                     return output_error(error);
                 }
             }
-            () = desk.output().closed(), if !wait.sending => return Ok(EndReason::OutputBroken),
+            () = connection.output().closed(), if !wait.sending => return Ok(EndReason::OutputBroken),
             () = sleep_until(wait.deadline.unwrap_or_else(far_away)), if wait.deadline.is_some() => {}
         }
     }
 }
 
 /// Ends running calls and sends the remaining output.
-async fn finish<O: ByteSink>(desk: &SharedConnection<O>) -> io::Result<EndReason> {
-    desk.close();
+async fn finish<I, O>(connection: &Arc<LineConnection<I, O>>) -> io::Result<EndReason>
+where
+    I: ByteSource + 'static,
+    O: ByteSink + 'static,
+{
+    connection.close();
     let last = async {
-        while desk.run_ready()?.sending {
-            desk.output().writable().await?;
+        while connection.run_ready()?.sending {
+            connection.output().writable().await?;
         }
-        desk.output().flush().await
+        connection.output().flush().await
     };
     match timeout(DRAIN, last).await {
         Ok(Ok(())) => Ok(EndReason::InputClosed),

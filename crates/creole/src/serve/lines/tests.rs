@@ -1,5 +1,7 @@
 //! A connection whose input is read on a thread: both parties together, and each without the other.
 
+mod computing;
+
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -54,7 +56,7 @@ fn connect() -> (
     let service = Server::new("t").tool(Tool::new("wait", "Waits", wait)).start();
     let (line, far) = memory_pair();
     let (pieces, input) = channel();
-    let served = serve_from_thread(service, PieceSource(input), far.split().1);
+    let served = serve(service, PieceSource(input), far.split().1, ReaderStarter::Threads);
     (pieces, line, cancelled, tokio::spawn(served))
 }
 

@@ -1,4 +1,4 @@
-//! Announces changes to machine hosts, and expires unused sessions.
+//! Announces changes to hosts, and expires unused sessions.
 
 use crate::sync::Mutex;
 use std::collections::HashMap;
@@ -9,11 +9,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 
 use crate::registry::Announcement;
-use crate::serve::http::mcp::machine_host::MachineHost;
 use crate::serve::http::mcp::sessions::Sessions;
+use crate::serve::http::mcp::streams::HttpHost;
 use crate::server::Service;
 
-/// The machine hosts that wait for changes, and the one task that notifies them.
+/// The hosts that wait for changes, and the one task that notifies them.
 pub(crate) struct ChangeFanout {
     service: Service,
     inner: Mutex<FanoutState>,
@@ -22,12 +22,12 @@ pub(crate) struct ChangeFanout {
 #[derive(Default)]
 struct FanoutState {
     last_key: u64,
-    listeners: HashMap<u64, Weak<MachineHost>>,
+    listeners: HashMap<u64, Weak<HttpHost>>,
     is_running: bool,
     is_draining: bool,
 }
 
-/// A machine host gets changes as long as this lives.
+/// A host gets changes as long as this lives.
 pub(crate) struct ChangeSubscription {
     fanout: Arc<ChangeFanout>,
     key: u64,
@@ -38,17 +38,14 @@ impl ChangeFanout {
         Arc::new(Self { service, inner: Mutex::default() })
     }
 
-    /// Announces changes to this machine host from now on.
-    pub(crate) fn subscribe(
-        self: &Arc<Self>,
-        conversation: &Arc<MachineHost>,
-    ) -> ChangeSubscription {
+    /// Announces changes to this host from now on.
+    pub(crate) fn subscribe(self: &Arc<Self>, host: &Arc<HttpHost>) -> ChangeSubscription {
         let mut inner = self.lock();
         inner.last_key += 1;
         let key = inner.last_key;
-        inner.listeners.insert(key, Arc::downgrade(conversation));
+        inner.listeners.insert(key, Arc::downgrade(host));
         if inner.is_draining {
-            conversation.end_subscriptions();
+            host.end_subscriptions();
         }
         ChangeSubscription { fanout: Arc::clone(self), key }
     }
@@ -67,10 +64,10 @@ impl ChangeFanout {
     /// Ends every notification stream, also those that are opened from now on.
     pub(crate) fn drain(&self) {
         self.lock().is_draining = true;
-        self.listeners().iter().for_each(|conversation| conversation.end_subscriptions());
+        self.listeners().iter().for_each(|host| host.end_subscriptions());
     }
 
-    fn listeners(&self) -> Vec<Arc<MachineHost>> {
+    fn listeners(&self) -> Vec<Arc<HttpHost>> {
         self.lock().listeners.values().filter_map(Weak::upgrade).collect()
     }
 
@@ -104,8 +101,8 @@ async fn run_fanout(
             () = begun.notified() => continue,
         };
         let Some(hub) = hub.upgrade() else { return };
-        for conversation in hub.listeners() {
-            conversation.announce(change.as_ref());
+        for host in hub.listeners() {
+            host.announce(change.as_ref());
         }
     }
 }

@@ -27,14 +27,15 @@ use crate::auth::Principal;
 use crate::budget::Budget;
 use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::chain::BoxFuture;
+use crate::host::COMMON_STREAM;
 use crate::replicas::Replicas;
 use crate::serve::http::conn::incoming::IncomingBody;
 use crate::serve::http::mcp::change_fanout::ChangeFanout;
-use crate::serve::http::mcp::machine_host::{COMMON_STREAM, FirstReply, MachineHost};
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::mcp::session::{EventLocation, Session};
 use crate::serve::http::mcp::sessions::{QuotaHolder, Sessions};
 use crate::serve::http::mcp::stream::ResponseStream;
+use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::mcp::{legacy_sse, response};
 use crate::serve::http::web::body::BodyLimits;
 use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
@@ -359,10 +360,10 @@ impl McpEndpoint {
     ) -> Response<McpBody> {
         let service = self.shared.service.clone();
         let unnamed = Origin::sessionless(Arc::clone(&self.shared.anonymous));
-        let conversation = MachineHost::new(service, unnamed, ResponseStream::transient());
-        conversation.refuse(fields, fault, rules);
-        let reader = conversation.attach(COMMON_STREAM, None);
-        match reader.map(|reader| conversation.first_reply_now(COMMON_STREAM, reader, true)) {
+        let host = HttpHost::open(service, unnamed, ResponseStream::transient());
+        host.refuse(fields, fault, rules);
+        let reader = host.attach(COMMON_STREAM, None);
+        match reader.map(|reader| host.first_reply_now(COMMON_STREAM, reader, true)) {
             Some(FirstReply::Response(text, _)) => response::json_response(status, text),
             _ => response::empty_response(status),
         }

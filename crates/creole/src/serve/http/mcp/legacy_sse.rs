@@ -13,8 +13,8 @@ use bytes::Bytes;
 use creole_proto::wire::{Frame, ScanError};
 use http::Response;
 
+use crate::host::COMMON_STREAM;
 use crate::serve::http::mcp::endpoint::McpEndpoint;
-use crate::serve::http::mcp::machine_host::COMMON_STREAM;
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::mcp::session::StreamReader;

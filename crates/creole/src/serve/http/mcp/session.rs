@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::http::{EventId, response_status};
-use creole_proto::server::Call;
 use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
 use serde::{Deserialize, Serialize};
@@ -24,10 +23,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::call::{LOCAL_PRINCIPAL, Origin};
+use crate::host::{COMMON_STREAM, StartedCalls, StreamKey};
 use crate::random;
 use crate::replicas::{Registration, Replicas};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
-use crate::serve::http::mcp::machine_host::{COMMON_STREAM, FirstReply, MachineHost, StreamKey};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::inline_calls::InlineCalls;
@@ -36,6 +35,7 @@ use crate::serve::http::mcp::stateless_exchange::{
     CHUNK, KEEP_ALIVE, KEEP_ALIVE_COMMENT, STREAM_AFTER, push_event,
 };
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
+use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::server::Service;
 
 /// A session.
@@ -45,7 +45,7 @@ pub(crate) struct Session {
     owner: Arc<str>,
     /// The holder whose quota it counts for.
     holder: QuotaHolder,
-    host: Arc<MachineHost>,
+    host: Arc<HttpHost>,
     started: Instant,
     /// Milliseconds from the start to the last use.
     last_used: AtomicU64,
@@ -83,9 +83,8 @@ impl Session {
     ) -> Option<Arc<Self>> {
         let common = if single { ResponseStream::endless() } else { ResponseStream::resumable() };
         let id = new_id()?;
-        let conversation =
-            MachineHost::new(service, Origin::new(principal_for(&owner, &id)), common);
-        Some(Self::from_parts(id.into(), (owner, holder), conversation, single, peers))
+        let host = HttpHost::open(service, Origin::new(principal_for(&owner, &id)), common);
+        Some(Self::from_parts(id.into(), (owner, holder), host, single, peers))
     }
 
     /// A session that continues from its saved record, if it belongs to the principal.
@@ -102,15 +101,15 @@ impl Session {
             return None;
         }
         let responsible = principal_for(principal, id);
-        let conversation = MachineHost::resume(service, responsible, &record.session)?;
+        let host = HttpHost::resume(service, responsible, &record.session)?;
         let owner = (Arc::clone(principal), holder);
-        Some(Self::from_parts(id.into(), owner, conversation, false, peers))
+        Some(Self::from_parts(id.into(), owner, host, false, peers))
     }
 
     fn from_parts(
         id: Arc<str>,
         (owner, holder): (Arc<str>, QuotaHolder),
-        conversation: Arc<MachineHost>,
+        host: Arc<HttpHost>,
         single: bool,
         peers: Option<Replicas>,
     ) -> Arc<Self> {
@@ -118,7 +117,7 @@ impl Session {
             id,
             owner,
             holder,
-            host: conversation,
+            host,
             started: Instant::now(),
             last_used: AtomicU64::new(0),
             was_used: AtomicBool::new(false),
@@ -152,7 +151,7 @@ impl Session {
         &self.holder
     }
 
-    pub(crate) fn host(&self) -> &Arc<MachineHost> {
+    pub(crate) fn host(&self) -> &Arc<HttpHost> {
         &self.host
     }
 
@@ -205,7 +204,7 @@ impl Session {
     /// Ends the session.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.host.close();
+        self.host.close_session();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -219,7 +218,7 @@ impl Session {
         takes_events: bool,
     ) -> Response<McpBody> {
         let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
-        let mut started = self.host.receive(scanned, key);
+        let mut started = self.host.receive_scanned(scanned, key);
         let mut begin =
             |context: &mut Context<'_>| self.start_calls(mem::take(&mut started), context);
         let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
@@ -275,10 +274,10 @@ impl Session {
     }
 
     /// Starts calls; returns those that are not finished at their first poll.
-    fn start_calls(&self, started: Vec<Call>, context: &mut Context<'_>) -> InlineCalls {
+    fn start_calls(&self, started: StartedCalls, context: &mut Context<'_>) -> InlineCalls {
         let mut waiting = Vec::new();
         for call in started {
-            waiting.extend(self.host.start_call(call, context));
+            waiting.extend(self.host.first_poll(call, context));
         }
         InlineCalls::new(&self.host, waiting)
     }
@@ -291,20 +290,19 @@ impl Session {
         takes_events: bool,
         mut ahead: InlineCalls,
     ) -> FirstReply {
-        let conversation = &self.host;
+        let host = &self.host;
         let patience = Instant::now() + STREAM_AFTER;
         // Tasks also enforce the deadlines of their calls.
-        let alone = conversation.deadline().map_or(patience, |deadline| deadline.min(patience));
+        let alone = host.deadline().map_or(patience, |deadline| deadline.min(patience));
         let soon = poll_fn(|context| {
             ahead.poll_calls(key, context);
-            conversation.poll_first_reply(key, reader, takes_events, context)
+            host.poll_first_reply(key, reader, takes_events, context)
         });
         if let Ok(first) = timeout_at(alone, soon).await {
             return first;
         }
         drop(ahead);
-        let ready =
-            poll_fn(|context| conversation.poll_first_reply(key, reader, takes_events, context));
+        let ready = poll_fn(|context| host.poll_first_reply(key, reader, takes_events, context));
         match takes_events {
             true => timeout_at(patience, ready).await.unwrap_or(FirstReply::Events),
             false => ready.await,

@@ -8,19 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::http::response_status;
-use creole_proto::operation::Operation;
 use creole_proto::revision::Rules;
-use creole_proto::server::Call;
 use http::Response;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::host::{COMMON_STREAM, HostedCall, StartedCalls};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
-use crate::serve::http::mcp::machine_host::{
-    COMMON_STREAM, FirstReply, MachineHost, UnfinishedCall,
-};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
+use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 
 /// How long a call may be silent before its response becomes a stream, which can be kept alive.
 pub(crate) const STREAM_AFTER: Duration = Duration::from_secs(1);
@@ -36,9 +33,9 @@ pub(crate) const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
 
 /// A stateless request with the calls that it started.
 pub(crate) struct StatelessExchange {
-    host: Arc<MachineHost>,
+    host: Arc<HttpHost>,
     reader: ReaderId,
-    pending: Vec<UnfinishedCall>,
+    pending: Vec<HostedCall>,
     timer: Option<Pin<Box<Sleep>>>,
     /// When the next keep-alive comment is due.
     keep_alive_at: Instant,
@@ -51,24 +48,23 @@ pub(crate) struct StatelessExchange {
 impl StatelessExchange {
     /// Starts the calls of a message.
     pub(crate) fn begin<'a>(
-        conversation: Arc<MachineHost>,
-        started: Vec<Call>,
+        host: Arc<HttpHost>,
+        started: StartedCalls,
         hub: impl FnOnce() -> &'a Arc<ChangeFanout>,
         context: &mut Context<'_>,
     ) -> Option<Self> {
         // Subscribed before the call starts to listen, so that no change in between is missed.
-        let listens = started.iter().any(|call| matches!(call.operation, Operation::Listen(_)));
-        let listening = listens.then(|| hub().subscribe(&conversation));
+        let listening = started.has_listener().then(|| hub().subscribe(&host));
         // Allocated exactly: finished calls must not keep memory.
         let mut pending = Vec::with_capacity(started.len());
         for call in started {
-            pending.extend(conversation.start_call(call, context));
+            pending.extend(host.first_poll(call, context));
         }
-        let reader = conversation.attach(COMMON_STREAM, None)?;
-        let sign = conversation.started() + STREAM_AFTER;
+        let reader = host.attach(COMMON_STREAM, None)?;
+        let sign = host.started() + STREAM_AFTER;
         let (timer, is_driven, over) = (None, true, false);
         Some(Self {
-            host: conversation,
+            host,
             reader,
             pending,
             timer,
@@ -156,8 +152,7 @@ impl StatelessExchange {
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
                 self.host.tick();
-                let conversation = &self.host;
-                self.pending.retain(|call| conversation.is_call_open(call.key));
+                self.pending.retain(|call| !call.is_cancelled());
                 context.waker().wake_by_ref();
             }
             if takes_signs && self.keep_alive_at <= now {

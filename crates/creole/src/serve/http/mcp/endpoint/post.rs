@@ -25,11 +25,11 @@ use crate::chain::BoxFuture;
 use crate::serve::http::mcp::endpoint::{
     EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header,
 };
-use crate::serve::http::mcp::machine_host::MachineHost;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::mcp::sessions::QuotaHolder;
 use crate::serve::http::mcp::stateless_exchange::StatelessExchange;
 use crate::serve::http::mcp::stream::ResponseStream;
+use crate::serve::http::mcp::streams::HttpHost;
 use crate::serve::http::mcp::{legacy_sse, response};
 use crate::serve::http::web::body;
 use crate::serve::http::web::handler::ErrorResponse;
@@ -228,9 +228,9 @@ impl McpEndpoint {
             true => Origin::new(principal),
             false => Origin::sessionless(principal),
         };
-        let conversation = MachineHost::new(service, origin, ResponseStream::transient());
-        let started = conversation.receive_first(post.scanned.as_ref());
-        let begun = StatelessExchange::begin(conversation, started, || self.changes(), context);
+        let host = HttpHost::open(service, origin, ResponseStream::transient());
+        let started = host.receive_first(post.scanned.as_ref());
+        let begun = StatelessExchange::begin(host, started, || self.changes(), context);
         let Some(mut exchange) = begun else {
             return PostResponse::Done(response::empty_response(202));
         };

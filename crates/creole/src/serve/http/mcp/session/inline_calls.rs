@@ -7,20 +7,21 @@ use std::task::Context;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::serve::http::mcp::machine_host::{MachineHost, StreamKey, UnfinishedCall};
+use crate::host::{HostedCall, StreamKey};
+use crate::serve::http::mcp::streams::HttpHost;
 
 /// Calls that run in the task of the waiting request. Dropping this moves them to tasks.
 pub(crate) struct InlineCalls {
-    host: Arc<MachineHost>,
-    calls: Vec<UnfinishedCall>,
+    host: Arc<HttpHost>,
+    calls: Vec<HostedCall>,
     /// Whether they were polled in this task and not woken since.
     is_just_polled: bool,
 }
 
 impl InlineCalls {
     /// Calls that were just started in this task.
-    pub(crate) fn new(conversation: &Arc<MachineHost>, calls: Vec<UnfinishedCall>) -> Self {
-        Self { host: Arc::clone(conversation), calls, is_just_polled: true }
+    pub(crate) fn new(host: &Arc<HttpHost>, calls: Vec<HostedCall>) -> Self {
+        Self { host: Arc::clone(host), calls, is_just_polled: true }
     }
 
     /// Whether there are no calls.
@@ -43,7 +44,7 @@ impl Drop for InlineCalls {
         let Ok(runtime) = Handle::try_current() else { return };
         for call in self.calls.drain(..) {
             let key = call.key;
-            if self.host.is_call_open(key) {
+            if !call.is_cancelled() {
                 let task = runtime.spawn(run_call(Arc::clone(&self.host), call));
                 self.host.set_task(key, task.abort_handle());
             }
@@ -52,14 +53,14 @@ impl Drop for InlineCalls {
 }
 
 /// Runs a call to its end, and reports to the machine when its deadline has passed.
-async fn run_call(conversation: Arc<MachineHost>, mut call: UnfinishedCall) {
+async fn run_call(host: Arc<HttpHost>, mut call: HostedCall) {
     loop {
-        let deadline = conversation.deadline();
+        let deadline = host.deadline();
         tokio::select! {
-            outcome = &mut call.future => return conversation.finish_call(call.key, outcome),
+            outcome = &mut call.future => return host.finish_call(call.key, outcome),
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                conversation.tick();
-                if !conversation.is_call_open(call.key) {
+                host.tick();
+                if call.is_cancelled() {
                     return;
                 }
             }

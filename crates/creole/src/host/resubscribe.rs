@@ -8,20 +8,20 @@ use creole_proto::server::{Call as Started, CallKey, InputResponse};
 
 use crate::call::{ClientChannel, ConnectionId};
 use crate::chain::BoxFuture;
-use crate::serve::http::mcp::machine_host::MachineHost;
+use crate::host::{FrameSink, MachineHost};
 
 /// Subscribes again to the resources that the session's client watches. Must be called within a tokio runtime.
-pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
+pub(crate) fn resubscribe<S: FrameSink>(host: &Arc<MachineHost<S>>) {
     let (uris, caller) = {
-        let inner = conversation.lock();
-        let uris: Vec<String> = inner.machine.subscribed_uris().map(str::to_owned).collect();
-        (uris, inner.machine.session_caller())
+        let state = host.lock();
+        let uris: Vec<String> = state.machine.subscribed_uris().map(str::to_owned).collect();
+        (uris, state.machine.session_caller())
     };
     if uris.is_empty() {
         return;
     }
-    let (service, origin) = (conversation.service.clone(), conversation.origin.clone());
-    let (watching, id) = (Arc::downgrade(conversation), conversation.id());
+    let (service, origin) = (host.service.clone(), host.origin.clone());
+    let (watching, id) = (Arc::downgrade(host), host.id());
     tokio::spawn(async move {
         for uri in uris {
             let operation = Operation::Subscribe { uri: uri.clone() };
@@ -36,9 +36,9 @@ pub(crate) fn resubscribe(conversation: &Arc<MachineHost>) {
 }
 
 /// Whether the client is still subscribed: it may have disconnected or unsubscribed meanwhile.
-fn is_watched(conversation: &Weak<MachineHost>, uri: &str) -> bool {
-    let conversation = conversation.upgrade();
-    conversation.is_some_and(|it| it.lock().machine.subscribed_uris().any(|watched| watched == uri))
+fn is_watched<S: FrameSink>(host: &Weak<MachineHost<S>>, uri: &str) -> bool {
+    let host = host.upgrade();
+    host.is_some_and(|host| host.lock().machine.subscribed_uris().any(|watched| watched == uri))
 }
 
 /// A channel of which nothing is read, for calls that are repeated on behalf of a connection.
