@@ -5,6 +5,7 @@
 mod cases;
 mod dependencies;
 mod history;
+mod layers;
 mod source;
 mod text;
 mod vocabulary;
@@ -19,6 +20,7 @@ pub(crate) fn run() -> Result<(), String> {
     cases::check(&files, &mut findings);
     source::check(&files, &mut findings);
     dependencies::check(&files, &mut findings);
+    layers::check(&files, &mut findings);
     text::check(&files, &mut findings);
     vocabulary::check(&files, &mut findings);
     history::check(&mut findings);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::successors;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use creole_proto::model::{InputRequest, Level, TaskPreference};
+use creole_proto::model::{InputRequest, Level};
 use creole_proto::operation::{Caller, Event, Operation};
 use creole_proto::revision::Rules;
 use creole_proto::server::{CallKey, InputResponse};
@@ -15,9 +16,8 @@ use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::chain::BoxFuture;
-use crate::input::lower_input_request;
-use crate::tool::ToolError;
+/// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One call on its way through the chain.
 #[derive(Clone, Debug)]
@@ -95,8 +95,8 @@ impl ConnectionId {
 #[derive(Clone)]
 pub struct ClientSession {
     name: Arc<str>,
-    channel: Weak<dyn ClientChannel>,
-    rules: &'static Rules,
+    pub(crate) channel: Weak<dyn ClientChannel>,
+    pub(crate) rules: &'static Rules,
     /// The layers around the call that the session was taken from.
     layers: Option<Arc<ContextLayer>>,
 }
@@ -110,23 +110,6 @@ impl ClientSession {
             outlet.send_log(event);
         }
         true
-    }
-
-    /// Sends an input request. It fails if the client did not declare the capability.
-    ///
-    /// # Errors
-    /// When the client declines, does not respond in time, or has disconnected.
-    pub async fn request_input(&self, question: InputRequest) -> InputResponse {
-        let (question, form) = lower_input_request(question, self.rules);
-        // Waiting does not keep the session alive.
-        let waiting = self.channel.upgrade().map(|outlet| outlet.request_session_input(question));
-        let answered = match waiting {
-            Some(waiting) => waiting.await.ok(),
-            None => None,
-        };
-        let answer =
-            answered.unwrap_or_else(|| Err("the client's connection is closed".to_owned()))?;
-        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
     }
 
     /// Changes whenever the client announces that its roots changed.
@@ -366,15 +349,6 @@ impl Context {
     /// Whether the call runs as a task.
     pub fn is_task(&self) -> bool {
         self.shared.task.is_some()
-    }
-
-    /// Continues the call as a task, if the client supports tasks. `?` ends the handler, the client gets the task,
-    /// and the handler runs again from its beginning with the responses so far. Otherwise, and within a task, the
-    /// handler just continues. For tools that [request input first](crate::Tool::requests_input_first).
-    #[doc(hidden)]
-    pub fn detach(&self) -> Result<(), ToolError> {
-        let stays = self.is_task() || self.shared.caller.task_preference == TaskPreference::Never;
-        if stays { Ok(()) } else { Err(ToolError::Detach) }
     }
 
     /// Whether the server runs in debug mode.

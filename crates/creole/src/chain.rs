@@ -1,17 +1,13 @@
 //! The chain: middleware layers around an endpoint.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
 use creole_proto::operation::Outcome;
 
+pub use crate::call::BoxFuture;
 use crate::call::{Call, ConnectionId};
-
-/// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Executes calls: a registry of tools, or a relay to an upstream.
 pub trait Endpoint: Send + Sync {

@@ -44,7 +44,7 @@ use creole_proto::wire::{Object, Raw, canonical, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::call::{Call, Context, Round};
+use crate::call::{Call, ClientSession, Context, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::random;
 use crate::random::NoRandomBytes;
@@ -124,6 +124,25 @@ pub struct Root {
     /// Its display name.
     #[serde(default)]
     pub name: Option<String>,
+}
+
+impl ClientSession {
+    /// Sends an input request. It fails if the client did not declare the capability.
+    ///
+    /// # Errors
+    /// When the client declines, does not respond in time, or has disconnected.
+    pub async fn request_input(&self, question: InputRequest) -> InputResponse {
+        let (question, form) = lower_input_request(question, self.rules);
+        // Waiting does not keep the session alive.
+        let waiting = self.channel.upgrade().map(|outlet| outlet.request_session_input(question));
+        let answered = match waiting {
+            Some(waiting) => waiting.await.ok(),
+            None => None,
+        };
+        let answer =
+            answered.unwrap_or_else(|| Err("the client's connection is closed".to_owned()))?;
+        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
+    }
 }
 
 impl Context {

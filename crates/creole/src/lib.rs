@@ -212,6 +212,7 @@
     allow(dead_code, reason = "methods that only the transports over HTTP call")
 )]
 
+mod announcement;
 #[cfg(feature = "http")]
 pub mod auth;
 mod budget;

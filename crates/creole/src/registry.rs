@@ -1,6 +1,5 @@
 //! The registry of a server's items: tools, resources, templates, prompts and skills, which may change while it runs.
 
-mod announcement;
 mod catalogue;
 mod collisions;
 mod endpoint;
@@ -45,7 +44,7 @@ use catalogue::{Catalogue, Layers};
 use remote::LocalOrRemote;
 use skill_index::SkillIndex;
 
-pub use announcement::{Announcement, Recipients};
+pub use crate::announcement::{Announcement, Recipients};
 pub use collisions::NameCollision;
 pub use remote::{ItemSource, RemoteItem, RemoteServer};
 pub use session_lists::{SessionList, SessionLists, UnlistedItem};

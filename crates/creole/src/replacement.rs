@@ -10,15 +10,27 @@ use creole_proto::model::ListKind;
 use tokio::time::sleep;
 
 use crate::registry::Registry;
-use crate::server::{Service, ServiceCore};
+use crate::server::{Server, Service, ServiceCore};
 
 /// The interval of checks whether the last call has ended: nothing urgent waits for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+impl Server {
+    /// Prepares the replacement of a running service. It takes over its tasks, sealer and state. Connections keep the
+    /// name, version and limits that they began with. The dialect must be the same.
+    #[doc(hidden)]
+    pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
+        let before = running.current().load_full();
+        self.sealer = Some(before.sealer.clone());
+        let core = Arc::new(self.build(Some(&before.registry)));
+        Replacement { service: running.clone(), core }
+    }
+}
+
 /// A server that is ready to replace another. Until then no client sees its items.
 pub struct Replacement {
-    pub(crate) service: Service,
-    pub(crate) core: Arc<ServiceCore>,
+    service: Service,
+    core: Arc<ServiceCore>,
 }
 
 impl Replacement {

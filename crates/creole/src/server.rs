@@ -15,7 +15,6 @@ use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::prompt::Prompt;
 use crate::registry::{Registry, RegistrySettings, RunMode};
-use crate::replacement::Replacement;
 use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
 use crate::skill::Skill;
@@ -37,7 +36,7 @@ pub struct Server {
     debug: bool,
     payloads: bool,
     cache: CacheHints,
-    sealer: Option<Sealer>,
+    pub(crate) sealer: Option<Sealer>,
     tasks: TaskLimits,
     state: State,
     chain: Vec<Arc<dyn Middleware>>,
@@ -220,17 +219,8 @@ impl Server {
         Service { inner: Arc::new(ServiceInner { profile, current }) }
     }
 
-    /// Prepares the replacement of a running service. It takes over its tasks, sealer and state. Connections keep the
-    /// name, version and limits that they began with. The dialect must be the same.
-    #[doc(hidden)]
-    pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
-        let before = running.current().load_full();
-        self.sealer = Some(before.sealer.clone());
-        let next = Arc::new(self.build(Some(&before.registry)));
-        Replacement { service: running.clone(), core: next }
-    }
-
-    fn build(self, before: Option<&Registry>) -> ServiceCore {
+    /// Builds the core of a service, which may continue a previous one.
+    pub(crate) fn build(self, before: Option<&Registry>) -> ServiceCore {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
         profile.is_observed = telemetry::is_enabled();
@@ -306,7 +296,7 @@ pub(crate) struct ServiceCore {
     pub(crate) registry: Registry,
     chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
-    sealer: Sealer,
+    pub(crate) sealer: Sealer,
     debug: bool,
     log_payloads: bool,
 }

@@ -15,6 +15,7 @@ mod store;
 mod tests;
 mod work;
 
+use crate::announcement::Announcement;
 use crate::sync::Mutex;
 use std::collections::HashSet;
 use std::fmt;
@@ -33,7 +34,6 @@ pub use creole_proto::model::TaskSupport;
 
 use crate::random;
 use crate::random::NoRandomBytes;
-use crate::registry::Announcement;
 use crate::seal::Sealer;
 use crate::state::State;
 use claims::InputClaims;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model;
-use creole_proto::model::{KeyedInputRequest, TaskSupport, ToolAnnotations, ToolResult};
+use creole_proto::model::{
+    KeyedInputRequest, TaskPreference, TaskSupport, ToolAnnotations, ToolResult,
+};
 use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -242,6 +244,17 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
 
 fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, error.to_string())))
+}
+
+impl Context {
+    /// Continues the call as a task, if the client supports tasks. `?` ends the handler, the client gets the task,
+    /// and the handler runs again from its beginning with the responses so far. Otherwise, and within a task, the
+    /// handler just continues. For tools that [request input first](crate::Tool::requests_input_first).
+    #[doc(hidden)]
+    pub fn detach(&self) -> Result<(), ToolError> {
+        let stays = self.is_task() || self.caller().task_preference == TaskPreference::Never;
+        if stays { Ok(()) } else { Err(ToolError::Detach) }
+    }
 }
 
 /// Why a tool ends without a result.

@@ -38,7 +38,8 @@ impl ReaderStarter {
         I: ByteSource + 'static,
         O: ByteSink + 'static,
     {
-        let serve = |connection: Arc<LineConnection<I, O>>| async move { connection.serve_backlog() };
+        let serve =
+            |connection: Arc<LineConnection<I, O>>| async move { connection.serve_backlog() };
         let in_task = serve(Arc::clone(connection));
         if matches!(self, Self::Threads) {
             let (runtime, on_thread) = (Handle::current(), serve(Arc::clone(connection)));
