@@ -17,8 +17,10 @@
 //! # }
 //! ```
 
+mod call_slot;
 mod callbacks;
 pub(crate) mod connection;
+mod connection_setup;
 pub(crate) mod connector;
 #[cfg(feature = "http")]
 pub mod credentials;

@@ -3,82 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::client::{CallRequest, NegotiationResult, OpenMode, Profile};
+use creole_proto::client::{CallRequest, NegotiationResult};
 use creole_proto::fault::Fault;
 use creole_proto::http::MirroredHeader;
-use creole_proto::operation::{Change, Event, Outcome};
+use creole_proto::operation::Outcome;
 use tokio::sync::{broadcast, watch};
 
-use super::dispatcher::Dispatcher;
-use super::pending_call::{CallEvent, PendingCall, ServerInputRequest};
+pub use super::connection_setup::{
+    CloseReason, ConnectionSetup, OnInputRequest, OnLog, ServerNotification,
+};
+use super::dispatcher::{AddedCall, Dispatcher};
+use super::pending_call::{CallEvent, PendingCall};
 use super::transport::Transport;
-
-/// A notification of a server that belongs to no call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ServerNotification {
-    /// A list or a resource changed.
-    Changed(Change),
-    /// A URL elicitation is complete; the id is the elicitation's.
-    ElicitationComplete(String),
-    /// A log message.
-    Log(Event),
-}
-
-/// Why a connection is closed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CloseReason {
-    /// The fault that its calls got.
-    pub fault: Fault,
-    /// Whether only the session is lost: the server is reachable, and a new session may be opened.
-    pub session_lost: bool,
-    /// Whether this side closed it.
-    pub by_us: bool,
-}
-
-/// Handles an input request that belongs to no known call.
-pub type OnInputRequest = Arc<dyn Fn(ServerInputRequest) + Send + Sync>;
-
-/// Handles a log message that belongs to no known call.
-pub type OnLog = Arc<dyn Fn(Event) + Send + Sync>;
-
-/// How a connection is set up.
-pub struct ConnectionSetup {
-    /// The server's dialect, our identity, and the limits.
-    pub profile: Arc<Profile>,
-    /// How the session is opened.
-    pub opening: OpenMode,
-    /// Handles input requests that belong to no known call; without it they are refused. Must not block.
-    pub on_input_request: Option<OnInputRequest>,
-    /// Handles log messages that belong to no known call; without it they are among the notifications. Must not block.
-    pub on_log: Option<OnLog>,
-    /// The ids of calls continue after this number.
-    pub after_id: u64,
-    /// The messages that were already exchanged on the transport, if it was used before.
-    pub prior_messages: Option<PriorMessages>,
-}
-
-/// The messages that were exchanged on a transport before.
-#[derive(Debug)]
-pub struct PriorMessages {
-    /// The server's messages, one each. The response to the opening request is among them, so it is not sent again.
-    pub messages: Vec<Vec<u8>>,
-    /// The highest id of a request that was sent: late responses to those belong to no call.
-    pub last_request_id: u64,
-}
-
-impl ConnectionSetup {
-    /// A setup that refuses input requests outside of calls.
-    pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
-        Self {
-            profile,
-            opening,
-            on_input_request: None,
-            on_log: None,
-            after_id: 0,
-            prior_messages: None,
-        }
-    }
-}
 
 /// One connection to a server. Clones share it; it closes when the last clone and the last of its calls are dropped.
 #[derive(Clone)]
@@ -122,7 +58,11 @@ impl Connection {
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
     ) -> PendingCall {
-        Dispatcher::start_call(&self.dispatcher, request, mirrors)
+        self.pending(self.dispatcher.start_call(request, mirrors))
+    }
+
+    fn pending(&self, added: AddedCall) -> PendingCall {
+        PendingCall::new(&self.dispatcher, added)
     }
 
     /// Calls and waits for the outcome; `on_news` gets the events of the call. Dropping the future cancels the call.
@@ -140,7 +80,7 @@ impl Connection {
     /// # Errors
     /// When it does not respond in time.
     pub async fn ping(&self) -> Result<(), Fault> {
-        match Dispatcher::ping(&self.dispatcher).outcome(drop).await {
+        match self.pending(self.dispatcher.ping()).outcome(drop).await {
             Outcome::Fail(fault) => Err(fault),
             _ => Ok(()),
         }
@@ -148,7 +88,7 @@ impl Connection {
 
     /// Sets the minimum log level of the session, if the revision has one.
     pub async fn set_level(&self, level: creole_proto::model::Level) -> Outcome {
-        Dispatcher::set_level(&self.dispatcher, level).outcome(drop).await
+        self.pending(self.dispatcher.set_level(level)).outcome(drop).await
     }
 
     /// Notifies the server that the client's roots changed, if the revision has that notification.
@@ -196,11 +136,5 @@ impl Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Connection").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ConnectionSetup {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Setup").field("opening", &self.opening).finish_non_exhaustive()
     }
 }

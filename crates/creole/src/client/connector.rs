@@ -4,17 +4,16 @@
 mod http;
 
 use crate::sync::Mutex;
-use std::fmt;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use creole_proto::client::Profile;
 use creole_proto::fault::Fault;
-use creole_proto::model::ClientCapabilities;
 use creole_proto::revision::{Era, Rules};
 use tokio::time::Instant;
 
-use super::connection::{Connection, OnInputRequest, OnLog};
+use super::connection::Connection;
+pub use super::connection_setup::ClientOffer;
 use super::era::{DetectedEra, EraCache, EraSupport};
 use super::negotiation::{EraOrder, NegotiationTerms};
 use super::transport::Transport;
@@ -43,24 +42,6 @@ impl Address {
             #[cfg(feature = "http")]
             Self::Http(target) => target.name(),
         }
-    }
-}
-
-/// The input requests that a connection accepts, and their handlers.
-#[derive(Clone, Default)]
-pub struct ClientOffer {
-    /// The capabilities that are sent to a server of the handshake era.
-    pub capabilities: Arc<ClientCapabilities>,
-    /// Handles input requests that belong to no known call.
-    pub on_input_request: Option<OnInputRequest>,
-    /// Handles log messages that belong to no known call.
-    pub on_log: Option<OnLog>,
-}
-
-impl fmt::Debug for ClientOffer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = formatter.debug_struct("Offer");
-        shown.field("capabilities", &self.capabilities).finish_non_exhaustive()
     }
 }
 

@@ -23,16 +23,19 @@ use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::connection::{
+use super::call_slot::{CallSlot, CallStep, ServerInputRequests, SlotPoll};
+use super::connection_setup::{
     CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
 };
-use super::pending_call::{CallSlot, CallStep, PendingCall, SlotPoll};
 use super::protocol_violations::ViolationCounter;
-use super::transport::{Inbox, ResumePoint, Transport, TransportHandle};
+use super::transport::{Inbox, MessageReceiver, ResumePoint, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
 /// Maximum number of unread notifications; a receiver that lags gets an error.
 const MAX_PENDING_NOTIFICATIONS: usize = 256;
+
+/// The key of a call that was added, or why it was not.
+pub(super) type AddedCall = Result<CallKey, Fault>;
 
 /// Connects the protocol machine, the calls and the transport of one connection.
 pub(super) struct Dispatcher {
@@ -110,7 +113,8 @@ impl Dispatcher {
         heard: Option<&PriorMessages>,
     ) {
         let heard = heard.map(|heard| (self.lock(), heard));
-        let _ = self.transport.set(transport.connect(Inbox(Arc::downgrade(self))));
+        let receiver = self.weak_self.clone();
+        let _ = self.transport.set(transport.connect(Inbox(receiver)));
         if let Some((state, heard)) = heard {
             self.replay_messages(state, heard);
         }
@@ -146,14 +150,14 @@ impl Dispatcher {
     }
 
     pub(super) fn start_call(
-        hub: &Arc<Self>,
+        &self,
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
-    ) -> PendingCall {
-        let has_headers = hub.transport.get().is_some_and(|link| link.has_headers());
+    ) -> AddedCall {
+        let has_headers = self.transport.get().is_some_and(|link| link.has_headers());
         // A frame that waits for the opening is sent under rules that are not known yet.
-        let knows = has_headers && matches!(&*hub.opened.borrow(), Some(Ok(_)));
-        Self::add_call(hub, |state, now| {
+        let knows = has_headers && matches!(&*self.opened.borrow(), Some(Ok(_)));
+        self.add_call(|state, now| {
             let rules = state.machine.rules();
             let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
             let key = state.machine.request(&request, now, &mut state.outbox);
@@ -161,14 +165,14 @@ impl Dispatcher {
         })
     }
 
-    pub(super) fn ping(hub: &Arc<Self>) -> PendingCall {
-        Self::add_call(hub, |state, now| {
+    pub(super) fn ping(&self) -> AddedCall {
+        self.add_call(|state, now| {
             (state.machine.ping(now, &mut state.outbox), CallSlot::default())
         })
     }
 
-    pub(super) fn set_level(hub: &Arc<Self>, level: Level) -> PendingCall {
-        Self::add_call(hub, |state, now| {
+    pub(super) fn set_level(&self, level: Level) -> AddedCall {
+        self.add_call(|state, now| {
             (state.machine.set_level(level, now, &mut state.outbox), CallSlot::default())
         })
     }
@@ -179,20 +183,20 @@ impl Dispatcher {
 
     /// Adds a call, unless the connection is closed or its send queue is full.
     fn add_call(
-        hub: &Arc<Self>,
+        &self,
         make: impl FnOnce(&mut DispatcherState, Duration) -> (CallKey, CallSlot),
-    ) -> PendingCall {
-        // No machine assigns this key: there is no call to cancel under it.
-        let (mut key, refused) = (CallKey(u64::MAX), hub.unavailable_fault());
-        if refused.is_none() {
-            hub.with_machine(|state, now| {
-                let (made, desk) = make(state, now);
-                key = made;
-                state.calls.insert(key, desk);
-            });
+    ) -> AddedCall {
+        if let Some(fault) = self.unavailable_fault() {
+            return Err(fault);
         }
-        let (hub, refused) = (Arc::clone(hub), refused.map(Box::new));
-        PendingCall { key, dispatcher: hub, exchange: None, fault: refused, cancel_reason: None }
+        // Replaced below: the closure runs once.
+        let mut key = CallKey(u64::MAX);
+        self.with_machine(|state, now| {
+            let (made, slot) = make(state, now);
+            key = made;
+            state.calls.insert(key, slot);
+        });
+        Ok(key)
     }
 
     /// Clears the waker of a call; the next poll registers it again.
@@ -249,65 +253,12 @@ impl Dispatcher {
         });
     }
 
-    pub(super) fn respond(
-        &self,
-        question: InputRequestKey,
-        answer: Result<Raw, InputRequestError>,
-    ) {
-        self.with_machine(|state, _| {
-            state.input_requests.remove(&question);
-            state.machine.respond(question, answer, &mut state.outbox);
-        });
-    }
-
-    /// The id that the server gave an input request.
-    pub(super) fn request_id_of(&self, question: InputRequestKey) -> Option<String> {
-        self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
-    }
-
     /// Where another process could continue a call.
     pub(super) fn resume_point(&self, call: CallKey) -> Option<ResumePoint> {
         let whereabouts = self.transport.get()?.resume_point(call)?;
         // The other process would miss events that the caller has not read yet.
         let is_quiet = self.lock().calls.get(call).is_some_and(CallSlot::is_drained);
         is_quiet.then_some(whereabouts)
-    }
-
-    pub(super) fn send_keep_alive(&self, question: InputRequestKey) {
-        self.with_machine(|state, _| {
-            state.machine.send_input_progress(question, &mut state.outbox)
-        });
-    }
-
-    pub(super) fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
-        self.with_machine(|state, now| {
-            state.machine.receive(message, origin, now, &mut state.outbox)
-        });
-    }
-
-    pub(super) fn on_large_message(&self, message: String, origin: Option<CallKey>) {
-        self.with_machine(|state, now| {
-            state.machine.receive_large(message, origin, now, &mut state.outbox);
-        });
-    }
-
-    pub(super) fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>) {
-        self.with_machine(|state, _| {
-            state.machine.take_dropped_start(start, why, origin, &mut state.outbox)
-        });
-    }
-
-    pub(super) fn on_dropped_end(&self, end: &[u8]) {
-        self.with_machine(|state, _| state.machine.take_dropped_end(end, &mut state.outbox));
-    }
-
-    pub(super) fn on_call_failed(&self, call: CallKey, fault: Fault) {
-        self.with_machine(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
-    }
-
-    /// Closes the connection; the first reason counts.
-    pub(super) fn on_closed(&self, fault: Fault, session_lost: bool) {
-        self.close_with(CloseReason { fault, session_lost, by_us: false });
     }
 
     fn close_with(&self, closed: CloseReason) {
@@ -338,10 +289,6 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn is_call_open(&self, call: CallKey) -> bool {
-        self.lock().machine.is_open(call)
-    }
-
     pub(super) fn in_flight(&self) -> usize {
         self.lock().machine.in_flight()
     }
@@ -352,11 +299,6 @@ impl Dispatcher {
 
     pub(super) fn notifications(&self) -> broadcast::Receiver<ServerNotification> {
         self.notifications.subscribe()
-    }
-
-    /// Must not lock the state: the transport is notified of the opening while it is locked.
-    pub(super) fn set_notifications_available(&self, hears: bool) {
-        self.notifications_available.send_replace(hears);
     }
 
     pub(super) fn watch_notifications_available(&self) -> watch::Receiver<bool> {
@@ -408,6 +350,65 @@ impl Dispatcher {
 
     fn tick(&self) {
         self.with_machine(|state, now| state.machine.tick(now, &mut state.outbox));
+    }
+}
+
+impl ServerInputRequests for Dispatcher {
+    fn respond(&self, question: InputRequestKey, answer: Result<Raw, InputRequestError>) {
+        self.with_machine(|state, _| {
+            state.input_requests.remove(&question);
+            state.machine.respond(question, answer, &mut state.outbox);
+        });
+    }
+
+    fn request_id_of(&self, question: InputRequestKey) -> Option<String> {
+        self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
+    }
+
+    fn send_keep_alive(&self, question: InputRequestKey) {
+        self.with_machine(|state, _| {
+            state.machine.send_input_progress(question, &mut state.outbox)
+        });
+    }
+}
+
+impl MessageReceiver for Dispatcher {
+    fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
+        self.with_machine(|state, now| {
+            state.machine.receive(message, origin, now, &mut state.outbox)
+        });
+    }
+
+    fn on_large_message(&self, message: String, origin: Option<CallKey>) {
+        self.with_machine(|state, now| {
+            state.machine.receive_large(message, origin, now, &mut state.outbox);
+        });
+    }
+
+    fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>) {
+        self.with_machine(|state, _| {
+            state.machine.take_dropped_start(start, why, origin, &mut state.outbox)
+        });
+    }
+
+    fn on_dropped_end(&self, end: &[u8]) {
+        self.with_machine(|state, _| state.machine.take_dropped_end(end, &mut state.outbox));
+    }
+
+    fn on_call_failed(&self, call: CallKey, fault: Fault) {
+        self.with_machine(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
+    }
+
+    fn on_closed(&self, fault: Fault, session_lost: bool) {
+        self.close_with(CloseReason { fault, session_lost, by_us: false });
+    }
+
+    fn is_call_open(&self, call: CallKey) -> bool {
+        self.lock().machine.is_open(call)
+    }
+
+    fn set_notifications_available(&self, hears: bool) {
+        self.notifications_available.send_replace(hears);
     }
 }
 

@@ -15,7 +15,7 @@ use creole_proto::revision::{Era, Opening, PerEra, Revision, Rules};
 
 use self::era_negotiation::{EraNegotiation, NegotiationOutcome};
 use super::connection::{Connection, ConnectionSetup};
-use super::connector::ClientOffer;
+use super::connection_setup::ClientOffer;
 use crate::client::transport::lines::ChildServer;
 use crate::process::Program;
 

@@ -12,7 +12,6 @@ use creole_proto::client::{CallKey, DropReason, NegotiationResult, OutgoingFrame
 use creole_proto::fault::Fault;
 use creole_proto::http::request_headers::HeaderField;
 
-use super::dispatcher::Dispatcher;
 use crate::chain::BoxFuture;
 
 /// A transport that has not been connected.
@@ -82,16 +81,28 @@ pub struct ResumePoint {
 /// The size from which a message counts as large.
 pub(super) const LARGE_MESSAGE: usize = 128 * 1024;
 
+/// Takes what a transport delivers. The methods are those of [`Inbox`].
+pub(super) trait MessageReceiver: Send + Sync {
+    fn on_message(&self, message: &[u8], origin: Option<CallKey>);
+    fn on_large_message(&self, message: String, origin: Option<CallKey>);
+    fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>);
+    fn on_dropped_end(&self, end: &[u8]);
+    fn on_call_failed(&self, call: CallKey, fault: Fault);
+    fn on_closed(&self, fault: Fault, session_lost: bool);
+    fn set_notifications_available(&self, hears: bool);
+    fn is_call_open(&self, call: CallKey) -> bool;
+}
+
 /// Where a transport delivers messages. It does not keep the connection alive.
 #[derive(Clone)]
-pub struct Inbox(pub(super) Weak<Dispatcher>);
+pub struct Inbox(pub(super) Weak<dyn MessageReceiver>);
 
 impl Inbox {
     /// Delivers one message or a batch, with the call on whose own channel it arrived, if calls have their own
     /// channels.
     pub fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_message(message, origin);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_message(message, origin);
         }
     }
 
@@ -99,8 +110,8 @@ impl Inbox {
     pub fn on_large_message(&self, message: Vec<u8>, origin: Option<CallKey>) {
         match String::from_utf8(message) {
             Ok(message) => {
-                if let Some(hub) = self.0.upgrade() {
-                    hub.on_large_message(message, origin);
+                if let Some(receiver) = self.0.upgrade() {
+                    receiver.on_large_message(message, origin);
                 }
             }
             // Bytes that are not UTF-8 are no message; the dispatcher counts them as a violation.
@@ -110,56 +121,56 @@ impl Inbox {
 
     /// Reports input that is too long or too broken to be parsed as a message.
     pub fn on_unreadable(&self, origin: Option<CallKey>) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_dropped_start(&[], DropReason::TooLong, origin);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_dropped_start(&[], DropReason::TooLong, origin);
         }
     }
 
     /// Reports the first bytes of a message that is dropped. It arrived on a channel that all calls share.
     pub fn on_dropped_start(&self, start: &[u8], why: DropReason) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_dropped_start(start, why, None);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_dropped_start(start, why, None);
         }
     }
 
     /// Reports the last bytes of the message that was dropped.
     pub fn on_dropped_end(&self, end: &[u8]) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_dropped_end(end);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_dropped_end(end);
         }
     }
 
     /// Reports that a call's own channel broke.
     pub fn on_call_failed(&self, call: CallKey, fault: Fault) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_call_failed(call, fault);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_call_failed(call, fault);
         }
     }
 
     /// Reports that the transport is closed; every call fails with this fault.
     pub fn on_closed(&self, fault: Fault) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_closed(fault, false);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_closed(fault, false);
         }
     }
 
     /// Reports that the server lost our session; every call fails with this fault, and a new session may be opened.
     pub fn on_session_lost(&self, fault: Fault) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.on_closed(fault, true);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_closed(fault, true);
         }
     }
 
     /// Sets whether notifications can arrive from now on. For a transport that never calls this, they always can.
     pub fn set_notifications_available(&self, hears: bool) {
-        if let Some(hub) = self.0.upgrade() {
-            hub.set_notifications_available(hears);
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.set_notifications_available(hears);
         }
     }
 
     /// Whether the call has neither its response nor been cancelled.
     pub fn is_call_open(&self, call: CallKey) -> bool {
-        self.0.upgrade().is_some_and(|hub| hub.is_call_open(call))
+        self.0.upgrade().is_some_and(|receiver| receiver.is_call_open(call))
     }
 
     /// Whether the connection no longer exists.

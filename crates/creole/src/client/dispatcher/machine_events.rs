@@ -13,9 +13,9 @@ use creole_proto::revision::Rules;
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use super::super::connection::ServerNotification;
-use super::super::pending_call::{CallEvent, CallSlot, InputResponder, ServerInputRequest};
-use super::super::transport::Exchange;
+use super::super::call_slot::{CallEvent, CallSlot, InputResponder, ServerInputRequest};
+use super::super::connection_setup::ServerNotification;
+use super::super::transport::{Exchange, MessageReceiver};
 use super::{Dispatcher, DispatcherState};
 use crate::process::unavailable_fault;
 
@@ -109,11 +109,8 @@ impl Dispatcher {
                 }
             }
             ClientEvent::InputRequested { call, key: question, request: what, task } => {
-                let reply = InputResponder {
-                    key: question,
-                    dispatcher: self.weak_self.clone(),
-                    is_pending: true,
-                };
+                let reply =
+                    InputResponder { key: question, requests: Some(self.weak_self.clone()) };
                 self.deliver_input_request(
                     state,
                     call,
@@ -200,7 +197,7 @@ impl Dispatcher {
             Ok(()) => _ = state.input_requests.insert(key, call),
             Err(CallEvent::InputRequested(mut asked)) => {
                 // Its drop would take the lock that is held.
-                asked.responder.is_pending = false;
+                asked.responder.requests = None;
                 let busy = InputRequestError {
                     code: -32603,
                     message: "too many events are queued for the call".to_owned(),

@@ -11,7 +11,8 @@ use creole_proto::wire::Frame;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::connection::{Connection, ConnectionSetup, PriorMessages};
+use super::super::connection::{Connection, ConnectionSetup};
+use super::super::connection_setup::PriorMessages;
 use super::{NegotiatedConnection, NegotiationTerms, unsupported_fault};
 use crate::client::transport::lines::ChildServer;
 use crate::process::{Child, ChildInput, ChildOutput, Program};

@@ -1,4 +1,4 @@
-//! Who serves the input of a connection, and how long it has been in the code of one handler.
+//! The turn of the party that serves the input of a connection, and the watch over its polls.
 //!
 //! One party at a time serves the input, so messages are served in order. It polls a new call without the lock. A handler
 //! that computes keeps it there, and the input would wait. So the background party looks at every [`LOOK_INTERVAL`] while
