@@ -212,14 +212,14 @@ mod tests {
     fn a_secret_of_the_wrong_kind_is_refused() {
         let rows = [
             ("no", SchemeSecret::Value(held()), "the document has no security scheme `no`"),
-            ("key", SchemeSecret::Bearer(held()), "the security scheme `key` is a key"),
+            ("key", SchemeSecret::Bearer(held()), "the security scheme `key` needs an API key"),
             (
                 "basic",
                 SchemeSecret::Bearer(held()),
                 "the security scheme `basic` needs a user name and a password",
             ),
-            ("token", SchemeSecret::Value(held()), "the security scheme `token` is a token"),
-            ("oauth", SchemeSecret::Value(held()), "the security scheme `oauth` is a token"),
+            ("token", SchemeSecret::Value(held()), "the security scheme `token` needs a token"),
+            ("oauth", SchemeSecret::Value(held()), "the security scheme `oauth` needs a token"),
             (
                 "tls",
                 SchemeSecret::Value(held()),

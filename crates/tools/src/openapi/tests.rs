@@ -352,9 +352,9 @@ fn secrets_go_where_the_schemes_say_and_are_not_asked_of_callers() {
 #[test]
 fn other_kinds_of_documents_are_refused() {
     let rows = [
-        ("swagger: '2.0'\n", "the document is of Swagger 2.0"),
-        ("openapi: 4.0.0\n", "the document is of OpenAPI 4.0.0"),
-        ("openapi: 2\n", "the document is of OpenAPI 2"),
+        ("swagger: '2.0'\n", "the document is Swagger 2.0"),
+        ("openapi: 4.0.0\n", "the document is OpenAPI 4.0.0"),
+        ("openapi: 2\n", "the document is OpenAPI 2"),
         ("a: 1\n", "the document is not an OpenAPI document"),
         ("[]", "the document is not an OpenAPI document"),
         ("a: [", "cannot read the document: it is not YAML: "),

@@ -113,7 +113,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         (&format!("{base}operations.getPets.name = 'x'"), "no operation `getPets`", "5:12"),
         (&format!("{base}operations.getPet.name = 'a b'"), "invalid tool name `a b`", "5:26"),
         (&format!("{base}security.no = {{ value = 'x' }}"), "no security scheme `no`", "5:10"),
-        (&format!("{base}security.key = {{ bearer = 'x' }}"), "`key` is a key", "5:10"),
+        (&format!("{base}security.key = {{ bearer = 'x' }}"), "`key` needs an API key", "5:10"),
         (
             &format!("{base}security.key = {{ bearer = 'x', value = 'y' }}"),
             "do not form one kind of credentials",
@@ -152,7 +152,7 @@ fn what_is_wrong_is_told_where_it_stands() {
 fn documents_that_cannot_be_used_are_refused_at_their_name() {
     let rows = [
         ("none.yaml", "cannot read the document: "),
-        ("old.yaml", "the document is of Swagger 2.0"),
+        ("old.yaml", "the document is Swagger 2.0"),
         ("", "`file` is empty"),
     ];
     for (file, what) in rows {

@@ -200,7 +200,11 @@ fn a_command_that_callers_could_bend_is_refused() {
     assert_says(&lines("['x', { when = 'a', words = ['y'] }]", text), "is not a boolean", "4:");
     assert_says(&lines("['x']", text), "the argument `a` is not used", "6:1");
     let shell = lines("['env', 'sh', '-c', 'echo {a}']", text);
-    assert_says(&shell, "callers would write the script of `sh`: `{a}` is part of it", "4:11");
+    assert_says(
+        &shell,
+        "`{a}` is part of the script of `sh`: callers would write the script",
+        "4:11",
+    );
     let key = "dangerously_let_callers_write_scripts = true\n";
     plan(&format!("[server]\n[tools.t]\n{key}{shell}"));
     plan(&format!(

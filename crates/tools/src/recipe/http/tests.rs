@@ -58,7 +58,7 @@ fn a_part_is_picked_and_a_text_is_made_of_it() {
         said(&ResponseOptions { format: ResponseFormat::Text, ..pick.clone() }, "text/plain", body),
         "x"
     );
-    assert!(said(&pick, "application/json", "{}").contains("nothing at `/items/0/name`"));
+    assert!(said(&pick, "application/json", "{}").contains("no value at `/items/0/name`"));
     let template = ResponseOptions {
         pick: Some("/items".into()),
         template: Some(
