@@ -28,7 +28,7 @@ const STATELESS: &str = "2026-07-28";
 
 const TASK_TOOLS: [&str; 6] =
     ["create_task", "get_task", "list_tasks", "update_task", "delete_task", "wait_task"];
-const GUIDE: &str = include_str!("../../../crates/tools/src/guide.md");
+const GUIDE: &str = include_str!("../../../crates/tools/src/packs/guide.md");
 
 #[test]
 fn the_python_sdk_of_version_1_finds_all_it_asks_for() {

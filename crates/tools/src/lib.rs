@@ -3,24 +3,18 @@
 //! A pack is added by name. It opens or creates nothing before the first call that needs it. The exception is the pack
 //! `skills`: its folder is read at once, so that its errors are reported at startup.
 
-mod calculate;
 pub mod database;
-mod echo;
-mod everything;
 pub mod files;
-mod guide;
-mod hello;
 pub mod openapi;
 pub mod ordered_value;
+mod packs;
 pub mod recipe;
-mod schema_tool;
 pub mod script;
 pub mod skills;
-mod tasks;
 mod text_template;
 
 #[cfg(any(test, feature = "store-conformance"))]
-pub use tasks::conformance;
+pub use packs::tasks::conformance;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -76,16 +70,16 @@ impl PackOptions {
 /// Adds a pack to a server.
 pub fn add(server: Server, pack: &str, options: &PackOptions) -> Result<Server, PackError> {
     match pack {
-        "hello" => Ok(hello::add(server)),
-        "echo" => Ok(echo::add(server)),
-        "calculate" => Ok(calculate::add(server)),
-        "tasks" => Ok(tasks::add(server, options)),
-        "guide" => Ok(guide::add(server)),
+        "hello" => Ok(packs::hello::add(server)),
+        "echo" => Ok(packs::echo::add(server)),
+        "calculate" => Ok(packs::calculate::add(server)),
+        "tasks" => Ok(packs::tasks::add(server, options)),
+        "guide" => Ok(packs::guide::add(server)),
         "skills" => {
             let folder = options.skills.as_deref().ok_or(PackError::MissingFolder)?;
             skills::add(server, folder).map_err(PackError::Skills)
         }
-        "everything" => Ok(everything::add(server)),
+        "everything" => Ok(packs::everything::add(server)),
         unknown => Err(PackError::Unknown(UnknownPack { name: unknown.to_owned() })),
     }
 }

@@ -4,25 +4,17 @@
 //! report on every operation. Versions 3.0 and 3.1 are supported, in JSON and in YAML. By default only reading
 //! operations become tools.
 
-mod base_url;
-mod body;
 mod clean_text;
-pub mod client_credentials;
 mod document_set;
-mod names;
 mod operation;
 mod parameter;
-mod remote;
 pub mod report;
 pub mod request;
 mod schema;
 pub mod security;
 pub mod settings;
-pub mod style;
 pub mod tool;
 mod tool_builder;
-pub mod upload;
-mod yaml;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,9 +23,9 @@ use std::sync::Arc;
 use creole::Server;
 use creole::internal::fetch::{AllowedAddresses, Fetcher};
 
-use client_credentials::TokenCache;
+use crate::openapi::document_set::remote::DocumentError;
+use crate::openapi::security::client_credentials::TokenCache;
 use document_set::{DocumentSet, Node};
-use remote::DocumentError;
 use report::ApiReport;
 use security::SecuritySchemes;
 pub use settings::{ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector};
@@ -115,7 +107,9 @@ impl std::error::Error for ApiError {}
 pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     let library = match &settings.document {
         DocumentSource::File(path) => DocumentSet::open(path).map_err(DocumentError::Invalid),
-        DocumentSource::Url(url) => remote::fetch_document(url, settings.allow_private),
+        DocumentSource::Url(url) => {
+            document_set::remote::fetch_document(url, settings.allow_private)
+        }
     };
     let library = match library {
         Ok(library) => library,
@@ -134,7 +128,7 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
         (Err(error), DocumentSource::Url(_)) => return Ok(absent(settings, error.to_string())),
         (version, _) => version?,
     };
-    let base = base_url::resolve_base(settings, library.document())?;
+    let base = tool_builder::base_url::resolve_base(settings, library.document())?;
     let doors = SecuritySchemes::new(&library, &settings.security)?;
     let written = list_operations(&library)?;
     check_settings(settings, &written)?;

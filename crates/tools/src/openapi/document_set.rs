@@ -3,6 +3,9 @@
 //! References point into the same file or to files in the document's folder and below it. They are never resolved
 //! through a link or over the network.
 
+pub(crate) mod remote;
+pub(crate) mod yaml;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +13,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::yaml;
 use crate::files::root::RootDirectory;
 use crate::recipe::http::encode::percent_decode;
 

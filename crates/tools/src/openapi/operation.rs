@@ -6,16 +6,16 @@ use std::sync::LazyLock;
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::body::{BodyKind, BodyMember, RequestBody, read_body};
 use super::clean_text::clean_text;
 use super::document_set::{DocumentSet, Node};
-use super::names;
 use super::parameter::{Parameter, ParameterLocation, read_parameters};
 use super::request::{ApiOperation, Piece, RequestPayload};
 use super::schema::SchemaInliner;
 use super::security::SecuritySchemes;
-use super::style::ParameterSlot;
-use super::upload::MultipartField;
+use crate::openapi::request::body::{BodyKind, BodyMember, RequestBody, read_body};
+use crate::openapi::request::style::ParameterSlot;
+use crate::openapi::request::upload::MultipartField;
+use crate::openapi::tool_builder::names;
 use crate::recipe::http::{RequestMethod, encode};
 
 /// Maximum size of the schema of a tool's arguments, in bytes.

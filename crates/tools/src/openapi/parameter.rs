@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::document_set::{DocumentSet, Node};
-use super::style::Style;
+use crate::openapi::request::style::Style;
 
 /// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! The credentials of each operation: the secrets of the configuration for the security schemes of the document.
 
-use super::client_credentials::ClientCredentials;
+pub mod client_credentials;
+
 use super::document_set::{DocumentSet, Node};
 use super::settings::SchemeSecret;
 use super::{ApiError, SettingsPart};
+use crate::openapi::security::client_credentials::ClientCredentials;
 use crate::recipe::http::Auth;
 use crate::recipe::secret::SecretSource;
 

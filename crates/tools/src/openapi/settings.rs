@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::client_credentials::ClientCredentials;
 use crate::files::pattern::is_match;
+use crate::openapi::security::client_credentials::ClientCredentials;
 use crate::recipe::http::{Auth, RequestMethod};
 use crate::recipe::secret::{Secret, SecretSource};
 use crate::recipe::tool::ToolHints;

@@ -10,9 +10,9 @@ use creole::{BoxFuture, Context, Tool, ToolError, ToolResult};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value};
 
-use super::client_credentials::{ClientCredentials, TokenCache};
 use super::request::{ApiOperation, ServiceContext};
 use super::security::Credential;
+use crate::openapi::security::client_credentials::{ClientCredentials, TokenCache};
 use crate::recipe::argument::ArgumentValues;
 use crate::recipe::http::{Auth, ResponseOptions, response, send};
 use crate::recipe::secret::Secret;

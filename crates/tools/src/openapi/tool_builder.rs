@@ -1,17 +1,20 @@
 //! Selects the operations of a document that become tools, and names them.
 
+pub(crate) mod base_url;
+pub(crate) mod names;
+
 use std::collections::HashSet;
 
 use super::clean_text::clean_text;
 use super::document_set::{DocumentSet, Node};
-use super::names::ToolNames;
 use super::operation::{OperationSource, build_operation};
 use super::report::{GeneratedTool, OperationOutcome};
 use super::schema::SchemaInliner;
 use super::security::SecuritySchemes;
 use super::settings::{ApiSettings, OperationIdentity, OperationOverride, Selector};
 use super::tool::ApiTool;
-use super::{ApiError, SettingsPart, base_url, names};
+use super::{ApiError, SettingsPart};
+use crate::openapi::tool_builder::names::ToolNames;
 use crate::recipe::http::RequestMethod;
 use crate::recipe::tool::ToolHints;
 

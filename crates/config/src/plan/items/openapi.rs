@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use creole_tools::openapi;
-use creole_tools::openapi::client_credentials::ClientCredentials;
+use creole_tools::openapi::security::client_credentials::ClientCredentials;
 use creole_tools::openapi::{
     ApiError, ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector, SettingsPart,
 };
