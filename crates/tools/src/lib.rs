@@ -70,8 +70,8 @@ impl PackOptions {
 /// Adds a pack to a server.
 pub fn add(server: Server, pack: &str, options: &PackOptions) -> Result<Server, PackError> {
     match pack {
-        "hello" => Ok(packs::hello::add(server)),
-        "echo" => Ok(packs::echo::add(server)),
+        "hello" => Ok(packs::simple::add_hello(server)),
+        "echo" => Ok(packs::simple::add_echo(server)),
         "calculate" => Ok(packs::calculate::add(server)),
         "tasks" => Ok(packs::tasks::add(server, options)),
         "guide" => Ok(packs::guide::add(server)),

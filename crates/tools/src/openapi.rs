@@ -4,7 +4,6 @@
 //! report on every operation. Versions 3.0 and 3.1 are supported, in JSON and in YAML. By default only reading
 //! operations become tools.
 
-mod clean_text;
 mod document_set;
 mod operation;
 mod parameter;

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::clean_text::clean_text;
-use super::document_set::{DocumentSet, Node};
+use super::document_set::{DocumentSet, Node, clean_text};
 use super::parameter::{Parameter, ParameterLocation, read_parameters};
 use super::request::{ApiOperation, Piece, RequestPayload};
 use super::schema::SchemaInliner;

@@ -12,8 +12,7 @@ use creole::Schema;
 use creole::internal::schema::Violation;
 use serde_json::{Map, Value, json};
 
-use super::clean_text::clean_text;
-use super::document_set::{DocumentSet, Node, ReferenceTarget};
+use super::document_set::{DocumentSet, Node, ReferenceTarget, clean_text};
 use keywords::{Keyword, keyword};
 
 /// The budgets for a schema, tried in order until the result is small enough.

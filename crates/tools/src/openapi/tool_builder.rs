@@ -5,8 +5,7 @@ pub(crate) mod names;
 
 use std::collections::HashSet;
 
-use super::clean_text::clean_text;
-use super::document_set::{DocumentSet, Node};
+use super::document_set::{DocumentSet, Node, clean_text};
 use super::operation::{OperationSource, build_operation};
 use super::report::{GeneratedTool, OperationOutcome};
 use super::schema::SchemaInliner;

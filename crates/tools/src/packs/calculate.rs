@@ -4,7 +4,7 @@ use creole::{Server, ToolError};
 use nanoexpr::{Error, ErrorKind, Evaluator, Math};
 use serde::Deserialize;
 
-use crate::packs::schema_tool;
+use crate::packs::tool;
 
 const ABOUT: &str = "Calculates an arithmetic expression in double precision: + - * / % ^ ! and \
                      parentheses, pi and e, and functions such as sqrt, sin, ln, log, round, min and max";
@@ -35,7 +35,7 @@ struct CalculateInput {
 
 /// Adds the pack.
 pub(crate) fn add(server: Server) -> Server {
-    server.tool(schema_tool::tool("calculate", ABOUT, SCHEMA, calculate).read_only())
+    server.tool(tool("calculate", ABOUT, SCHEMA, calculate).read_only())
 }
 
 async fn calculate(asked: CalculateInput) -> Result<String, ToolError> {

@@ -9,7 +9,6 @@ mod input_requests;
 mod prompts;
 mod resources;
 mod rounds;
-mod samples;
 mod schemas;
 mod skills;
 mod tasks;

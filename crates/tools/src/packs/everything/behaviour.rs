@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
 
 const SLOW: &str = r#"{
     "type": "object",

@@ -8,7 +8,7 @@ use creole::{
 };
 use serde_json::Value;
 
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
 
 const WATCHED: &str = "test://watched-resource";
 

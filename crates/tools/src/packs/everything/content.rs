@@ -1,10 +1,16 @@
-//! Tools that return each kind of content.
+//! Tools that return each kind of content, and small media samples.
 
 use creole::{Content, Contents, Tool, ToolResult};
 use serde_json::Value;
 
-use crate::packs::everything::samples::{WAV, image};
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
+
+/// A PNG with one red pixel.
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+
+/// A WAV with one sample of silence.
+pub(crate) const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==";
 
 /// The tools; the first one is the simplest.
 pub(crate) fn tools() -> Vec<Tool> {
@@ -26,6 +32,11 @@ pub(crate) fn tools() -> Vec<Tool> {
 
 fn simple_text() -> Content {
     Content::text("This is a simple text response for testing.")
+}
+
+/// The image as a content block.
+pub(crate) fn image() -> Content {
+    Content::Image { data: PNG.to_owned(), mime_type: "image/png".to_owned() }
 }
 
 fn audio() -> Content {

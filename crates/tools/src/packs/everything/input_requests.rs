@@ -8,7 +8,7 @@ use creole::{Context, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
 
 const PROMPT: &str = r#"{
     "type": "object",

@@ -4,9 +4,9 @@ use creole::{
     Content, Contents, Context, Prompt, PromptMessage, PromptResult, Role, ToolError, Variables,
 };
 
+use crate::packs::everything::content::image;
 use crate::packs::everything::resources::complete_from;
 use crate::packs::everything::rounds::text_form;
-use crate::packs::everything::samples::image;
 
 pub(crate) fn all() -> [Prompt; 5] {
     [

@@ -3,7 +3,7 @@
 use creole::{Contents, Resource, Server, Template, ToolError, Variables};
 use serde_json::json;
 
-use crate::packs::everything::samples::PNG;
+use crate::packs::everything::content::PNG;
 
 pub(crate) fn add(server: Server) -> Server {
     let text = "This is the content of the static text resource.";

@@ -5,7 +5,7 @@ use creole::proto::model::{InputRequest, KeyedInputRequest};
 use creole::{Context, Tool, ToolError};
 use serde_json::{Value, json};
 
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![

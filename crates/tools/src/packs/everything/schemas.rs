@@ -4,7 +4,7 @@ use creole::Tool;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::packs::schema_tool::tool;
+use crate::packs::tool;
 
 /// All features of JSON Schema 2020-12 that the suite checks.
 const FULL: &str = r##"{

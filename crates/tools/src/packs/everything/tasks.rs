@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::packs::everything::rounds::text_form;
-use crate::packs::schema_tool::{NO_ARGUMENTS, tool};
+use crate::packs::{NO_ARGUMENTS, tool};
 
 const COMPUTATION: &str = r#"{
     "type": "object",

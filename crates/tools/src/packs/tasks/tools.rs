@@ -8,11 +8,11 @@ use std::future::Future;
 use creole::{Context, Tool, ToolError};
 use serde::{Deserialize, Serialize};
 
-use crate::packs::schema_tool;
 use crate::packs::tasks::database::TaskUpdate;
 use crate::packs::tasks::task::{Task, TaskStatus};
 use crate::packs::tasks::wait::wait;
 use crate::packs::tasks::{TaskTools, check_description, cursor, not_found};
+use crate::packs::tool;
 
 const CREATE: &str = r#"{
     "type": "object",
@@ -94,19 +94,13 @@ const WAIT: &str = r#"{
 /// All tools of the pack.
 pub(crate) fn all(tasks: &TaskTools) -> [Tool; 6] {
     [
-        schema_tool::tool("create_task", "Create a new task", CREATE, with_tasks(tasks, create))
-            .hints(|hints| {
-                (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false))
-            }),
-        schema_tool::tool("get_task", "Get a task", ONE, with_tasks(tasks, get)).read_only(),
-        schema_tool::tool(
-            "list_tasks",
-            "List tasks, the oldest first",
-            LIST,
-            with_tasks(tasks, list),
-        )
-        .read_only(),
-        schema_tool::tool(
+        tool("create_task", "Create a new task", CREATE, with_tasks(tasks, create)).hints(
+            |hints| (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false)),
+        ),
+        tool("get_task", "Get a task", ONE, with_tasks(tasks, get)).read_only(),
+        tool("list_tasks", "List tasks, the oldest first", LIST, with_tasks(tasks, list))
+            .read_only(),
+        tool(
             "update_task",
             "Change a task's status, its description, or both",
             UPDATE,
@@ -116,23 +110,14 @@ pub(crate) fn all(tasks: &TaskTools) -> [Tool; 6] {
             (hints.destructive_hint, hints.open_world_hint) = (Some(false), Some(false));
             hints.idempotent_hint = Some(true);
         }),
-        schema_tool::tool(
-            "delete_task",
-            "Delete a task permanently",
-            ONE,
-            with_tasks(tasks, delete),
-        )
-        .hints(|hints| {
-            (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
-            hints.idempotent_hint = Some(true);
-        }),
-        schema_tool::tool(
-            "wait_task",
-            "Wait until a task has a status",
-            WAIT,
-            with_tasks(tasks, wait),
-        )
-        .read_only(),
+        tool("delete_task", "Delete a task permanently", ONE, with_tasks(tasks, delete)).hints(
+            |hints| {
+                (hints.destructive_hint, hints.open_world_hint) = (Some(true), Some(false));
+                hints.idempotent_hint = Some(true);
+            },
+        ),
+        tool("wait_task", "Wait until a task has a status", WAIT, with_tasks(tasks, wait))
+            .read_only(),
     ]
 }
 
