@@ -21,16 +21,16 @@ pub mod wordpress;
 mod assemble;
 mod instance;
 mod reload;
-mod run_error;
 mod script_layer;
 mod source;
 mod upstream_settings;
 
-pub use assemble::{AssemblyError, assemble, auth_settings, authenticator, packs, seal_keys, site};
+pub use assemble::{
+    AssemblyError, RunError, assemble, auth_settings, authenticator, packs, seal_keys, site,
+};
 pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
 pub use plan::Plan;
 pub use reload::{ReloadHost, Reloader};
-pub use run_error::RunError;
 pub use script_layer::ScriptLayer;
 pub use source::ConfigSource;
 pub use syntax::environment::Lookup;

@@ -3,7 +3,6 @@
 //! The types define the keys and the types of their values. The documentation of a field is also its description in the
 //! JSON Schema and in docs/configuration.md.
 
-pub mod auth;
 pub mod chain;
 pub mod database;
 pub mod dialect;
@@ -11,7 +10,6 @@ pub mod enums;
 pub mod files;
 pub mod http;
 pub mod openapi;
-pub mod script;
 pub mod tools;
 pub mod upstream;
 pub mod wordpress;
@@ -24,13 +22,12 @@ use crate::syntax::environment::Lookup;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::syntax::{disabled, environment, layer_kinds, toml_errors};
-use auth::AuthTable;
 use chain::LayerTable;
 use database::{DatabaseTable, TasksTable};
 use dialect::DialectChoice;
 use enums::{LogFormat, LogLevel};
 use files::{FolderTable, PromptsTable, ResourceTable};
-use http::HttpTable;
+use http::{AuthTable, HttpTable};
 use openapi::OpenApiTable;
 use tools::ToolTable;
 use upstream::UpstreamTable;

@@ -8,7 +8,7 @@ use toml::value::{Datetime, Offset};
 use crate::plan::file;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
-use crate::tables::auth::{AuthTable, KeyTable};
+use crate::tables::http::{AuthTable, KeyTable};
 
 /// The maximum length of the name of a key or a role.
 const MAX_NAME: usize = 64;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
-use crate::tables::script::ScriptTable;
+use crate::tables::tools::ScriptTable;
 
 /// The values of `kind` in a layer's table.
 pub(crate) const LAYER_KINDS: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! The tables `[tools.NAME]`: tools that are defined in the configuration.
+//! The tables `[tools.NAME]`: tools that are defined in the configuration, and the script of a tool or a layer.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{ArgumentKind, HttpMethod, ItemKind, ResponseForm, ResultKind};
-use crate::tables::script::ScriptTable;
 
 /// A tool that is defined in the configuration: a program, an HTTP request, a database query or a script.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -191,4 +190,20 @@ pub struct HttpAuthTable {
     pub value: Option<Spanned<String>>,
     /// The file that contains the value of that header.
     pub value_file: Option<Spanned<String>>,
+}
+
+/// A JavaScript file whose functions are called. Each call has its own context, with the language and no other API.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptTable {
+    /// The JavaScript file. A relative path is resolved against the folder of this file. The configuration is reloaded
+    /// when the file changes.
+    pub file: Spanned<String>,
+    /// The maximum processor time of one call, in milliseconds. Time spent waiting does not count. The call then fails.
+    /// Default: 500.
+    pub compute_ms: Option<Ranged<1, 60_000>>,
+    /// The maximum memory of one call, in megabytes. The call then fails. Default: 32.
+    pub memory_mb: Option<Ranged<1, 1024>>,
+    /// The maximum number of concurrent calls. Further calls wait. Default: 100.
+    pub concurrency: Option<Ranged<1, 10_000>>,
 }

@@ -7,7 +7,7 @@ use creole_tools::script::{Function, Script, ScriptLimits};
 
 use crate::plan::{count, file};
 use crate::syntax::error::ConfigProblem;
-use crate::tables::script::ScriptTable;
+use crate::tables::tools::ScriptTable;
 
 /// The script of a table, which must define one of these functions.
 pub(crate) fn resolve(
