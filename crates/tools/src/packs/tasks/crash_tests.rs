@@ -13,7 +13,7 @@ use crate::packs::tasks::task::TaskStatus;
 use creole_test_wait::blocking::delay;
 
 const VARIABLE: &str = "CREOLE_CRASH_TEST_DIR";
-const CHILD: &str = "tasks::crash_tests::child_that_writes_until_it_is_killed";
+const CHILD: &str = "packs::tasks::crash_tests::child_that_writes_until_it_is_killed";
 const ROUNDS: u64 = 20;
 
 #[test]
