@@ -387,14 +387,14 @@ fn check_says_how_a_server_speaks_and_what_each_client_gets() {
     assert_eq!(report["era"], "stateless");
     assert_eq!(report["transport"], "Streamable HTTP");
     assert_eq!(report["versions"].as_array().map(Vec::len), Some(5));
-    assert_eq!(report["clients"]["elicitation"]["2024-11-05"]["fate"], "refused");
-    assert_eq!(report["clients"]["tasks"]["2025-11-25"]["fate"], "translated");
-    assert_eq!(report["clients"]["roots"]["2024-11-05"]["fate"], "translated");
+    assert_eq!(report["clients"]["elicitation"]["2024-11-05"]["support"], "refused");
+    assert_eq!(report["clients"]["tasks"]["2025-11-25"]["support"], "translated");
+    assert_eq!(report["clients"]["roots"]["2024-11-05"]["support"], "translated");
     assert_eq!((&report["dialect"], &report["dialectIsCertain"]), (&"spec".into(), &false.into()));
     let old = place.run_on_program(&["check", "--json"], &everything(ERAS[1])).json();
     assert_eq!((&old["era"], &old["transport"]), (&"handshake".into(), &"stdio".into()));
     assert_eq!(old["revision"], "2025-11-25");
-    assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["fate"], "translated");
+    assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["support"], "translated");
     let told = place.run(&["check", &listening.url()]);
     assert!(told.text().contains("dialect    spec, according to its handshake\n"));
     let text = place.run(&["check", "--preset", "default"]);
@@ -411,7 +411,7 @@ fn check_knows_a_dialect_and_counts_noise() {
     let told = "creole: `sh` deviates from the specification; using the dialect `bb-mcp-server`\n";
     assert_eq!(ran.stderr, told);
     let report = ran.json();
-    assert_eq!((&report["dialect"], &report["noise"]), (&"bb-mcp-server".into(), &1.into()));
+    assert_eq!((&report["dialect"], &report["violations"]), (&"bb-mcp-server".into(), &1.into()));
 }
 
 /// A shell script that is a server of 2025-06-18 and lists tools with invalid definitions.
@@ -444,7 +444,7 @@ findings (6)
   tool `head` has an `x-mcp-header` that clients must refuse: `x-mcp-header`: `A` ";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(ran.text().contains(expected), "{}", ran.text());
-    assert!(ran.text().contains("speaks     2025-06-18 by handshake\n"), "{}", ran.text());
+    assert!(ran.text().contains("revision   2025-06-18 (handshake)\n"), "{}", ran.text());
 }
 
 const DESKTOP: &str = r#"{

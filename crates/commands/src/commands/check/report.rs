@@ -127,7 +127,7 @@ impl ServerReport {
                     Support::Absent => "absent",
                     fate => fate.label(),
                 };
-                ((*client).to_owned(), json!({"fate": fate, "how": how}))
+                ((*client).to_owned(), json!({"support": fate, "how": how}))
             };
             let verdicts: Map<String, Value> = row.verdicts.iter().map(verdict).collect();
             (row.feature.to_owned(), Value::Object(verdicts))
@@ -144,7 +144,7 @@ impl ServerReport {
             "dialectIsCertain": self.certainty().is_empty(),
             "offers": self.offers,
             "counts": counts,
-            "noise": self.violations,
+            "violations": self.violations,
             "clients": self.fidelity.iter().map(row).collect::<Map<_, _>>(),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
@@ -154,7 +154,7 @@ impl ServerReport {
         let counts: Vec<String> = self.counts.iter().map(count_text).collect();
         let mut rows = vec![
             ("server", self.identity_line()),
-            ("speaks", self.protocol_line()),
+            ("revision", self.protocol_line()),
             ("transport", self.transport.to_owned()),
             ("dialect", format!("{}{}", self.dialect, self.certainty())),
             ("offers", joined(&self.offers)),
@@ -162,7 +162,7 @@ impl ServerReport {
         ];
         if self.violations > 0 {
             let what = "lines that are not MCP messages; a server must write only MCP to stdout";
-            rows.push(("noise", format!("{} {what}", self.violations)));
+            rows.push(("invalid", format!("{} {what}", self.violations)));
         }
         let mut lines: Vec<String> = rows
             .iter()
@@ -205,7 +205,7 @@ impl ServerReport {
             true => String::new(),
             false => format!("; also {}", others.join(", ")),
         };
-        format!("{} by {}{also}", first_line(&self.version), opening_in_words(self.rules))
+        format!("{} ({}){also}", first_line(&self.version), opening_in_words(self.rules))
     }
 
     /// A table of the support, followed by the explanations.
