@@ -8,12 +8,14 @@
 
 mod calls;
 mod channel;
+#[cfg(feature = "http")]
 mod resubscribe;
 mod state;
 #[cfg(all(test, feature = "http"))]
 mod tests;
 
 pub(crate) use calls::{HostedCall, OpenCalls, StartedCalls};
+#[cfg(feature = "http")]
 pub(crate) use resubscribe::resubscribe;
 pub(crate) use state::HostState;
 
