@@ -38,7 +38,7 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
         ("---\narguments:\n  - nam: x\n---\nText", "p.md:3:5: unknown key `nam`"),
         (
             "---\narguments:\n  - name: a\n    required: true\n    default: x\n---\nText",
-            "p.md:5:5: `a` is required",
+            "p.md:5:5: the argument `a` is required",
         ),
         (
             "---\ntitle: x\n---\n\nText {{ nobody }}",
