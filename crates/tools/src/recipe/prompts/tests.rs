@@ -42,7 +42,7 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
         ),
         (
             "---\ntitle: x\n---\n\nText {{ nobody }}",
-            "p.md:5:9: unknown argument `nobody`; there are none",
+            "p.md:5:9: unknown argument `nobody`; there are no arguments",
         ),
         ("Text\n{% if %}", "p.md:2:7: "),
         ("Text\n# user\nMore", "p.md:1:1: there is text before the first message"),
