@@ -184,7 +184,7 @@ fn a_file_and_a_preset_together_are_refused() {
 fn an_unknown_preset_is_refused_with_those_that_there_are() {
     let expected = "\
 error: unknown preset `bosman`
-  = help: did you mean `bossman`? the presets are `default`, `bb-mcp-server`, `mcp-chain`, \
+  = help: did you mean `bossman`? the known presets are `default`, `bb-mcp-server`, `mcp-chain`, \
 `bossman`, `fpf-governance`, `buddyboss`, `everything`
 ";
     assert_refused(&creole(&["serve", "--preset", "bosman"]), expected);

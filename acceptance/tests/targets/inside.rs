@@ -26,7 +26,7 @@ fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
     let listed = place.run(&["list", "--config", "creole.toml", "resources"]);
     assert!(listed.stdout.contains("acme://secret"), "{listed:?}");
     let checked = place.run(&["check", "--config", "creole.toml"]);
-    assert!(checked.stdout.contains("transport  within this process"), "{checked:?}");
+    assert!(checked.stdout.contains("transport  in this process"), "{checked:?}");
 }
 
 #[test]

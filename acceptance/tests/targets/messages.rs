@@ -35,7 +35,7 @@ fn a_wrong_place_is_answered_with_the_likely_right_one() {
     let listening = ListeningServer::start(&["--preset", "default"]).unwrap();
     let address = listening.address().to_string();
     let root = place.run(&["list", &format!("http://{address}/")]);
-    assert_says(&root, 1, "answers 404 at `/`; MCP endpoints are often at `/mcp`");
+    assert_says(&root, 1, "responds with status 404 at `/`; MCP endpoints are often at `/mcp`");
     let bare = place.run(&["list", &format!("{address}/mcp")]);
     assert_says(&bare, 2, &format!("did you mean `http://{address}/mcp`?"));
     let encrypted = place.run(&["list", &format!("https://{address}/mcp")]);
