@@ -51,6 +51,10 @@ impl OpenCalls {
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<OpenCall> {
+        // Mostly it is the latest one, which is not searched for.
+        if self.0.last().is_some_and(|open| open.key == key) {
+            return self.0.pop();
+        }
         self.position(key).map(|place| self.0.remove(place))
     }
 
@@ -120,6 +124,11 @@ impl StartedCalls {
 
     pub(crate) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    /// The first call, and the others of a batch.
+    pub(crate) fn into_parts(self) -> (Option<HostedCall>, Vec<HostedCall>) {
+        (self.first, self.rest)
     }
 
     /// Whether one of them is a subscription to changes.

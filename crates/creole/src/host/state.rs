@@ -39,6 +39,7 @@ impl<S> HostState<S> {
 
 impl<S: FrameSink> HostState<S> {
     /// Performs the machine's actions up to the next start of a call.
+    #[inline]
     pub(super) fn perform_until_start(
         &mut self,
         service: &Service,

@@ -147,17 +147,35 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         // Changes before a message do not concern the subscriptions that it makes.
         self.announce_changes_locked(&mut state);
         state.pass_message(self.host.service(), self.host.started());
-        for call in self.host.perform_actions(&mut state, COMMON_STREAM) {
-            if state.sink.turn.begin_poll(turn) {
-                self.work_available.notify_one();
+        let (first, others) = self.host.perform_actions(&mut state, COMMON_STREAM).into_parts();
+        if let Some(call) = first {
+            state = self.serve_call(state, call, turn);
+        }
+        if !others.is_empty() {
+            for call in others {
+                state = self.serve_call(state, call, turn);
             }
-            drop(state);
-            let finished = self.poll_call(call);
-            state = self.host.lock();
-            state.sink.turn.end_poll(turn);
-            if let Some((key, outcome)) = finished {
-                self.host.finish_locked(&mut state, self.host.now(), key, outcome);
-            }
+        }
+        state
+    }
+
+    /// Polls a call once, without the lock.
+    #[inline]
+    fn serve_call<'a>(
+        &'a self,
+        mut state: Locked<'a, I>,
+        call: HostedCall,
+        turn: u64,
+    ) -> Locked<'a, I> {
+        if state.sink.turn.begin_poll(turn) {
+            self.work_available.notify_one();
+        }
+        drop(state);
+        let finished = self.poll_call(call);
+        state = self.host.lock();
+        state.sink.turn.end_poll(turn);
+        if let Some((key, outcome)) = finished {
+            self.host.finish_locked(&mut state, self.host.now(), key, outcome);
         }
         state
     }
