@@ -65,7 +65,7 @@ fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, 
 /// The error for an unknown name, with the known ones.
 fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String {
     let hint = match known {
-        [] => format!("it has none"),
+        [] => "it has none".to_owned(),
         known => suggestion(name, known),
     };
     crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
