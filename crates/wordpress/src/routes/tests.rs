@@ -85,7 +85,7 @@ async fn a_write_that_cannot_be_checked_says_so() {
         call(&site, RouteAction::Create, "wp/v2/posts", json!({"title": "A"})).await.unwrap();
     assert_eq!(told[1], "The result was not verified: the response has no item.");
     let told = call(&site, RouteAction::Update, "wp/v2/posts/:id", json!({"id": 8})).await.unwrap();
-    assert!(told[1].contains("HTTP 500 with text/html"), "{told:?}");
+    assert!(told[1].contains("HTTP 500 and text/html"), "{told:?}");
 }
 
 #[tokio::test]
