@@ -179,7 +179,10 @@ fn a_wrong_script_is_told_with_its_place_before_anything_runs() {
     fs::write(folder.path().join("creole.toml"), configuration()).unwrap();
     let (code, said, _) = check(folder.path());
     assert_eq!(code, Some(0));
-    assert!(said.contains("chain    script") && said.contains("slug: calls slug.js"), "{said}");
+    assert!(
+        said.contains("chain    script") && said.contains("slug: runs the script slug.js"),
+        "{said}"
+    );
     for (text, what) in [
         ("function request( {", "front.js:1:"),
         ("let request = 1;", "none of the known functions"),

@@ -134,7 +134,7 @@ fn nothing_outside_of_the_folder_is_read() {
     assert_eq!(error_code(&mut client, &long), -32002);
     let large = client.ask("resources/read", &json!({ "uri": "folder://docs/large.txt" }));
     let said = large["error"]["message"].as_str().unwrap().to_owned();
-    assert!(said.contains("more than the 1000 bytes"), "{large}");
+    assert!(said.contains("larger than 1000 bytes"), "{large}");
     assert_eq!(client.read("folder://docs/a.md"), "Alpha", "the server still responds");
 }
 

@@ -95,7 +95,7 @@ fn add_puts_a_server_into_the_file_and_keeps_the_rest() {
          \n[upstreams.far]\nurl = \"https://example.com/mcp\"\nheaders = {{ Authorization = \"Bearer ${{NO_SUCH_TOKEN}}\" }}\n"
     );
     assert_eq!(place.read("creole.toml"), expected);
-    refused(&place.run(&program), "has an upstream `files` already");
+    refused(&place.run(&program), "already has an upstream `files`");
     refused(&place.run(&["add", "a__b", "--", "cat"]), "`a__b`");
     refused(&place.run(&["add", "x", "ftp://a"]), "ftp://a");
     assert_eq!(place.read("creole.toml"), expected);

@@ -7,7 +7,7 @@ use creole_acceptance::process_under_test::{call, request, told};
 use creole_test_wait::blocking::eventually;
 use serde_json::json;
 
-use crate::{Configured, children, guardians};
+use crate::{Configured, children, reapers};
 
 /// A program with a child and a grandchild that ignore SIGTERM. It writes their process ids to files.
 const TREE: &str = "trap : TERM; (trap : TERM; sleep 1000 & echo $! > third; while :; do sleep 1; done) & \
@@ -113,5 +113,5 @@ fn of_five_hundred_calls_at_once_sixteen_run_and_nobody_is_left() {
         (0..500).map(|_| told(&server.server.answer()).unwrap().trim().parse().unwrap()).collect();
     assert_eq!(counts.iter().max(), Some(&16));
     let server = &server.server;
-    eventually("only the guardian is left", || children(server.id()) == guardians(server.id()));
+    eventually("only the reaper is left", || children(server.id()) == reapers(server.id()));
 }

@@ -125,7 +125,12 @@ fn answers_are_shaped() {
     assert_eq!(server.call("text", json!({})), Ok("x;y;".into()));
     let image = server.server.call("image", &json!({}));
     assert_eq!(image["result"]["content"][0]["mimeType"], "image/png", "{image}");
-    assert!(server.call("schema", json!({})).unwrap_err().contains("the template failed"));
+    assert!(
+        server
+            .call("schema", json!({}))
+            .unwrap_err()
+            .contains("does not match the tool's output schema")
+    );
 }
 
 #[test]

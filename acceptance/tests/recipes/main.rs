@@ -69,8 +69,8 @@ fn children(of: u32) -> Vec<String> {
 }
 
 /// The reapers among them.
-fn guardians(of: u32) -> Vec<String> {
+fn reapers(of: u32) -> Vec<String> {
     let words = |child: &String| fs::read_to_string(format!("/proc/{child}/cmdline"));
-    let is_guardian = |child: &String| words(child).is_ok_and(|it| it.ends_with("\0guard\0"));
-    children(of).into_iter().filter(is_guardian).collect()
+    let is_reaper = |child: &String| words(child).is_ok_and(|it| it.ends_with("\0reap\0"));
+    children(of).into_iter().filter(is_reaper).collect()
 }

@@ -318,7 +318,7 @@ fn a_page_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: text/html\r\n", page),
     });
-    let why = "not an OpenAPI document";
+    let why = "the fetched document is not OpenAPI";
     assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
 }
 

@@ -7,7 +7,7 @@ use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
 use crate::service::{Service, answer};
-use crate::{Configured, guardians};
+use crate::{Configured, reapers};
 
 const SECRET: &str = "hunter2-hunter2";
 const FILED: &str = "filed-hunter3-filed";
@@ -78,7 +78,7 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
         .output()
         .unwrap();
     let shown = String::from_utf8([checked.stdout, checked.stderr].concat()).unwrap();
-    assert!(shown.contains("tool     bearer: asks 127.0.0.1"), "{shown}");
+    assert!(shown.contains("tool     bearer: sends requests to 127.0.0.1"), "{shown}");
     let ended = server.server.finish();
     for text in [&shown, &ended.log] {
         assert!(
@@ -112,10 +112,10 @@ fn a_program_is_given_no_open_file_of_the_server_or_of_who_started_it() {
     assert_eq!(told(&server.call("open", &json!({}))), Ok(alone.to_owned()));
     told(&server.call("behind__test_simple_text", &json!({}))).unwrap();
     assert_eq!(read("behind.txt"), alone);
-    let guardians = guardians(server.id());
-    assert_eq!(guardians.len(), 1, "a reaper is running");
-    for guardian in guardians {
-        let mut open: Vec<_> = std::fs::read_dir(format!("/proc/{guardian}/fd"))
+    let reapers = reapers(server.id());
+    assert_eq!(reapers.len(), 1, "a reaper is running");
+    for reaper in reapers {
+        let mut open: Vec<_> = std::fs::read_dir(format!("/proc/{reaper}/fd"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect();
