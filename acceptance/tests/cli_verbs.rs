@@ -232,7 +232,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (
             &["list", "--", "./no-such-program"],
             1,
-            "error: `no-such-program`: the program `./no-such-program` does not exist\n",
+            "error: the program `no-such-program` does not exist\n",
         ),
     ];
     for (words, code, stderr) in cases {

@@ -20,7 +20,7 @@ fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
     let ran = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     let gone =
-        "creole: upstream `gone` is not available: the program `./no-such-program` does not exist";
+        "creole: upstream `gone` is not available: the program `no-such-program` does not exist";
     assert!(ran.stderr.contains(gone), "{ran:?}");
     assert!(ran.stderr.contains("creole: upstream `broken` is not available: "), "{ran:?}");
     assert!(ran.stderr.contains("the password is wrong"), "{ran:?}");
@@ -61,7 +61,7 @@ fn status_has_a_line_for_each_upstream() {
     let lines: Vec<&str> = told.stdout.lines().collect();
     assert!(lines[0].starts_with("UPSTREAM  STATE   REVISION"), "{told:?}");
     assert!(lines[1].starts_with("gone      failed  -"), "{told:?}");
-    assert!(lines[1].ends_with("the program `./no-such-program` does not exist"), "{told:?}");
+    assert!(lines[1].ends_with("the program `no-such-program` does not exist"), "{told:?}");
     let alive = lines.iter().find(|line| line.starts_with("alive")).unwrap();
     let words: Vec<&str> = alive.split_whitespace().collect();
     assert_eq!((words[1], words[3], words[4]), ("ready", "stdio", "2"), "{told:?}");

@@ -238,6 +238,6 @@ fn a_document_is_what_its_front_matter_says_and_the_text_after_it() {
     assert_eq!(FrontMatterDocument::read("---\n---").unwrap().body, "");
     assert_eq!(FrontMatterDocument::read("---\ntitle: yes\n---\n").unwrap_err().line, 2);
     assert!(
-        FrontMatterDocument::read("---\ntitle: T\n").unwrap_err().message.contains("does not end")
+        FrontMatterDocument::read("---\ntitle: T\n").unwrap_err().message.contains("has no end")
     );
 }

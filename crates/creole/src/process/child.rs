@@ -156,14 +156,16 @@ fn pipes(child: &mut process::Child) -> io::Result<(ChildInput, ChildOutput, Inp
 
 fn start_fault(program: &Program, error: &io::Error) -> Fault {
     let name = &program.name;
-    let command = program.command.to_string_lossy();
+    // Only the file name: callers see this text, and the path is for the operator.
+    let file_name = Path::new(&program.command).file_name().unwrap_or(&program.command);
+    let (path, command) = (program.command.to_string_lossy(), file_name.to_string_lossy());
     let what = match error.kind() {
-        io::ErrorKind::NotFound if command.contains('/') => "does not exist".to_owned(),
+        io::ErrorKind::NotFound if path.contains('/') => "does not exist".to_owned(),
         io::ErrorKind::NotFound => "was not found in PATH".to_owned(),
         io::ErrorKind::PermissionDenied => "is not executable".to_owned(),
         _ => format!("could not be started: {error}"),
     };
-    let is_named_after_program = Path::new(&program.command).file_name() == Some(OsStr::new(name));
+    let is_named_after_program = file_name == OsStr::new(name);
     let detail = match is_named_after_program {
         true => format!("the program `{command}` {what}"),
         false => format!("upstream `{name}`: the program `{command}` {what}"),

@@ -388,11 +388,11 @@ fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
     on_each(limits, async |state| {
         let told = |error: StateError| error.to_string();
         let error = told(state.put("four", text(""), None).await.unwrap_err());
-        assert!(error.contains("4 bytes") && error.contains("at most 3"), "{error}");
+        assert!(error.contains("4 bytes") && error.contains("the limit is 3"), "{error}");
         let error = told(state.put("key", text("five!"), None).await.unwrap_err());
-        assert!(error.contains("5 bytes") && error.contains("at most 4"), "{error}");
+        assert!(error.contains("5 bytes") && error.contains("the limit is 4"), "{error}");
         let error = told(state.publish("key", text("six...")).await.unwrap_err());
-        assert!(error.contains("6 bytes") && error.contains("at most 5"), "{error}");
+        assert!(error.contains("6 bytes") && error.contains("the limit is 5"), "{error}");
         state.put("key", text("four"), None).await.unwrap();
         state.append("key", text("four"), KEEP).await.unwrap();
         let keep = LogRetention { entries: limits.log_entries + 1, ttl: SECOND };

@@ -377,7 +377,7 @@ mod in_a_file {
         assert!(text(&get(&tasks, &over, &modern("ada")).await.unwrap()).contains("kept"));
         let state = until(&tasks, &open, TaskState::is_terminal).await;
         let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
-        assert!(fault.detail.contains("gone"), "{fault:?}");
+        assert!(fault.detail.contains("has ended"), "{fault:?}");
     }
 }
 

@@ -182,7 +182,7 @@ async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
     assert_eq!(fault.trace.as_deref(), Some("no key\nbye"));
     let missing = creole::client::Program::new("files", "/no/such/thing");
     let fault = open_child(&missing, Era::Handshake).await.unwrap_err();
-    assert_eq!(fault.detail, "upstream `files`: the program `/no/such/thing` does not exist");
+    assert_eq!(fault.detail, "upstream `files`: the program `thing` does not exist");
 }
 
 #[tokio::test]

@@ -196,7 +196,7 @@ async fn a_proxy_of_an_unknown_kind_is_never_gone_around() {
     let socks = Proxies::read(|name| (name == "all_proxy").then(|| "socks5://p:1".to_owned()));
     let fault =
         HttpAddress::with_proxies(socks.clone(), "web", "http://127.0.0.1:1/", None).unwrap_err();
-    assert!(fault.detail.contains("`socks5`, which is not known"), "{}", fault.detail);
+    assert!(fault.detail.contains("the unsupported scheme `socks5`"), "{}", fault.detail);
     let fetcher = Fetcher::with_proxies(socks, AllowedAddresses::Anywhere, false);
     let why = fetcher.fetch(&sent("http://127.0.0.1:1/"), 9).await.unwrap_err().to_string();
     assert!(why.contains("socks5"), "{why}");

@@ -149,9 +149,12 @@ async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
     let left_out: Vec<_> =
         thief.set_items(ListKind::Tools, alike.to_vec()).iter().map(ToString::to_string).collect();
     assert_eq!(left_out.len(), 3);
-    assert!(left_out[0].contains("looks like \"pay\" of `bank`"), "{left_out:?}");
-    assert!(left_out[1].contains("looks like \"read\" of this server itself"), "{left_out:?}");
-    assert!(left_out[2].contains("looks like \"steal\" of `thief`"), "{left_out:?}");
+    assert!(left_out[0].contains("is confusable with \"pay\" of `bank`"), "{left_out:?}");
+    assert!(
+        left_out[1].contains("is confusable with \"read\" of this server itself"),
+        "{left_out:?}"
+    );
+    assert!(left_out[2].contains("is confusable with \"steal\" of `thief`"), "{left_out:?}");
     assert_eq!(tools(registry).await, ["read", "pay", "steal"]);
     // The server's own items are never excluded, and removed items are confusable with nothing.
     registry.add_tool(Tool::new("Steal", "", own));

@@ -197,10 +197,13 @@ mod tests {
     #[test]
     fn a_proxy_that_cannot_be_used_is_an_error_that_keeps_its_password() {
         let socks = way(&[("ALL_PROXY", "socks5://u:secret@p:1")], "http://a/").unwrap_err();
-        assert!(socks.starts_with("the proxy of `ALL_PROXY` is of the kind `socks5`"), "{socks}");
+        assert!(
+            socks.starts_with("the proxy of `ALL_PROXY` has the unsupported scheme `socks5`"),
+            "{socks}"
+        );
         let wrong = way(&[("https_proxy", "http://u:secret@ho st:1")], "https://a/").unwrap_err();
         assert!(
-            wrong.contains("`https_proxy` cannot be read") && !wrong.contains("secret"),
+            wrong.contains("`https_proxy` is not a valid URL") && !wrong.contains("secret"),
             "{wrong}"
         );
         assert_eq!(way(&[("https_proxy", "socks5://p:1")], "http://a/"), Ok(None));
