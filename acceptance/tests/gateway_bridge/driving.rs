@@ -147,7 +147,7 @@ fn a_server_that_never_comes_to_an_end_is_given_up() {
     }
     let (before, answer) = answering.all();
     assert_eq!((before.len(), &answer["result"]["isError"]), (0, &json!(true)), "{answer}");
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("8 times"));
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("8 rounds"));
     assert!(bridge.puppets.within(A_MOMENT).is_none());
 }
 

@@ -181,7 +181,7 @@ fn what_has_the_name_of_another_or_looks_like_it_is_left_out_and_the_log_says_so
     }));
     merged.gateway.until_said("is confusable with");
     let log = merged.gateway.log();
-    assert!(log.contains("`north` has") && log.contains("of `north`"), "{log}");
+    assert!(log.contains("`north` already has") && log.contains("of `north`"), "{log}");
     assert_eq!(merged.listed("tools/list", "tools", "name"), ["ask", "other"]);
 }
 

@@ -53,7 +53,7 @@ async fn a_response_that_nobody_asked_for_is_caught() {
     let history = history(Misdeed::RespondsTwice).await;
     assert_found(
         &history,
-        |breach| matches!(breach, Breach::Unanswered(why) if why.contains("that nobody asked for")),
+        |breach| matches!(breach, Breach::Unanswered(why) if why.contains("without a request")),
     );
 }
 

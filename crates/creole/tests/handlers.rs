@@ -265,7 +265,10 @@ async fn a_typed_form_is_asked_and_read_in_both_eras() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         assert_eq!(answered(revision, "accept").await, "4 Some(true) 5", "{revision:?}");
         let declined = answered(revision, "decline").await;
-        assert!(declined.ends_with("the user declined to answer: And your friend?"), "{declined}");
+        assert!(
+            declined.ends_with("the user declined the request: And your friend?"),
+            "{declined}"
+        );
         let closed = answered(revision, "cancel").await;
         assert!(closed.contains("the user cancelled the request"), "{closed}");
     }
