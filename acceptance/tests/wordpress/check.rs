@@ -45,7 +45,7 @@ fn a_site_is_told_what_it_lacks() {
     let (said, _) = check(&site.url(), Some(("admin", site.password("admin"))));
     assert!(said.contains(&early_auth()), "{said}");
     let (said, _) = check(&site.url(), None);
-    assert!(said.contains("\n       account    not tried"), "{said}");
+    assert!(said.contains("\n       account    not checked"), "{said}");
     site.plugin("early-auth.php", Some(&early_auth()));
     assert_says(&site, "admin", &["ok     early auth BuddyBoss sees the authenticated user"]);
     assert_says(
