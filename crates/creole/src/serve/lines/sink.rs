@@ -254,11 +254,11 @@ pub(crate) struct InputBacklog {
 }
 
 impl InputBacklog {
-    /// Takes what was read. Mostly nothing waits, and the buffers are exchanged.
+    /// Takes what was read, and leaves an empty chunk. Mostly nothing waits, and the buffers are exchanged.
     pub(crate) fn push(&mut self, chunk: &mut Vec<u8>) {
         match self.bytes.is_empty() {
             true => std::mem::swap(&mut self.bytes, chunk),
-            false => self.bytes.extend_from_slice(chunk),
+            false => self.bytes.append(chunk),
         }
         self.is_drained = false;
     }
@@ -281,5 +281,26 @@ impl InputBacklog {
 
     fn is_full(&self) -> bool {
         self.bytes.len() - self.consumed >= CHUNK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InputBacklog;
+
+    /// A chunk that went to and fro with its bytes would be served twice.
+    #[test]
+    fn what_was_taken_does_not_return_with_the_buffer() {
+        let mut backlog = InputBacklog::default();
+        for (waiting, taken) in [(&b""[..], 2), (b"1\n", 4)] {
+            backlog.push(&mut waiting.to_vec());
+            let mut chunk = b"2\n".to_vec();
+            backlog.push(&mut chunk);
+            assert_eq!((backlog.bytes.len(), chunk.len()), (taken, 0));
+            backlog.is_drained = true;
+            backlog.discard(taken);
+            backlog.return_buffer(&mut chunk);
+            assert!(backlog.bytes.is_empty() && chunk.is_empty());
+        }
     }
 }
