@@ -36,7 +36,7 @@ fn is_alive(pid: &str) -> bool {
 
 #[track_caller]
 fn assert_ends(tree: &[String; 3]) {
-    eventually("nobody is left", || tree.iter().all(|pid| !is_alive(pid)));
+    eventually("no process is left", || tree.iter().all(|pid| !is_alive(pid)));
 }
 
 #[test]

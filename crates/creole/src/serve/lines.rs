@@ -1,12 +1,12 @@
 //! Serves a connection of lines: a pair of byte streams with one message per line.
 //!
-//! Two parties serve a connection and share its state behind a lock. The reader takes the client's input and sends the
-//! responses that are ready at once. The background party does the rest: changes, deadlines, space in a full output, the
+//! Two workers serve a connection and share its state behind a lock. The reader takes the client's input and sends the
+//! responses that are ready at once. The background worker does the rest: changes, deadlines, space in a full output, the
 //! end. Standard input has a thread as its reader, which blocks in the read itself: a quick call then costs a read and a
 //! write. Other input has a task.
 //!
 //! Handlers run without the lock. The reader polls a new call once, which is enough for most. If a handler computes and
-//! does not return from that poll, the background party starts another thread that reads, and the connection goes on:
+//! does not return from that poll, the background worker starts another thread that reads, and the connection continues:
 //! pings, deadlines, other calls and their reports. A reader in a task is not replaced: a handler that computes there
 //! holds up the requests of its own connection, as it holds up a thread of the runtime.
 

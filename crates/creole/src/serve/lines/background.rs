@@ -1,4 +1,4 @@
-//! The background party of a connection: waits for everything except the client's input. It never runs a handler.
+//! The background worker of a connection: waits for everything except the client's input. It never runs a handler.
 
 use std::io;
 use std::sync::Arc;

@@ -22,12 +22,12 @@ use crate::stream::{ByteSink, ByteSource};
 /// How long calls may continue after the client has closed its side.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
-/// One connection, its output, and the signals between its parties.
+/// One connection, its output, and the signals between its workers.
 pub(crate) struct LineConnection<I, O> {
     host: Arc<MachineHost<LineSink<I>>>,
     output: O,
     readers: ReaderStarter,
-    /// Wakes the background party: there is something new to wait for.
+    /// Wakes the background worker: there is something new to wait for.
     work_available: Arc<Notify>,
     /// Wakes the reader: more may be read, or the connection is gone.
     read_room: Arc<Notify>,
@@ -111,7 +111,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         self.leave(state);
     }
 
-    /// Wakes the background party, if it does not wait for everything that is to be waited for now.
+    /// Wakes the background worker, if it does not wait for everything that is to be waited for now.
     fn leave(&self, state: Locked<'_, I>) {
         let wait = state.next_wait(self.host.started());
         let is_covered = state.sink.background.covers(&wait);
@@ -121,7 +121,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         }
     }
 
-    /// Serves and sends as much as possible without waiting. If another party serves, that one goes on. Returns whether
+    /// Serves and sends as much as possible without waiting. If another worker serves, that worker serves this input too. Returns whether
     /// the turn was not ended meanwhile.
     fn serve_input<'a>(&'a self, mut state: Locked<'a, I>) -> (Locked<'a, I>, bool) {
         if state.sink.turn.is_taken() {
@@ -208,12 +208,12 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         self.work_available.notify_one();
     }
 
-    /// Resolves when the background party must check again.
+    /// Resolves when the background worker must check again.
     pub(crate) async fn wait_for_work(&self) {
         self.work_available.notified().await;
     }
 
-    /// Does everything that can be done at once, and returns what the background party waits for.
+    /// Does everything that can be done at once, and returns what the background worker waits for.
     pub(crate) fn run_ready(self: &Arc<Self>) -> io::Result<BackgroundWait> {
         let mut state = self.host.lock();
         let started = self.host.started();
@@ -226,7 +226,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
             );
         }
         if state.sink.turn.look() {
-            self.replace_party(&mut state);
+            self.replace_worker(&mut state);
         }
         self.send(&mut state);
         if state.needs_serving() && !state.sink.turn.is_taken() {
@@ -243,14 +243,14 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         Ok(wait)
     }
 
-    /// Lets the input go on without the party that is in the code of a handler. The handler goes on too.
-    fn replace_party(self: &Arc<Self>, state: &mut HostState<LineSink<I>>) {
+    /// Starts another worker for the input, because the present one is in the code of a handler. The handler continues.
+    fn replace_worker(self: &Arc<Self>, state: &mut HostState<LineSink<I>>) {
         if !state.sink.turn.may_replace() {
             return;
         }
         tracing::warn!(
-            "a handler computes without waiting: the connection goes on without it, but it holds a thread; \
-             use tokio::task::spawn_blocking"
+            "a handler computes without awaiting and holds a thread; another thread serves the connection; \
+             run the computation with tokio::task::spawn_blocking"
         );
         if let Some(input) = state.sink.input.take()
             && let Err((input, error)) = self.readers.start(self, input)

@@ -31,7 +31,7 @@ impl ReaderStarter {
         matches!(self, Self::Threads)
     }
 
-    /// Serves what had to wait for room, apart from the background party, which must never be in the code of a handler.
+    /// Serves what had to wait for room, apart from the background worker, which must never be in the code of a handler.
     /// Must be called within a tokio runtime.
     pub(crate) fn serve_backlog<I, O>(&self, connection: &Arc<LineConnection<I, O>>)
     where

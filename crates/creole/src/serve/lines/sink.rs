@@ -69,9 +69,9 @@ pub(crate) struct LineSink<I> {
     pub(crate) failed: Option<io::Error>,
     /// Whether nothing serves the connection any more.
     pub(crate) is_closed: bool,
-    /// What the background party waits for.
+    /// What the background worker waits for.
     pub(crate) background: BackgroundWait,
-    /// Wakes the background party.
+    /// Wakes the background worker.
     work_available: Arc<Notify>,
 }
 

@@ -1,4 +1,4 @@
-//! A connection whose input is read on a thread: both parties together, and each without the other.
+//! A connection whose input is read on a thread: both workers together, and each without the other.
 
 mod computing;
 

@@ -1,38 +1,38 @@
-//! The turn of the party that serves the input of a connection, and the watch over its polls.
+//! The turn of the worker that serves the input of a connection, and the watch over its polls.
 //!
-//! One party at a time serves the input, so messages are served in order. It polls a new call without the lock. A handler
-//! that computes keeps it there, and the input would wait. So the background party looks at every [`LOOK_INTERVAL`] while
-//! calls are made. It ends the turn of a party that is in the same poll as before, and the input goes on without it.
+//! One worker at a time serves the input, so messages are served in order. It polls a new call without the lock. A handler
+//! that computes keeps it there, and the input would wait. So the background worker looks at every [`LOOK_INTERVAL`] while
+//! calls are made. It ends the turn of a worker that is in the same poll as before, and another worker serves the input.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often the background party looks. A handler that computes holds the input up for at most twice this time.
+/// How often the background worker looks. A handler that computes holds the input up for at most twice this time.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Maximum number of parties that compute after their turn was ended. With more, the input waits for one of them.
+/// Maximum number of workers that compute after their turn was ended. With more, the input waits for one of them.
 pub(crate) const MAX_REPLACED: usize = 16;
 
-/// The turn of the party that serves the input.
+/// The turn of the worker that serves the input.
 #[derive(Debug, Default)]
 pub(crate) struct ServingTurn {
-    /// Whether a party that computes can be replaced.
+    /// Whether a worker that computes can be replaced.
     is_watched: bool,
     /// The number of the latest turn.
     number: u64,
-    /// Whether its party still serves.
+    /// Whether its worker still serves.
     is_taken: bool,
-    /// Whether its party is in the code of a handler.
+    /// Whether its worker is in the code of a handler.
     is_polling: bool,
     /// The number of polls so far.
     polls: u64,
-    /// Parties that are in the code of a handler although their turn was ended.
+    /// Workers that are in the code of a handler although their turn was ended.
     replaced: usize,
     watch: PollWatch,
 }
 
-/// How the background party watches polls.
+/// How the background worker watches polls.
 #[derive(Debug, Default)]
 enum PollWatch {
     /// It does not.
@@ -73,7 +73,7 @@ impl ServingTurn {
         self.number == number
     }
 
-    /// A call is about to be polled. Returns whether the background party must be woken to watch it.
+    /// A call is about to be polled. Returns whether the background worker must be woken to watch it.
     pub(crate) fn begin_poll(&mut self, number: u64) -> bool {
         if !self.is_current(number) {
             return false;
@@ -93,7 +93,7 @@ impl ServingTurn {
         }
     }
 
-    /// When the background party looks next.
+    /// When the background worker looks next.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         match self.watch {
             PollWatch::At(time, _) => Some(time),
@@ -101,7 +101,7 @@ impl ServingTurn {
         }
     }
 
-    /// Looks, if it is time. Returns whether the party has been in one poll since the last look.
+    /// Looks, if it is time. Returns whether the worker has been in one poll since the last look.
     pub(crate) fn look(&mut self) -> bool {
         let seen = match self.watch {
             PollWatch::Off => return false,
@@ -117,12 +117,12 @@ impl ServingTurn {
         is_same && self.is_polling
     }
 
-    /// Whether the turn of another party may be ended.
+    /// Whether the turn of another worker may be ended.
     pub(crate) fn may_replace(&self) -> bool {
         self.replaced < MAX_REPLACED
     }
 
-    /// Ends the turn of a party that is in a poll.
+    /// Ends the turn of a worker that is in a poll.
     pub(crate) fn replace(&mut self) {
         self.number += 1;
         self.replaced += 1;
@@ -151,14 +151,14 @@ mod tests {
         assert!(turn.look());
         turn.replace();
         turn.end_poll(number);
-        assert!(!turn.end(number), "the party hears that its turn was ended");
+        assert!(!turn.end(number), "the worker learns that its turn was ended");
         tokio::time::advance(LOOK_INTERVAL).await;
         assert!(!turn.look());
         assert_eq!(turn.next_look(), None, "nothing is polled and nothing is watched");
     }
 
     #[test]
-    fn the_number_of_replaced_parties_is_bounded() {
+    fn the_number_of_replaced_workers_is_bounded() {
         let mut turn = ServingTurn::default();
         let mut numbers = Vec::new();
         while turn.may_replace() {
