@@ -9,31 +9,27 @@ pub(crate) mod connections;
 mod forward;
 mod lists;
 mod park;
-mod settings_origin;
+pub(crate) mod settings;
 mod startup;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use crate::upstream::connections::affinity::Affinity;
-pub use crate::upstream::connections::connector::RevisionChoice;
 pub use crate::upstream::connections::connector::detect_dialect;
-pub use crate::upstream::lists::naming::{NameError, Naming};
+pub use crate::upstream::settings::{
+    Affinity, NameError, Naming, RevisionChoice, SettingsOrigin, UpstreamSettings,
+};
 pub use creole::client::Address;
-pub use settings_origin::SettingsOrigin;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use creole::internal::sync::RwLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, RwLockReadGuard, Weak};
-use std::time::Duration;
 
 use creole::internal::call::{ClientSession, ConnectionId};
 use creole::internal::chain::Endpoint;
 use creole::internal::registry::{ItemSource, Recipients};
-use creole::internal::replicas::Replicas;
-use creole::proto::client::{ClientLimits, Profile};
-use creole::proto::dialect::{Dialect, builtin};
+use creole::proto::client::Profile;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
@@ -43,7 +39,6 @@ use creole::{BoxFuture, Call, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 
-use crate::layers::{Chain, NamePatterns};
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::UpstreamPool;
 use crate::upstream::lists::excluded_items::ExcludedItems;
@@ -57,88 +52,6 @@ use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
 use lists::UpstreamLists;
 use park::ParkedCalls;
 use status::StatusRecord;
-
-/// The settings of one upstream.
-#[derive(Clone, Debug)]
-pub struct UpstreamSettings {
-    /// The endpoint address.
-    pub address: Address,
-    /// The revisions that the gateway offers.
-    pub revisions: RevisionChoice,
-    /// How the upstream deviates from its revision.
-    pub dialect: Dialect,
-    /// Whether the gateway switches to another dialect when it detects that the upstream uses one.
-    pub detects_dialect: bool,
-    /// How the gateway names the items of the upstream.
-    pub naming: Naming,
-    /// Which callers share a session.
-    pub affinity: Affinity,
-    /// Whether the gateway presents the upstream's identity as its own.
-    pub transparent: bool,
-    /// Whether the upstream may send input requests to callers.
-    pub interactive: bool,
-    /// How long callers wait for the upstream at startup.
-    pub startup_timeout: Duration,
-    /// How long a call may go without a message from the upstream, and how long it may take in total.
-    pub limits: ClientLimits,
-    /// How long a caller may take to return with its input responses.
-    pub input_timeout: Duration,
-    /// The maximum number of parked calls.
-    pub max_parked_calls: usize,
-    /// The maximum number of caller sessions. With several callers, one caller has at most half of them.
-    pub max_sessions: usize,
-    /// The layers around its calls.
-    pub chain: Chain,
-    /// The tools that each retry layer of the chain covers. Empty if a layer of the chain renames tools: the names of
-    /// the retry layer may then be those of other tools here.
-    pub retried_tools: Vec<NamePatterns>,
-    /// The configuration that these settings come from, if they come from one.
-    pub configuration: Option<SettingsOrigin>,
-    /// The replicas that share the state, if there are any. A caller may return to any of them.
-    pub replicas: Option<Replicas>,
-}
-
-impl UpstreamSettings {
-    /// Default settings for this address.
-    pub fn new(way: Address) -> Self {
-        Self {
-            address: way,
-            revisions: RevisionChoice::default(),
-            dialect: builtin("spec").expect("the dialect `spec` is built in"),
-            detects_dialect: false,
-            naming: Naming::UNPREFIXED,
-            affinity: Affinity::default(),
-            transparent: false,
-            interactive: true,
-            startup_timeout: Duration::from_secs(30),
-            limits: ClientLimits::default(),
-            input_timeout: Duration::from_secs(600),
-            max_parked_calls: 1024,
-            max_sessions: 64,
-            chain: Chain::default(),
-            retried_tools: Vec::new(),
-            configuration: None,
-            replicas: None,
-        }
-    }
-
-    /// The maximum number of sessions of one caller, so that one caller cannot take all of them.
-    fn max_sessions_per_caller(&self) -> usize {
-        match self.affinity {
-            Affinity::Single => self.max_sessions,
-            _ => self.max_sessions.div_ceil(2),
-        }
-    }
-
-    /// Whether the settings are the same. An upstream without a configuration comes from the command line, which does not
-    /// change.
-    fn is_equivalent(&self, other: &Self) -> bool {
-        let treated = |it: &Self| (it.affinity, it.input_timeout, it.transparent);
-        self.configuration == other.configuration
-            && treated(self) == treated(other)
-            && self.address.name() == other.address.name()
-    }
-}
 
 /// A server that the gateway forwards to.
 pub struct Upstream {
@@ -255,7 +168,7 @@ impl Upstream {
 
     /// The name of the upstream in messages.
     pub fn name(&self) -> &str {
-        self.settings.address.name()
+        self.settings.name()
     }
 
     /// The patterns of its layers that have matched none of its items so far, as messages.

@@ -9,7 +9,6 @@ pub(crate) mod list_age;
 pub(crate) mod list_failures;
 pub(crate) mod list_fetch;
 pub(crate) mod list_sync;
-pub(crate) mod naming;
 pub(crate) mod notifications;
 pub(crate) mod session_subscriptions;
 pub(crate) mod subscriptions;

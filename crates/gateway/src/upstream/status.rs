@@ -159,7 +159,7 @@ impl Upstream {
                 StartupStatus::Starting => UpstreamState::Starting,
                 StartupStatus::Ready => UpstreamState::Ready,
                 StartupStatus::Failed(fault) => {
-                    UpstreamState::Failed(self.with_address(&fault_message(fault)))
+                    UpstreamState::Failed(self.settings.with_address(&fault_message(fault)))
                 }
             },
             transport: match self.settings.address {
@@ -171,22 +171,9 @@ impl Upstream {
             excluded: self.excluded_items.all().iter().map(excluded_line).collect(),
             latency,
             last_error: last_error.map(|error| UpstreamError {
-                message: self.with_address(&error.message),
+                message: self.settings.with_address(&error.message),
                 stderr: error.stderr,
             }),
-        }
-    }
-
-    /// A message with the host and the port of the upstream. The operator needs them; callers do not receive them.
-    pub(super) fn with_address(&self, message: &str) -> String {
-        let name = format!("`{}`", self.name());
-        let place = match &self.settings.address {
-            Address::Http(target) => target.url().authority().map(|place| place.as_str()),
-            Address::Child(_) => None,
-        };
-        match (place, message.strip_prefix(&name)) {
-            (Some(place), Some(rest)) if place != self.name() => format!("{name} ({place}){rest}"),
-            _ => message.to_owned(),
         }
     }
 }

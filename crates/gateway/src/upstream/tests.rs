@@ -9,4 +9,6 @@ mod roots;
 mod session;
 mod slow_upstream;
 
+use std::time::Duration;
+
 use super::*;

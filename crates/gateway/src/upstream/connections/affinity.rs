@@ -17,24 +17,7 @@ use crate::upstream::connections::pool::{
 };
 use crate::upstream::forward::session_input::SessionClient;
 use crate::upstream::forward::upstream_request;
-
-/// Which callers share a session with an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Affinity {
-    /// Each principal has its own.
-    #[default]
-    Principal,
-    /// There is one caller, hence one session, in which the upstream may send input requests.
-    Single,
-    /// All callers share one. For upstreams that keep no state of their callers.
-    Shared,
-    /// Each session of a client has its own: the session of the handshake era, or the one that a call names. A call
-    /// without a session gets one for itself.
-    Session,
-    /// Each call has its own. For upstreams that must not keep state between calls. An upstream of the stateless era is
-    /// assumed to keep none.
-    Request,
-}
+use crate::upstream::settings::Affinity;
 
 impl Upstream {
     /// The gateway's own connection, for lists and notifications.

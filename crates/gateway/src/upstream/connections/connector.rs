@@ -18,16 +18,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use crate::upstream::connections::pool::SessionOwner;
-
-/// Which revision the gateway offers to an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum RevisionChoice {
-    /// Detected: the era of the caller that a connection is for, if the upstream supports it.
-    #[default]
-    Detect,
-    /// This revision.
-    Revision(&'static Rules),
-}
+use crate::upstream::settings::RevisionChoice;
 
 /// The maximum number of callers whose failures are remembered.
 const MAX_OWNERS: usize = 1024;
@@ -326,7 +317,7 @@ pub(crate) mod in_process {
         let capabilities = Arc::clone(&offer.capabilities);
         // They use the handshake, unless the test sets another mode.
         let opening = match dialer.revisions {
-            super::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
+            crate::upstream::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
                 OpenMode::Stateless { rules }
             }
             _ => OpenMode::Handshake { proposed_rules: Rules::NEWEST_HANDSHAKE, capabilities },

@@ -22,7 +22,7 @@ use crate::layers::Chain;
 use crate::upstream::connections::pool::{UpstreamLease, UpstreamSlot};
 use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::forward::relay;
-use crate::upstream::{Affinity, UpstreamSettings};
+use crate::upstream::settings::{Affinity, UpstreamSettings};
 
 /// How long calls wait for the client's response to a request for roots outside of a call.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(2);

@@ -13,6 +13,7 @@ use creole::proto::operation::Outcome;
 use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::time::timeout;
 
+use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
@@ -20,7 +21,7 @@ use crate::upstream::forward::{relay, session_input, upstream_request};
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
 use crate::upstream::lists::{FetchedSessionList, list_fetch};
-use crate::upstream::{Affinity, Upstream};
+use crate::upstream::settings::Affinity;
 
 /// Fetches lists in one session.
 pub(crate) struct ListFetcher<'a> {

@@ -16,7 +16,7 @@ use creole::proto::revision::Rules;
 
 use crate::layers::Hints;
 use crate::upstream::lists::caller_session::ListFetcher;
-use crate::upstream::lists::naming::Naming;
+use crate::upstream::settings::Naming;
 
 /// The maximum number of pages and items of one list.
 const MAX_PAGES: usize = 1000;

@@ -123,7 +123,7 @@ impl Upstream {
     /// Records that the upstream is unreachable. Repeated failures are logged less and less often.
     fn record_unreachable(&self, fault: Fault, attempts: u32) {
         if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EVERY_ATTEMPTS) {
-            let (upstream, reason) = (self.name(), self.with_address(&fault.detail));
+            let (upstream, reason) = (self.name(), self.settings.with_address(&fault.detail));
             tracing::warn!(target: "creole", upstream, reason, attempts, "upstream not reached");
         }
         self.status_record.set_error(&fault);
@@ -338,7 +338,7 @@ impl Upstream {
     /// Records that the session has ended.
     pub(crate) fn record_connection_lost(&self, fault: &Fault, session_only: bool) {
         if !session_only && !self.pool.is_closed() {
-            let reason = self.with_address(&fault.detail);
+            let reason = self.settings.with_address(&fault.detail);
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
             self.status_record.set_error(fault);
         }

@@ -14,13 +14,14 @@ use creole::proto::model::{ClientCapabilities, ListKind};
 use creole::proto::operation::{Change, Outcome};
 use tokio::time::{sleep, sleep_until};
 
+use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{SessionHold, SessionKey, SessionOwner, UpstreamLease};
 use crate::upstream::lists::caller_session::CallerSession;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
 use crate::upstream::lists::notifications::recipients_of;
 use crate::upstream::lists::subscriptions::ResourceSubscriptions;
 use crate::upstream::lists::unsubscribe_queue::UNSUBSCRIBE_DELAY;
-use crate::upstream::{Affinity, Upstream};
+use crate::upstream::settings::Affinity;
 
 /// The subscriptions in sessions of callers.
 #[derive(Default)]

@@ -21,7 +21,9 @@ use tokio::time::timeout;
 use super::*;
 use crate::federation::Federation;
 use crate::layers::testing::plain_caller;
-use crate::layers::{Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor};
+use crate::layers::{
+    Chain, Filter, FilterSettings, NamePatterns, Pin, Redact, RedactScope, Redactor,
+};
 use crate::upstream::connections::connector;
 use crate::upstream::lists::unsubscribe_queue::UNSUBSCRIBE_DELAY;
 
