@@ -9,6 +9,7 @@ pub(crate) mod connections;
 mod forward;
 mod lists;
 mod park;
+mod relay;
 pub(crate) mod settings;
 mod startup;
 mod status;
@@ -30,7 +31,6 @@ use creole::internal::call::{ClientSession, ConnectionId};
 use creole::internal::chain::Endpoint;
 use creole::internal::registry::{ItemSource, Recipients};
 use creole::proto::client::Profile;
-use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
 use creole::proto::revision::Era;
@@ -249,8 +249,4 @@ fn without_trace(mut outcome: Outcome) -> Outcome {
         fault.trace = None;
     }
     outcome
-}
-
-fn internal_fault(what: &str) -> Fault {
-    Fault::new(FaultKind::Internal, what)
 }

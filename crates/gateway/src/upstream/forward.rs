@@ -1,11 +1,8 @@
 //! Forwards calls to an upstream, follows each to its end and translates its outcome for the caller.
 
-pub(crate) mod active_calls;
-pub(crate) mod declined_input;
-pub(crate) mod relay;
-pub(crate) mod session_input;
-pub(crate) mod tasks;
-pub(crate) mod upstream_request;
+mod takeover;
+mod tasks;
+mod upstream_request;
 
 use std::sync::Arc;
 
@@ -19,14 +16,16 @@ use creole::proto::wire::Raw;
 use creole::{Call, Context};
 
 use super::park::{PreparedCall, ResumeOutcome};
-use super::{Affinity, Upstream, internal_fault, park};
+use super::{Affinity, Upstream, park};
 use crate::layers::NamePatterns;
+use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::affinity;
+use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::pool::{SESSION_ERA, SessionKey, UpstreamLease};
-use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::lists::list_fetch::ToolIndex;
 use crate::upstream::park::request_state;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
+use crate::upstream::relay;
 
 impl Upstream {
     /// Handles a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
@@ -82,7 +81,7 @@ impl Upstream {
                 return fault.for_caller().into();
             }
         }
-        internal_fault("the upstream lost its session twice in a row").into()
+        Fault::new(FaultKind::Internal, "the upstream lost its session twice in a row").into()
     }
 
     /// Removes the cause why an upstream did not process a call, if that is possible and was not tried before.
@@ -114,7 +113,7 @@ impl Upstream {
             let followed = self.resume_task(call, id, *lane);
             return Ok(Forwarded::Answered(Box::pin(followed).await?));
         }
-        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let capabilities = caller_capabilities(&call.context);
         let (outcome, carried) = self.dispatch(call, &capabilities).await?;
         let rare = match SlowPath::of(outcome) {
             Ok(rare) => rare,
@@ -143,7 +142,7 @@ impl Upstream {
             lease.retire_connection();
         }
         self.route_logs(&lease, context);
-        session_input::prepare_session(&self.settings, &mut lease, context).await;
+        relay::prepare_session(&self.settings, &mut lease, context).await;
         affinity::set_level(&lease, context).await;
         if lease.opened_key().is_some() {
             Box::pin(self.resubscribe_in_new(&lease)).await;
@@ -186,7 +185,7 @@ impl Upstream {
         let rules = carried.connection.greeting().rules;
         let is_bound = self.affinity(&call.context) == Affinity::Request && rules.has_sessions;
         let conversation = call.context.session_name().cloned();
-        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let capabilities = caller_capabilities(&call.context);
         let lease = match is_bound {
             true => UpstreamLease::unpooled(
                 carried.connection,
@@ -223,7 +222,7 @@ impl Upstream {
 
     /// Follows the task that an earlier round created.
     async fn resume_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
-        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let capabilities = caller_capabilities(&call.context);
         let (key, asks) =
             self.call_session_key(call, &capabilities, self.serving_era(&call.context));
         let conversation = call.context.session_name().cloned();
@@ -238,7 +237,7 @@ impl Upstream {
         let ResumeOutcome::Outcome(Outcome::Complete(Payload::TaskCreated(task))) = &resumed else {
             return resumed;
         };
-        let capabilities = upstream_request::caller_capabilities(&call.context);
+        let capabilities = caller_capabilities(&call.context);
         // Only upstreams with sessions send input requests during a call.
         let (key, asks) = self.call_session_key(call, &capabilities, SESSION_ERA);
         let conversation = call.context.session_name().cloned();

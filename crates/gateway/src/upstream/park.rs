@@ -10,7 +10,6 @@ mod parked_call;
 mod replica;
 pub(crate) mod request_state;
 mod slots;
-mod takeover;
 
 use creole::internal::sync::Mutex;
 use std::sync::{Arc, MutexGuard, Weak};
@@ -222,7 +221,7 @@ impl ParkedCalls {
                 CallerMessage::Done(outcome) => return outcome,
             }
         }
-        super::internal_fault("the parked call was abandoned").into()
+        Fault::new(FaultKind::Internal, "the parked call was abandoned").into()
     }
 
     /// Evicts the oldest parked call of this principal that no caller waits for, and waits until its slot is free.

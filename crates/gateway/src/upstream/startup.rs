@@ -8,7 +8,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Affinity, Upstream};
-use crate::upstream::forward::upstream_request;
+use crate::upstream::connections::capabilities;
 use crate::upstream::lists::list_sync::StartupStatus;
 
 impl Upstream {
@@ -93,7 +93,7 @@ impl Upstream {
             // A client of the stateless era declares its capabilities with each call, and they may differ each time.
             let stays = context.session_name().is_some();
             let capabilities = match self.settings.interactive && stays {
-                true => upstream_request::caller_capabilities(context),
+                true => capabilities::caller_capabilities(context),
                 false => Arc::default(),
             };
             _ = self.gateway_capabilities.set(capabilities);

@@ -11,4 +11,6 @@ mod slow_upstream;
 
 use std::time::Duration;
 
+use creole::proto::fault::FaultKind;
+
 use super::*;

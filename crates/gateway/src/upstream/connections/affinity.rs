@@ -12,11 +12,11 @@ use creole::proto::wire::{Raw, hex, unquote};
 use creole::{Call, Context};
 
 use crate::upstream::Upstream;
+use crate::upstream::connections::capabilities;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
-use crate::upstream::forward::session_input::SessionClient;
-use crate::upstream::forward::upstream_request;
+use crate::upstream::connections::session_client::SessionClient;
 use crate::upstream::settings::Affinity;
 
 impl Upstream {
@@ -165,7 +165,7 @@ impl Upstream {
         // A caller that accepts no input requests may still support extensions, for which some upstreams have tools.
         let told = match asks {
             true => Some(Arc::clone(capabilities)),
-            false => upstream_request::extensions_only(capabilities),
+            false => capabilities::extensions_only(capabilities),
         };
         let is_single = affinity == Affinity::Single;
         let is_main = |told| DeclaredInputs::of(told) == self.gateway_session_key().inputs;

@@ -26,9 +26,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::connector::UpstreamConnector;
-use crate::upstream::forward::active_calls::ActiveCalls;
-use crate::upstream::forward::session_input::SessionClient;
+use crate::upstream::connections::session_client::SessionClient;
 use crate::upstream::park;
 use crate::upstream::park::ParkedCalls;
 use connection_cell::ConnectionCell;

@@ -20,10 +20,11 @@ use tokio::time::sleep;
 use cancel_on_drop::CancelOnDrop;
 
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::forward::{relay, upstream_request};
+use crate::upstream::forward::upstream_request;
 use crate::upstream::park;
 use crate::upstream::park::request_state::RequestState;
 use crate::upstream::park::{ParkedCalls, PreparedCall};
+use crate::upstream::relay;
 
 /// The minimum and the maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -107,7 +108,7 @@ impl TaskFollower<'_> {
         match self.send(Operation::GetTask { id }).await {
             Outcome::Complete(Payload::Task(task)) => Ok(task),
             Outcome::Fail(fault) => Err(fault),
-            _ => Err(crate::upstream::internal_fault("the upstream did not return its task")),
+            _ => Err(Fault::new(FaultKind::Internal, "the upstream did not return its task")),
         }
     }
 

@@ -14,13 +14,14 @@ use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::time::timeout;
 
 use crate::upstream::Upstream;
+use crate::upstream::connections::capabilities;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
-use crate::upstream::forward::{relay, session_input, upstream_request};
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
 use crate::upstream::lists::{FetchedSessionList, list_fetch};
+use crate::upstream::relay;
 use crate::upstream::settings::Affinity;
 
 /// Fetches lists in one session.
@@ -78,7 +79,7 @@ impl CallerSession {
 impl Upstream {
     /// The session that the calls of this caller use, if it is not the gateway's own one. It may not be open.
     pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
-        let capabilities = upstream_request::caller_capabilities(context);
+        let capabilities = capabilities::caller_capabilities(context);
         if !self.serving_era(context).rules().has_sessions {
             return self.stateless_session(&capabilities);
         }
@@ -91,7 +92,7 @@ impl Upstream {
     fn stateless_session(&self, capabilities: &Arc<ClientCapabilities>) -> Option<CallerSession> {
         let told = match self.settings.interactive && capabilities.accepts_input_requests() {
             true => Arc::clone(capabilities),
-            false => upstream_request::extensions_only(capabilities)?,
+            false => capabilities::extensions_only(capabilities)?,
         };
         let (era, asks) = (Rules::CANONICAL.era, DeclaredInputs::of(&told));
         let key = SessionKey {
@@ -241,7 +242,7 @@ impl Upstream {
         if self.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
-        session_input::prepare_session(&self.settings, &mut lease, context).await;
+        relay::prepare_session(&self.settings, &mut lease, context).await;
         self.resubscribe_in_new(&lease).await;
         Ok(Some(lease))
     }

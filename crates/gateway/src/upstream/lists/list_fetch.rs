@@ -6,7 +6,7 @@ use std::sync::Arc;
 use creole::internal::chain::Endpoint;
 use creole::internal::registry::RemoteItem;
 use creole::proto::client::CallRequest;
-use creole::proto::fault::Fault;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
 use creole::proto::model::{
     CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
@@ -56,7 +56,8 @@ pub(crate) async fn fetch(
             Outcome::Complete(Payload::Page(page)) => page,
             Outcome::Fail(fault) => return Err(fault),
             _ => {
-                return Err(crate::upstream::internal_fault(
+                return Err(Fault::new(
+                    FaultKind::Internal,
                     "the upstream's response is not a list",
                 ));
             }

@@ -86,7 +86,8 @@ impl ResourceSubscriptions {
             true => timeout(SUBSCRIBE_TIMEOUT, self.subscribe_upstream(uri, connection))
                 .await
                 .unwrap_or_else(|_| {
-                    crate::upstream::internal_fault(
+                    Fault::new(
+                        FaultKind::Internal,
                         "the upstream did not respond to the subscription in time",
                     )
                     .into()
@@ -214,7 +215,8 @@ impl ResourceSubscriptions {
             Outcome::Complete(Payload::Listening(filter)) => filter,
             Outcome::Fail(fault) => return Err(fault),
             _ => {
-                return Err(crate::upstream::internal_fault(
+                return Err(Fault::new(
+                    FaultKind::Internal,
                     "the upstream's response to the subscription is not valid",
                 ));
             }

@@ -24,11 +24,11 @@ use super::{
     CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, checkpoint,
     state_consumed, state_expired,
 };
+use crate::upstream::connections::active_calls::OutOfBand;
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::forward::active_calls::OutOfBand;
-use crate::upstream::forward::declined_input::DeclinedInput;
-use crate::upstream::forward::session_input::apply_roots;
+use crate::upstream::connections::session_client::apply_roots;
 use crate::upstream::park::request_state::{AnsweredInput, input_request_digest};
+use crate::upstream::relay::declined_input::DeclinedInput;
 
 /// How long input requests are collected, so that simultaneous ones form one round.
 const INPUT_REQUEST_BATCHING: Duration = Duration::from_millis(10);
@@ -208,8 +208,11 @@ impl ParkedCall {
             }
             CallStep::Ended(_) => {
                 return ParkStep::Complete(
-                    super::super::internal_fault("the upstream ended the call without a response")
-                        .into(),
+                    Fault::new(
+                        FaultKind::Internal,
+                        "the upstream ended the call without a response",
+                    )
+                    .into(),
                 );
             }
         }

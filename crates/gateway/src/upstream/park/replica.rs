@@ -88,7 +88,8 @@ pub(super) async fn resume(
             Ok(ReplicaReply::Lost) => return Ok(lost_call(&call.operation).into()),
             Ok(meanwhile) => forward_to_caller(meanwhile, context).await,
             Err(_) => {
-                return Ok(super::super::internal_fault(
+                return Ok(Fault::new(
+                    FaultKind::Internal,
                     "the other replica runs an incompatible version",
                 )
                 .into());
@@ -216,7 +217,8 @@ fn outcome_to_end(outcome: Outcome) -> TaskOutcome {
         Outcome::Complete(Payload::Relayed(relayed)) => TaskOutcome::Relayed(relayed),
         Outcome::Complete(Payload::Tool(result)) => TaskOutcome::Result(result),
         Outcome::Fail(fault) => TaskOutcome::Fault(fault),
-        _ => TaskOutcome::Fault(super::super::internal_fault(
+        _ => TaskOutcome::Fault(Fault::new(
+            FaultKind::Internal,
             "the upstream turned the call into a task, and the task belongs to another replica of \
                 this gateway",
         )),

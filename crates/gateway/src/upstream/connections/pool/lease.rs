@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::{SessionKey, SessionOwner, UpstreamSlot};
-use crate::upstream::forward::active_calls::ActiveCallHandle;
+use crate::upstream::connections::active_calls::ActiveCallHandle;
 
 /// How long an upstream may take to send its first requests after a connection opens.
 const INITIAL_REQUESTS_TIMEOUT: Duration = Duration::from_secs(2);

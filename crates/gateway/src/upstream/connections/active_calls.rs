@@ -11,7 +11,7 @@ use creole::internal::client::{ClientOffer, ServerInputRequest};
 use creole::proto::model::{ClientCapabilities, InputRequest};
 use creole::proto::operation::Event;
 
-use crate::upstream::forward::session_input::SessionClient;
+use crate::upstream::connections::session_client::SessionClient;
 
 /// The maximum number of queued out-of-band messages of one call.
 const MAX_OUT_OF_BAND: usize = 64;

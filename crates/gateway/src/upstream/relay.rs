@@ -1,4 +1,7 @@
-//! Relays one call for a caller that accepts input requests while it waits, or accepts none at all.
+//! Relays the messages of an upstream session to a caller that accepts input requests while it waits, or accepts none at
+//! all.
+
+pub(crate) mod declined_input;
 
 use std::collections::HashMap;
 
@@ -7,16 +10,19 @@ use creole::internal::client::{
     CallEvent, CallStep, PendingCall, ServerInputRequest, ServerNotification,
 };
 use creole::proto::client::{InputRequestError, InputRequestKey};
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
+use creole::proto::revision::InputRequestStyle;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::upstream::connections::active_calls::{ActiveCalls, OutOfBand, OutOfBandQueue};
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::forward::active_calls::{ActiveCalls, OutOfBand, OutOfBandQueue};
-use crate::upstream::forward::declined_input::DeclinedInput;
-use crate::upstream::forward::session_input::{RootsRequestGuard, apply_roots};
+use crate::upstream::connections::session_client::{RootsRequestGuard, apply_roots, attach_client};
+use crate::upstream::settings::UpstreamSettings;
+use declined_input::DeclinedInput;
 
 /// The next event of a call.
 enum RelayEvent {
@@ -70,7 +76,8 @@ pub(crate) async fn relay_call(
                 };
             }
             RelayEvent::Step(CallStep::Ended(_)) => {
-                return crate::upstream::internal_fault(
+                return Fault::new(
+                    FaultKind::Internal,
                     "the upstream ended the call without a \
                     response",
                 )
@@ -84,8 +91,31 @@ pub(crate) async fn relay_call(
     }
 }
 
+/// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream sends
+/// before the call get their responses before the call. Only a caller with roots waits, so only its future is boxed.
+pub(crate) async fn prepare_session(
+    settings: &UpstreamSettings,
+    lease: &mut UpstreamLease,
+    context: &Context,
+) {
+    attach_client(settings, lease, context);
+    let caller = context.caller();
+    if caller.capabilities.roots && caller.rules.input_request_style == InputRequestStyle::Inline {
+        Box::pin(answer_early_requests(lease, context)).await;
+    }
+}
+
+async fn answer_early_requests(lease: &mut UpstreamLease, context: &Context) {
+    if let Some(client) = lease.active_call.client() {
+        client.wait_for_roots().await;
+    }
+    if lease.may_request_input_first() {
+        answer_initial_requests(lease, context).await;
+    }
+}
+
 /// Relays the input requests that an upstream sends before the call to the caller.
-pub(crate) async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
+async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
     lease.wait_until_processed().await;
     let mut was_asked = false;
     while let Some(aside) = lease.active_call.out_of_band.try_recv() {

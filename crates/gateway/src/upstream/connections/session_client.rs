@@ -1,4 +1,4 @@
-//! Input requests outside of calls, and notifications about changed roots.
+//! The client that alone owns an upstream session: input requests outside of calls, and changed roots.
 //!
 //! An upstream session may belong to one client session of the handshake era. The upstream may then send input requests
 //! to that client at any time and is notified when the client's roots change. In all other sessions input requests
@@ -13,15 +13,13 @@ use creole::internal::call::ClientSession;
 use creole::internal::client::{InputResponder, ServerInputRequest};
 use creole::proto::client::InputRequestError;
 use creole::proto::model::InputRequest;
-use creole::proto::revision::InputRequestStyle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::layers::Chain;
+use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::pool::{UpstreamLease, UpstreamSlot};
-use crate::upstream::forward::active_calls::ActiveCalls;
-use crate::upstream::forward::relay;
 use crate::upstream::settings::{Affinity, UpstreamSettings};
 
 /// How long calls wait for the client's response to a request for roots outside of a call.
@@ -105,7 +103,7 @@ impl SessionClient {
 
     /// Waits until no request for roots is pending, up to a timeout. After a timeout later calls do not wait for the
     /// same request.
-    async fn wait_for_roots(&self) {
+    pub(crate) async fn wait_for_roots(&self) {
         let mut roots = self.pending_roots_requests.subscribe();
         if timeout(ROOTS_TIMEOUT, roots.wait_for(|open| *open == 0)).await.is_err() {
             self.pending_roots_requests.send_replace(0);
@@ -159,7 +157,7 @@ async fn forward_roots_changes(mut changes: watch::Receiver<()>, slot: Weak<Upst
 }
 
 /// Records the client that alone owns a session, if that client accepts input requests outside of calls.
-fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &Context) {
+pub(crate) fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &Context) {
     let is_own = match settings.affinity {
         Affinity::Single => true,
         _ => context.session_name().is_some_and(|name| lease.belongs_to(name)),
@@ -168,28 +166,5 @@ fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &C
         let session = context.client_session();
         let client = session.map(|it| SessionClient::new(it, settings, lease.weak_slot()));
         client.into_iter().for_each(|client| lease.active_call.set_client(client));
-    }
-}
-
-/// Prepares a session for a caller that accepts input requests while it waits. Input requests that the upstream sends
-/// before the call get their responses before the call. Only a caller with roots waits, so only its future is boxed.
-pub(crate) async fn prepare_session(
-    settings: &UpstreamSettings,
-    lease: &mut UpstreamLease,
-    context: &Context,
-) {
-    attach_client(settings, lease, context);
-    let caller = context.caller();
-    if caller.capabilities.roots && caller.rules.input_request_style == InputRequestStyle::Inline {
-        Box::pin(answer_early_requests(lease, context)).await;
-    }
-}
-
-async fn answer_early_requests(lease: &mut UpstreamLease, context: &Context) {
-    if let Some(client) = lease.active_call.client() {
-        client.wait_for_roots().await;
-    }
-    if lease.may_request_input_first() {
-        relay::answer_initial_requests(lease, context).await;
     }
 }

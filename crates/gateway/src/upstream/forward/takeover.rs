@@ -10,9 +10,10 @@ use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;
 
+use crate::upstream::connections::active_calls::ActiveCalls;
+use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::forward::active_calls::ActiveCalls;
 use crate::upstream::forward::{finish_outcome, upstream_request};
 use crate::upstream::park::request_state::ParkedState;
 use crate::upstream::park::{ParkedCalls, PreparedCall};
@@ -36,7 +37,7 @@ impl ParkedCalls {
             trace.resume_point(),
             trace.request_messages(),
         );
-        let capabilities = upstream_request::caller_capabilities(context);
+        let capabilities = caller_capabilities(context);
         let callers = ActiveCalls::default();
         // Added first: the upstream may send input requests immediately.
         let joined = callers.add_call(context.session_name().cloned());

@@ -1,0 +1,38 @@
+//! The capabilities of a caller that the gateway declares to an upstream.
+
+use std::sync::Arc;
+
+use creole::Context;
+use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION};
+use creole::proto::revision::ElicitationSupport;
+use creole::proto::wire::{Object, Raw};
+
+/// The capabilities that the upstream may use for this caller, limited by the rules of the caller's revision.
+pub(crate) fn caller_capabilities(context: &Context) -> Arc<ClientCapabilities> {
+    let caller = context.caller();
+    let given = &caller.capabilities;
+    let has_forms = given.elicitation_form || given.elicitation_url;
+    match caller.rules.elicitation {
+        // A revision without forms cannot carry one, whatever its client declares.
+        ElicitationSupport::Absent if has_forms => Arc::new(ClientCapabilities {
+            elicitation_form: false,
+            elicitation_url: false,
+            ..ClientCapabilities::clone(given)
+        }),
+        _ => Arc::clone(given),
+    }
+}
+
+/// What a caller that accepts no input requests declares: its extensions except tasks, which the gateway follows
+/// itself. `None` if it declares no other extension.
+pub(crate) fn extensions_only(
+    capabilities: &ClientCapabilities,
+) -> Option<Arc<ClientCapabilities>> {
+    let said = capabilities.raw.as_ref().and_then(Raw::as_object)?;
+    let named = said.get("extensions").and_then(Object::new)?;
+    if named.members().all(|(name, _)| name == TASKS_EXTENSION) {
+        return None;
+    }
+    let raw = Raw::parse(&format!(r#"{{"extensions":{}}}"#, named.text())).ok()?;
+    Some(Arc::new(ClientCapabilities { raw: Some(raw), ..ClientCapabilities::default() }))
+}
