@@ -125,19 +125,20 @@ impl Upstream {
             UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);
         dialer.detects_dialect = settings.detects_dialect;
         let dialer = Arc::new(dialer);
+        let parked_calls = ParkedCalls::new(
+            settings.input_timeout,
+            settings.max_parked_calls,
+            settings.replicas.clone(),
+        );
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             pool: UpstreamPool::new(
                 Arc::clone(&dialer),
-                settings.max_sessions,
-                settings.max_sessions_per_caller(),
+                Arc::clone(&parked_calls) as _,
+                (settings.max_sessions, settings.max_sessions_per_caller()),
             ),
             connector: dialer,
-            parked_calls: ParkedCalls::new(
-                settings.input_timeout,
-                settings.max_parked_calls,
-                settings.replicas.clone(),
-            ),
+            parked_calls,
             subscriptions: ResourceSubscriptions::default(),
             session_subscriptions: SessionSubscriptions::default(),
             unsubscribe_queue: UnsubscribeQueue::default(),

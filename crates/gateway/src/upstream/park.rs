@@ -28,18 +28,16 @@ use creole::proto::wire::Raw;
 use creole::{Call, Context};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::timeout;
 
-use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::connections::pool::{
+    EvictParkedCall, MAX_LANES, UpstreamLease, too_many_parked_calls,
+};
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
 use parked_call::ParkedCall;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 
 /// The maximum number of parked calls per caller.
-pub(super) const MAX_PARKED_PER_CALLER: usize = 16;
-
-/// How long an evicted call may take to free its slot.
-const EVICTION_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const MAX_PARKED_PER_CALLER: usize = MAX_LANES;
 
 /// The maximum number of queued messages to a caller.
 const EVENT_QUEUE: usize = 64;
@@ -224,15 +222,6 @@ impl ParkedCalls {
         Fault::new(FaultKind::Internal, "the parked call was abandoned").into()
     }
 
-    /// Evicts the oldest parked call of this principal that no caller waits for, and waits until its slot is free.
-    /// Returns whether there was one. Calls of other principals are not affected.
-    pub(super) async fn evict_oldest(&self, principal: &str) -> bool {
-        let Some(left) = self.lock().evict_oldest(principal) else { return false };
-        // The sender is dropped when the slot is free.
-        _ = timeout(EVICTION_TIMEOUT, left).await;
-        true
-    }
-
     fn add(
         self: &Arc<Self>,
         principal: &str,
@@ -269,6 +258,12 @@ impl ParkedCalls {
 
     fn lock(&self) -> MutexGuard<'_, ParkSlots> {
         self.slots.lock()
+    }
+}
+
+impl EvictParkedCall for ParkedCalls {
+    fn evict_oldest(&self, principal: &str) -> Option<oneshot::Receiver<()>> {
+        self.lock().evict_oldest(principal)
     }
 }
 
@@ -358,12 +353,6 @@ pub(super) fn needs_parking(
         && capabilities.accepts_input_requests()
 }
 
-/// The fault of a call that needs input while too many others are parked.
-pub(super) fn too_many_parked_calls() -> Fault {
-    let detail = "too many calls are waiting for input; answer or cancel one of them";
-    Fault::new(FaultKind::Busy, detail)
-}
-
 /// The fault of a call that is no longer known. It may have been executed.
 pub(super) fn lost_call(operation: &Operation) -> Fault {
     let detail = "the pending call no longer exists (answered, timed out, or lost in a restart). \
@@ -429,9 +418,9 @@ mod tests {
         let spots: Vec<_> =
             (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
         assert!(spots.iter().all(ParkSlotGuard::unpark));
-        assert!(!parking.evict_oldest("alice").await);
+        assert!(parking.evict_oldest("alice").is_none());
         assert!(spots[0].park(1).is_ok());
-        assert!(!parking.evict_oldest("bob").await);
+        assert!(parking.evict_oldest("bob").is_none());
     }
 
     #[tokio::test]

@@ -89,7 +89,7 @@ impl Upstream {
     ) -> Result<UpstreamLease, Fault> {
         let (key, asks) = self.call_session_key(call, capabilities, era);
         let conversation = call.context.session_name().cloned();
-        self.pool.lease(key, &asks, conversation, &self.parked_calls).await
+        self.pool.lease(key, &asks, conversation).await
     }
 
     /// Routes log messages that belong to no call to the caller's own session from now on. Sessions that several

@@ -22,15 +22,13 @@ use creole::proto::model::{ClientCapabilities, Level, ListKind};
 use creole::proto::operation::Change;
 use creole::proto::revision::Era;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::session_client::SessionClient;
-use crate::upstream::park;
-use crate::upstream::park::ParkedCalls;
 use connection_cell::ConnectionCell;
 use slots::{PoolFull, UpstreamSlots};
 
@@ -40,8 +38,11 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a call may wait for an exclusive connection.
 const EXCLUSIVE_WAIT: Duration = Duration::from_secs(60);
 
-/// The maximum number of exclusive connections of one caller.
-const MAX_LANES: usize = park::MAX_PARKED_PER_CALLER;
+/// The maximum number of exclusive connections of one caller. Each holds at most one parked call.
+pub(crate) const MAX_LANES: usize = 16;
+
+/// How long an evicted call may take to free its connection.
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The capacity of the queue of session changes.
 const CHANGE_QUEUE: usize = 256;
@@ -49,9 +50,17 @@ const CHANGE_QUEUE: usize = 256;
 /// How long it may take to close all connections.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The calls that hold exclusive connections while their callers fetch input.
+pub(crate) trait EvictParkedCall: Send + Sync {
+    /// Evicts the oldest parked call of this principal that no caller waits for, if there is one. The sender is dropped
+    /// when its connection is free. Calls of other principals are not affected.
+    fn evict_oldest(&self, principal: &str) -> Option<oneshot::Receiver<()>>;
+}
+
 /// The connections to one upstream.
 pub(crate) struct UpstreamPool {
     connector: Arc<UpstreamConnector>,
+    parked_calls: Arc<dyn EvictParkedCall>,
     slots: Mutex<UpstreamSlots>,
     /// The changes that the upstream announces in callers' sessions.
     changes: broadcast::Sender<SessionChange>,
@@ -162,9 +171,14 @@ impl UpstreamSlot {
 
 impl UpstreamPool {
     /// A pool with these limits: connections of callers in total, and per principal.
-    pub(crate) fn new(dialer: Arc<UpstreamConnector>, most: usize, share: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        dialer: Arc<UpstreamConnector>,
+        parked_calls: Arc<dyn EvictParkedCall>,
+        (most, share): (usize, usize),
+    ) -> Arc<Self> {
         let pool = Arc::new(Self {
             connector: dialer,
+            parked_calls,
             slots: Mutex::new(UpstreamSlots::new(most, share)),
             changes: broadcast::Sender::new(CHANGE_QUEUE),
             is_closed: AtomicBool::new(false),
@@ -180,13 +194,12 @@ impl UpstreamPool {
         key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
         conversation: Option<Arc<str>>,
-        parking: &ParkedCalls,
     ) -> Result<UpstreamLease, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
         let (slot, turn, lane) = match key.exclusive {
             false => (self.slot_for(key)?, None, 0),
             true => {
-                let (slot, turn, lane) = Box::pin(self.lease_exclusive(key, parking)).await?;
+                let (slot, turn, lane) = Box::pin(self.lease_exclusive(key)).await?;
                 (slot, Some(turn), lane)
             }
         };
@@ -269,7 +282,6 @@ impl UpstreamPool {
     async fn lease_exclusive(
         &self,
         key: SessionKey,
-        parking: &ParkedCalls,
     ) -> Result<(Arc<UpstreamSlot>, OwnedSemaphorePermit, usize), Fault> {
         for _ in 0..2 {
             // The slot to wait for if none is free: one whose call is not parked.
@@ -292,11 +304,11 @@ impl UpstreamPool {
                 return Ok((slot, turn, lane));
             }
             let Some(principal) = key.owner.principal() else { break };
-            if !parking.evict_oldest(principal).await {
-                break;
-            }
+            let Some(freed) = self.parked_calls.evict_oldest(principal) else { break };
+            // The next attempt finds out whether the connection is free.
+            _ = timeout(EVICTION_TIMEOUT, freed).await;
         }
-        Err(park::too_many_parked_calls())
+        Err(too_many_parked_calls())
     }
 
     async fn wait_exclusive(&self, slot: &UpstreamSlot) -> Result<OwnedSemaphorePermit, Fault> {
@@ -384,6 +396,12 @@ impl UpstreamPool {
     fn lock(&self) -> MutexGuard<'_, UpstreamSlots> {
         self.slots.lock()
     }
+}
+
+/// The fault of a call that needs input while too many others are parked.
+pub(crate) fn too_many_parked_calls() -> Fault {
+    let detail = "too many calls are waiting for input; answer or cancel one of them";
+    Fault::new(FaultKind::Busy, detail)
 }
 
 /// Forwards the announcements of an upstream until the session ends.

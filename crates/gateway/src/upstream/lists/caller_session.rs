@@ -230,7 +230,7 @@ impl Upstream {
             }
             _ => {
                 let conversation = context.session_name().cloned();
-                let lease = self.pool.lease(key, capabilities, conversation, &self.parked_calls);
+                let lease = self.pool.lease(key, capabilities, conversation);
                 Box::pin(lease).await?
             }
         };

@@ -41,7 +41,6 @@ impl ConnectionCell {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use creole::client::Program;
     use creole::proto::client::Profile;
@@ -50,14 +49,22 @@ mod tests {
     use creole::proto::wire::Raw;
     use creole::stream::MemoryConnection;
     use serde_json::{Value, json};
+    use tokio::sync::oneshot;
 
     use crate::upstream::connections::connector;
     use crate::upstream::connections::connector::UpstreamConnector;
     use crate::upstream::connections::pool::{
-        DeclaredInputs, SessionKey, SessionOwner, UpstreamPool,
+        DeclaredInputs, EvictParkedCall, SessionKey, SessionOwner, UpstreamPool,
     };
-    use crate::upstream::park::ParkedCalls;
     use crate::upstream::{Address, RevisionChoice, UpstreamSettings};
+
+    struct NoParkedCalls;
+
+    impl EvictParkedCall for NoParkedCalls {
+        fn evict_oldest(&self, _: &str) -> Option<oneshot::Receiver<()>> {
+            None
+        }
+    }
 
     /// A server that performs the handshake.
     async fn serve(mut client: MemoryConnection) {
@@ -85,14 +92,13 @@ mod tests {
         let speak = RevisionChoice::Revision(Revision::newest(Era::Handshake).rules());
         let pool = UpstreamPool::new(
             Arc::new(UpstreamConnector::new(settings.address, speak, profile)),
-            8,
-            8,
+            Arc::new(NoParkedCalls),
+            (8, 8),
         );
         let owner = SessionOwner::Principal("ann".into());
         let (era, inputs) = (Era::Handshake, DeclaredInputs::default());
         let key = SessionKey { owner, era, inputs, exclusive: true, lane: 0 };
-        let parking = ParkedCalls::new(Duration::from_secs(1), 8, None);
-        let lease = pool.lease(key.clone(), &Arc::default(), None, &parking).await.unwrap();
+        let lease = pool.lease(key.clone(), &Arc::default(), None).await.unwrap();
         assert!(pool.connection_if_open(&key).is_some());
         let another = lease.pool_slot.cell.lock_for_filling().await;
         lease.retire_connection();
