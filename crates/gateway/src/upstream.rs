@@ -25,22 +25,17 @@ pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use creole::internal::sync::RwLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, RwLockReadGuard, Weak};
 
-use creole::internal::call::{ClientSession, ConnectionId};
+use creole::internal::call::ConnectionId;
 use creole::internal::chain::Endpoint;
 use creole::internal::registry::{ItemSource, Recipients};
-use creole::proto::client::Profile;
-use creole::proto::model::{ClientCapabilities, Implementation};
 use creole::proto::operation::{Change, Outcome};
-use creole::proto::revision::Era;
-use creole::proto::wire::Raw;
 use creole::{BoxFuture, Call, Registry};
 use tokio::sync::{Mutex as AsyncMutex, watch as signal};
 use tokio::time::Instant;
 
-use crate::upstream::connections::connector::UpstreamConnector;
-use crate::upstream::connections::pool::UpstreamPool;
+use crate::upstream::connections::UpstreamSessions;
 use crate::upstream::lists::excluded_items::ExcludedItems;
 use crate::upstream::lists::list_age::ListAges;
 use crate::upstream::lists::list_failures::ListFailures;
@@ -56,9 +51,8 @@ use status::StatusRecord;
 /// A server that the gateway forwards to.
 pub struct Upstream {
     this: Weak<Self>,
-    settings: UpstreamSettings,
-    connector: Arc<UpstreamConnector>,
-    pool: Arc<UpstreamPool>,
+    settings: Arc<UpstreamSettings>,
+    sessions: Arc<UpstreamSessions>,
     parked_calls: Arc<ParkedCalls>,
     subscriptions: ResourceSubscriptions,
     /// The subscriptions in sessions of callers.
@@ -66,14 +60,6 @@ pub struct Upstream {
     unsubscribe_queue: UnsubscribeQueue,
     source: RwLock<ItemSource>,
     status: signal::Sender<StartupStatus>,
-    /// What the gateway's own session declares: nothing, or the capabilities of the only caller.
-    gateway_capabilities: OnceLock<Arc<ClientCapabilities>>,
-    /// The era of the only caller, once it is known.
-    only_era: OnceLock<Era>,
-    /// The session of the only caller, once it is known.
-    only_session: OnceLock<ClientSession>,
-    /// The capabilities of a caller that accepts no input requests.
-    no_capabilities: Arc<ClientCapabilities>,
     /// When the start of the upstream began. `None` while it waits for its only caller or for other upstreams.
     start_time: signal::Sender<Option<Instant>>,
     /// Whether a client fetched lists before the upstream was ready.
@@ -90,8 +76,6 @@ pub struct Upstream {
     decides_tasks: AtomicBool,
     /// Whether the upstream announces changes of its lists.
     announces_changes: AtomicBool,
-    /// Signals that the upstream has changed its era and that its old sessions are retired.
-    era_changed: signal::Sender<()>,
     /// Held while stale lists are fetched.
     refresh_lock: AsyncMutex<()>,
     /// Whether no other server provides items here. If others do, the instructions have to name the upstream.
@@ -111,20 +95,7 @@ impl Upstream {
     /// An upstream that is not started yet. This source of a registry lists its items as soon as it is ready.
     pub(crate) fn new(source: ItemSource, settings: UpstreamSettings, is_alone: bool) -> Arc<Self> {
         source.set_name(settings.address.name());
-        let identity = Implementation {
-            name: "creole".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..Implementation::default()
-        };
-        let profile = Arc::new(Profile {
-            dialect: settings.dialect.clone(),
-            identity: Raw::from_value(&identity),
-            limits: settings.limits,
-        });
-        let mut dialer =
-            UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);
-        dialer.detects_dialect = settings.detects_dialect;
-        let dialer = Arc::new(dialer);
+        let settings = Arc::new(settings);
         let parked_calls = ParkedCalls::new(
             settings.input_timeout,
             settings.max_parked_calls,
@@ -132,22 +103,16 @@ impl Upstream {
         );
         let upstream = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
-            pool: UpstreamPool::new(
-                Arc::clone(&dialer),
+            sessions: Arc::new(UpstreamSessions::new(
+                Arc::clone(&settings),
                 Arc::clone(&parked_calls) as _,
-                (settings.max_sessions, settings.max_sessions_per_caller()),
-            ),
-            connector: dialer,
+            )),
             parked_calls,
             subscriptions: ResourceSubscriptions::default(),
             session_subscriptions: SessionSubscriptions::default(),
             unsubscribe_queue: UnsubscribeQueue::default(),
             source: RwLock::new(source),
             status: signal::channel(StartupStatus::Starting).0,
-            gateway_capabilities: OnceLock::new(),
-            only_era: OnceLock::new(),
-            only_session: OnceLock::new(),
-            no_capabilities: Arc::default(),
             start_time: signal::channel(None).0,
             lists_missed: AtomicBool::new(false),
             tool_index: RwLock::default(),
@@ -158,7 +123,6 @@ impl Upstream {
             status_record: StatusRecord::default(),
             decides_tasks: AtomicBool::new(false),
             announces_changes: AtomicBool::new(false),
-            era_changed: signal::channel(()).0,
             refresh_lock: AsyncMutex::default(),
             is_single: is_alone,
             settings,
@@ -179,7 +143,7 @@ impl Upstream {
 
     /// Closes all connections to the upstream gracefully.
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.sessions.pool.close().await;
     }
 
     /// Lists its items in another source of a registry from now on.

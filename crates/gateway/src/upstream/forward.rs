@@ -30,7 +30,7 @@ use crate::upstream::relay;
 impl Upstream {
     /// Handles a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
     pub(super) async fn answer_call(&self, call: &Call) -> Outcome {
-        if let Err(fault) = self.check_session_name(&call.context) {
+        if let Err(fault) = self.sessions.check_session_name(&call.context) {
             return fault.into();
         }
         let is_new = call.context.request_state().is_none();
@@ -49,7 +49,7 @@ impl Upstream {
                 ResumeOutcome::Outcome(outcome) => return outcome,
                 ResumeOutcome::ReplicaGone => {
                     let may_repeat = self.may_repeat(&call.operation);
-                    let server = (&self.settings.address, &*self.connector);
+                    let server = (&self.settings.address, &*self.sessions.connector);
                     let taken_over = self.parked_calls.take_over(server, parked, call, may_repeat);
                     if let Some(outcome) = taken_over.await {
                         return outcome;
@@ -94,9 +94,7 @@ impl Upstream {
                 Err(fault)
             }
             NotProcessed::EraChanged(_, was) => {
-                if self.pool.retire_era(was) {
-                    self.era_changed.send_replace(());
-                }
+                self.sessions.retire_era(was);
                 Ok(())
             }
             NotProcessed::HeadersMismatched(fault, known) => {
@@ -137,11 +135,11 @@ impl Upstream {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Outcome, Dispatched), Fault> {
         let context = &call.context;
-        let mut lease = self.lease(call, capabilities).await?;
-        if self.affinity(context) == Affinity::Request {
+        let mut lease = self.sessions.lease(call, capabilities).await?;
+        if self.sessions.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
-        self.route_logs(&lease, context);
+        self.sessions.route_logs(&lease, context);
         relay::prepare_session(&self.settings, &mut lease, context).await;
         affinity::set_level(&lease, context).await;
         if lease.opened_key().is_some() {
@@ -183,7 +181,8 @@ impl Upstream {
         call: &Call,
     ) -> Result<Forwarded, Fault> {
         let rules = carried.connection.greeting().rules;
-        let is_bound = self.affinity(&call.context) == Affinity::Request && rules.has_sessions;
+        let is_bound =
+            self.sessions.affinity(&call.context) == Affinity::Request && rules.has_sessions;
         let conversation = call.context.session_name().cloned();
         let capabilities = caller_capabilities(&call.context);
         let lease = match is_bound {
@@ -192,9 +191,9 @@ impl Upstream {
                 ActiveCalls::default().add_call(conversation),
             ),
             false => {
-                let (key, asks) = self.call_session_key(call, &capabilities, rules.era);
+                let (key, asks) = self.sessions.call_session_key(call, &capabilities, rules.era);
                 let key = SessionKey { lane: carried.lane, ..key };
-                self.pool.lease_for_task(key, &asks, conversation).await?
+                self.sessions.pool.lease_for_task(key, &asks, conversation).await?
             }
         };
         let follower = self.task_follower(call, lease, &capabilities);
@@ -210,7 +209,7 @@ impl Upstream {
             return Forwarded::NotProcessed(NotProcessed::SessionLost);
         }
         let era = connection.greeting().rules.era;
-        if self.connector.detect_era_change(&fault, era).await {
+        if self.sessions.connector.detect_era_change(&fault, era).await {
             return Forwarded::NotProcessed(NotProcessed::EraChanged(fault, era));
         }
         let is_call = matches!(call.operation, Operation::CallTool { .. });
@@ -223,11 +222,17 @@ impl Upstream {
     /// Follows the task that an earlier round created.
     async fn resume_task(&self, call: &Call, id: &str, lane: usize) -> Result<Outcome, Fault> {
         let capabilities = caller_capabilities(&call.context);
-        let (key, asks) =
-            self.call_session_key(call, &capabilities, self.serving_era(&call.context));
+        let (key, asks) = self.sessions.call_session_key(
+            call,
+            &capabilities,
+            self.sessions.serving_era(&call.context),
+        );
         let conversation = call.context.session_name().cloned();
-        let lease =
-            self.pool.lease_for_task(SessionKey { lane, ..key }, &asks, conversation).await?;
+        let lease = self
+            .sessions
+            .pool
+            .lease_for_task(SessionKey { lane, ..key }, &asks, conversation)
+            .await?;
         Ok(self.task_follower(call, lease, &capabilities).resume(id).await)
     }
 
@@ -239,10 +244,10 @@ impl Upstream {
         };
         let capabilities = caller_capabilities(&call.context);
         // Only upstreams with sessions send input requests during a call.
-        let (key, asks) = self.call_session_key(call, &capabilities, SESSION_ERA);
+        let (key, asks) = self.sessions.call_session_key(call, &capabilities, SESSION_ERA);
         let conversation = call.context.session_name().cloned();
         let key = SessionKey { lane: parked.lane, ..key };
-        match self.pool.lease_for_task(key, &asks, conversation).await {
+        match self.sessions.pool.lease_for_task(key, &asks, conversation).await {
             Ok(lease) => ResumeOutcome::Outcome(
                 self.task_follower(call, lease, &capabilities).start(task).await,
             ),

@@ -1,6 +1,5 @@
 //! The startup of an upstream: how long callers wait for it, and which clients fetched lists before it was ready.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use creole::Context;
@@ -8,7 +7,6 @@ use creole::proto::fault::{Fault, FaultKind};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Affinity, Upstream};
-use crate::upstream::connections::capabilities;
 use crate::upstream::lists::list_sync::StartupStatus;
 
 impl Upstream {
@@ -90,17 +88,7 @@ impl Upstream {
     /// Starts an upstream that waits for its only caller.
     pub(crate) fn start_for_caller(&self, context: &Context) {
         if self.settings.affinity == Affinity::Single && self.starting_since().is_none() {
-            // A client of the stateless era declares its capabilities with each call, and they may differ each time.
-            let stays = context.session_name().is_some();
-            let capabilities = match self.settings.interactive && stays {
-                true => capabilities::caller_capabilities(context),
-                false => Arc::default(),
-            };
-            _ = self.gateway_capabilities.set(capabilities);
-            if let Some(session) = context.client_session() {
-                _ = self.only_session.set(session);
-            }
-            _ = self.only_era.set(context.caller().rules.era);
+            self.sessions.set_only_caller(context);
             self.start_now();
         }
     }

@@ -12,5 +12,7 @@ mod slow_upstream;
 use std::time::Duration;
 
 use creole::proto::fault::FaultKind;
+use creole::proto::model::ClientCapabilities;
+use creole::proto::wire::Raw;
 
 use super::*;

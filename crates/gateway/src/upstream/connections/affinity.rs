@@ -11,7 +11,7 @@ use creole::proto::revision::{Era, Rules};
 use creole::proto::wire::{Raw, hex, unquote};
 use creole::{Call, Context};
 
-use crate::upstream::Upstream;
+use crate::upstream::connections::UpstreamSessions;
 use crate::upstream::connections::capabilities;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
@@ -19,7 +19,7 @@ use crate::upstream::connections::pool::{
 use crate::upstream::connections::session_client::SessionClient;
 use crate::upstream::settings::Affinity;
 
-impl Upstream {
+impl UpstreamSessions {
     /// The gateway's own connection, for lists and notifications.
     pub(crate) async fn gateway_connection(&self) -> Result<Connection, Fault> {
         let capabilities = self.gateway_capabilities.get().cloned().unwrap_or_default();

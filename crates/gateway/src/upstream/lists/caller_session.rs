@@ -80,10 +80,10 @@ impl Upstream {
     /// The session that the calls of this caller use, if it is not the gateway's own one. It may not be open.
     pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
         let capabilities = capabilities::caller_capabilities(context);
-        if !self.serving_era(context).rules().has_sessions {
+        if !self.sessions.serving_era(context).rules().has_sessions {
             return self.stateless_session(&capabilities);
         }
-        let (key, capabilities) = self.caller_session_key(context, &capabilities);
+        let (key, capabilities) = self.sessions.caller_session_key(context, &capabilities);
         let is_own = key.owner != SessionOwner::Gateway;
         is_own.then_some(CallerSession { key, capabilities, is_stateless: false })
     }
@@ -109,7 +109,7 @@ impl Upstream {
     /// call yet sees the shared lists, unless it has a capability that the upstream may have tools for.
     fn listing_session(&self, context: &Context) -> Option<CallerSession> {
         let own = self.caller_session(context)?;
-        if own.is_stateless || self.pool.connection_if_open(&own.key).is_some() {
+        if own.is_stateless || self.sessions.pool.connection_if_open(&own.key).is_some() {
             return Some(own);
         }
         if own.key.inputs == DeclaredInputs::default() {
@@ -181,8 +181,8 @@ impl Upstream {
     ) -> Result<Option<FetchedSessionList>, Fault> {
         let mut lease = None;
         let connection = match own.is_stateless {
-            true => self.gateway_connection().await?,
-            false => match self.pool.connection_if_open(&own.key) {
+            true => self.sessions.gateway_connection().await?,
+            false => match self.sessions.pool.connection_if_open(&own.key) {
                 Some(connection) => connection,
                 None => match self.lease_caller_session(own, context).await? {
                     Some(opened) => lease.insert(opened).connection.clone(),
@@ -226,20 +226,20 @@ impl Upstream {
         let (key, capabilities) = (own.key.clone(), &own.capabilities);
         let mut lease = match own.key.owner {
             SessionOwner::ListsOnly => {
-                Box::pin(self.pool.lease_for_task(key, capabilities, None)).await?
+                Box::pin(self.sessions.pool.lease_for_task(key, capabilities, None)).await?
             }
             _ => {
                 let conversation = context.session_name().cloned();
-                let lease = self.pool.lease(key, capabilities, conversation);
+                let lease = self.sessions.pool.lease(key, capabilities, conversation);
                 Box::pin(lease).await?
             }
         };
         if !lease.connection.greeting().rules.is_of(own.key.era) {
-            self.connector.note_missing_era(own.key.era);
+            self.sessions.connector.note_missing_era(own.key.era);
             lease.retire_connection();
             return Ok(None);
         }
-        if self.affinity(context) == Affinity::Request {
+        if self.sessions.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
         relay::prepare_session(&self.settings, &mut lease, context).await;

@@ -69,7 +69,7 @@ impl Upstream {
     async fn connect_and_fetch(
         self: &Arc<Self>,
     ) -> Result<(Connection, NotificationSources), Fault> {
-        let connection = self.gateway_connection().await?;
+        let connection = self.sessions.gateway_connection().await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.server_info.capabilities;
         let (ears, is_heard) = NotificationSources::of(&connection);
@@ -208,7 +208,7 @@ impl Upstream {
         let again = async {
             let _alone = self.refresh_lock.lock().await;
             if self.is_list_stale(kind) {
-                let connection = self.gateway_connection().await?;
+                let connection = self.sessions.gateway_connection().await?;
                 self.refetch_list(&connection, kind, false).await;
             }
             Ok::<_, Fault>(())
@@ -228,7 +228,7 @@ impl Upstream {
             if !Arc::ptr_eq(known, &self.tool_index()) {
                 return true;
             }
-            let Ok(connection) = self.gateway_connection().await else { return false };
+            let Ok(connection) = self.sessions.gateway_connection().await else { return false };
             let changed = this.fetch_list(&connection, ListKind::Tools).await;
             if matches!(changed, Ok(true)) {
                 self.announce(Change::List(ListKind::Tools));
@@ -337,7 +337,7 @@ impl Upstream {
 
     /// Records that the session has ended.
     pub(crate) fn record_connection_lost(&self, fault: &Fault, session_only: bool) {
-        if !session_only && !self.pool.is_closed() {
+        if !session_only && !self.sessions.pool.is_closed() {
             let reason = self.settings.with_address(&fault.detail);
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
             self.status_record.set_error(fault);

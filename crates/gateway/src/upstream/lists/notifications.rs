@@ -44,11 +44,13 @@ pub(crate) async fn follow_notifications(
     ears: NotificationSources,
 ) {
     let NotificationSources { notifications: mut notices, available: mut hearing } = ears;
-    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.pool.changes()) else { return };
+    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.sessions.pool.changes()) else {
+        return;
+    };
     let Some(mut lost) = upstream.upgrade().map(|it| it.subscriptions.stream_losses()) else {
         return;
     };
-    let Some(mut changed) = upstream.upgrade().map(|it| it.era_changed.subscribe()) else { return };
+    let Some(mut changed) = upstream.upgrade().map(|it| it.sessions.era_changes()) else { return };
     // When missed notifications are made up for: after a delay, in case more are missed.
     let mut due = None;
     loop {

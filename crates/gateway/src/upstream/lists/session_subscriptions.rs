@@ -126,11 +126,11 @@ impl Upstream {
     /// sessions uses the gateway's own one.
     pub(crate) async fn subscribe(&self, uri: &str, context: &Context) -> Outcome {
         let own = self.caller_session(context).filter(|own| own.has_session());
-        let own = own.filter(|_| self.affinity(context) != Affinity::Request);
+        let own = own.filter(|_| self.sessions.affinity(context) != Affinity::Request);
         let mut is_in_main = own.is_none();
         let subscribed = match &own {
             None => self.subscribe_in_gateway_session(uri).await,
-            Some(own) => match self.pool.connection_if_open(&own.key) {
+            Some(own) => match self.sessions.pool.connection_if_open(&own.key) {
                 Some(connection) => Ok(self.subscribe_in(own, uri, &connection, context).await),
                 None if own.is_opened_by_calls(context) => {
                     is_in_main = true;
@@ -156,7 +156,7 @@ impl Upstream {
             );
             // A call may have opened the session meanwhile.
             if let Some(key) = key.filter(|_| is_in_main)
-                && let Some(connection) = self.pool.connection_if_open(&key)
+                && let Some(connection) = self.sessions.pool.connection_if_open(&key)
             {
                 self.resubscribe_in(&key, &connection).await;
             }
@@ -204,7 +204,7 @@ impl Upstream {
     /// Subscribes in the open session of this key to the resources of its callers.
     async fn resubscribe_in(&self, key: &SessionKey, connection: &Connection) {
         let Some(session) = self.session_subscriptions.get(key) else { return };
-        session.set_hold(self.pool.hold_session(key));
+        session.set_hold(self.sessions.pool.hold_session(key));
         session.subscriptions.restore_with_timeout(connection).await;
         self.session_subscriptions.set_in_gateway_session(key, false, |uri| {
             self.release_in_gateway_session(uri.to_owned());
@@ -212,7 +212,7 @@ impl Upstream {
         });
         if session.is_opened_by_calls {
             // The task does not open such a session, so it needs no capabilities.
-            self.spawn_maintenance(key, &session, &self.no_capabilities);
+            self.spawn_maintenance(key, &session, &Arc::default());
         }
     }
 
@@ -221,7 +221,7 @@ impl Upstream {
         self.session_subscriptions.set_in_gateway_session(key, true, |uri| {
             self.subscriptions.add_subscriber(uri).is_ok()
         });
-        if let Ok(connection) = self.gateway_connection().await {
+        if let Ok(connection) = self.sessions.gateway_connection().await {
             self.subscriptions.restore_with_timeout(&connection).await;
         }
         for uri in session.subscriptions.uris() {
@@ -243,7 +243,7 @@ impl Upstream {
     }
 
     async fn subscribe_in_gateway_session(&self, uri: &str) -> Result<Outcome, Fault> {
-        let connection = self.gateway_connection().await?;
+        let connection = self.sessions.gateway_connection().await?;
         Ok(self.subscriptions.subscribe(uri, &connection).await)
     }
 
@@ -256,7 +256,7 @@ impl Upstream {
     ) -> Outcome {
         let session =
             self.session_subscriptions.get_or_insert(&own.key, own.is_opened_by_calls(context));
-        session.set_hold(self.pool.hold_session(&own.key));
+        session.set_hold(self.sessions.pool.hold_session(&own.key));
         let outcome = session.subscriptions.subscribe(uri, connection).await;
         self.spawn_maintenance(&own.key, &session, &own.capabilities);
         outcome
@@ -292,7 +292,7 @@ impl Upstream {
     async fn unsubscribe(&self, key: Option<&SessionKey>, uri: &str) {
         let Some(key) = key else {
             if !self.subscriptions.contains(uri)
-                && let Ok(connection) = self.gateway_connection().await
+                && let Ok(connection) = self.sessions.gateway_connection().await
             {
                 self.subscriptions.unsubscribe(uri, &connection).await;
             }
@@ -303,7 +303,7 @@ impl Upstream {
         else {
             return;
         };
-        if let Some(connection) = self.pool.connection_if_open(key) {
+        if let Some(connection) = self.sessions.pool.connection_if_open(key) {
             session.subscriptions.unsubscribe(uri, &connection).await;
         }
         // The other resources of the session are unsubscribed from in it.
@@ -320,9 +320,9 @@ impl Upstream {
         session: &SubscribedSession,
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<Connection, Fault> {
-        let lease = self.pool.lease_for_task(key.clone(), capabilities, None);
+        let lease = self.sessions.pool.lease_for_task(key.clone(), capabilities, None);
         let connection = Box::pin(lease).await?.connection.clone();
-        session.set_hold(self.pool.hold_session(key));
+        session.set_hold(self.sessions.pool.hold_session(key));
         session.subscriptions.restore(&connection).await;
         for kind in [ListKind::Tools, ListKind::Resources, ListKind::Prompts] {
             self.announce_to(recipients_of(&key.owner), Change::List(kind));
@@ -352,7 +352,9 @@ async fn maintain_subscriptions(
     asks: Arc<ClientCapabilities>,
 ) {
     loop {
-        let Some(strong) = upstream.upgrade().filter(|it| !it.pool.is_closed()) else { return };
+        let Some(strong) = upstream.upgrade().filter(|it| !it.sessions.pool.is_closed()) else {
+            return;
+        };
         let known = strong.session_subscriptions.get(&key);
         if known.is_none_or(|known| !Arc::ptr_eq(&known, &session)) {
             return;
@@ -367,7 +369,7 @@ async fn maintain_subscriptions(
             }
             continue;
         }
-        let connection = match strong.pool.connection_if_open(&key) {
+        let connection = match strong.sessions.pool.connection_if_open(&key) {
             Some(connection) => connection,
             None if session.is_opened_by_calls => {
                 session.set_hold(None);
