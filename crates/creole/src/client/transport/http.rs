@@ -8,7 +8,6 @@ pub(crate) mod fetch;
 mod legacy_sse;
 mod listen;
 mod probe;
-mod request_headers;
 mod resumed;
 
 pub use crate::client::transport::http::conn::proxy::Proxies;
@@ -32,8 +31,8 @@ use tokio::task::AbortHandle;
 
 use crate::chain::BoxFuture;
 use crate::client::transport::http::conn::request::{HeaderList, HttpRequest, RequestTemplate};
-use crate::client::transport::http::conn::response::ResponseBody;
-use crate::client::transport::http::request_headers::{SESSION_NAME, VERSION_NAME};
+use crate::client::transport::http::conn::request::{SESSION_NAME, VERSION_NAME};
+use crate::client::transport::http::conn::response_body::ResponseBody;
 use crate::client::transport::{Exchange, Inbox, ResumePoint, Transport, TransportHandle};
 
 /// A server that supports Streamable HTTP.
@@ -140,7 +139,7 @@ impl HttpSession {
     /// The headers of a request of this session that carries no message.
     fn listen_headers(&self) -> HeaderList {
         let state = self.lock();
-        let mut head = request_headers::listen_headers();
+        let mut head = HeaderList::of_listen();
         if let Some(session) = &state.session {
             head.set(SESSION_NAME, session.clone());
         }
@@ -161,7 +160,7 @@ impl HttpSession {
         let start = match posting {
             Some((of, start)) if of == session => start,
             _ => {
-                let mut head = request_headers::post_headers();
+                let mut head = HeaderList::of_post();
                 if let Some(session) = session {
                     head.set(SESSION_NAME, session.clone());
                 }

@@ -13,13 +13,14 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use crate::budget::{Budget, Reservation};
 use crate::client::credentials;
 use crate::client::credentials::{Credentials, TokenCache};
-use crate::client::transport::http::conn::body_reader;
-use crate::client::transport::http::conn::body_reader::TrustedRoots;
+use crate::client::tls::TrustedRoots;
 use crate::client::transport::http::conn::pool::{ConnectionPool, ResponseParts};
 use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::request::{
     ForwardProxy, HeaderList, HttpRequest, RequestTemplate,
 };
+use crate::client::transport::http::conn::response::ResponseHead;
+use crate::client::transport::http::conn::server_connector;
 use crate::client::transport::http::fault;
 use crate::process::unavailable_fault;
 
@@ -110,12 +111,12 @@ impl HttpAddress {
             let origin = format!("http://{}", String::from_utf8_lossy(host.as_bytes()));
             Arc::new(ForwardProxy { origin, authorization: proxy.authorization.clone() })
         });
-        let connector = body_reader::connector(trust, proxies).map_err(|why| refused(&why))?;
+        let connector = server_connector::connector(trust, proxies).map_err(|why| refused(&why))?;
         let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
         Ok(Self {
             path: path(&url),
             host,
-            pool: ConnectionPool::new(connector, origin),
+            pool: Arc::new(ConnectionPool::new(connector, origin)),
             forward_proxy: forwarded,
             name: name.into(),
             url,
@@ -153,8 +154,13 @@ impl HttpAddress {
     }
 
     /// Whether requests have a header that may be a credential.
-    pub(crate) fn has_credentials(&self) -> bool {
+    fn has_credentials(&self) -> bool {
         self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
+    }
+
+    /// The fault for a response with a status that is no JSON-RPC response.
+    pub(crate) fn status_fault(&self, head: &ResponseHead) -> Fault {
+        fault::status_fault(&self.name, self.has_credentials(), head)
     }
 
     /// The same address with a maximum message size; longer messages are rejected.

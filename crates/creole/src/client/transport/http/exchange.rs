@@ -14,8 +14,9 @@ use crate::client::transport::LARGE_MESSAGE;
 use crate::client::transport::http::conn::body_reader;
 use crate::client::transport::http::conn::body_reader::{BodyReadError, EventError, EventStream};
 use crate::client::transport::http::conn::request::HttpRequest;
-use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead, ResponseKind};
-use crate::client::transport::http::request_headers::{LAST_EVENT_NAME, SESSION_NAME};
+use crate::client::transport::http::conn::request::{LAST_EVENT_NAME, SESSION_NAME};
+use crate::client::transport::http::conn::response::{ResponseHead, ResponseKind};
+use crate::client::transport::http::conn::response_body::ResponseBody;
 use crate::client::transport::http::{HttpSession, fault};
 
 /// How often a broken stream is resumed.
@@ -107,7 +108,7 @@ async fn post(inner: &Arc<HttpSession>, call: CallKey, request: &HttpRequest) ->
         _ if head.status.is_success() => {
             Err(fault::no_response_fault(inner.target.name(), "content that is not an MCP message"))
         }
-        _ => Err(fault::status_fault(&inner.target, &head)),
+        _ => Err(inner.target.status_fault(&head)),
     }
 }
 
@@ -146,7 +147,7 @@ async fn receive_document(
         true if head.status.is_success() => {
             Err(fault::no_response_fault(name, "a message for another request"))
         }
-        true => Err(fault::status_fault(&inner.target, head)),
+        true => Err(inner.target.status_fault(head)),
     }
 }
 
@@ -316,15 +317,16 @@ impl HttpSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::transport::http::conn::server_connector;
 
     #[test]
     fn a_call_whose_server_vanished_fails_within_the_budget() {
         assert!(
-            body_reader::CONNECT_TIMEOUT < MAX_CONNECT_TIME
-                && MAX_CONNECT_TIME < body_reader::CONNECT_TIMEOUT * 2
+            server_connector::CONNECT_TIMEOUT < MAX_CONNECT_TIME
+                && MAX_CONNECT_TIME < server_connector::CONNECT_TIMEOUT * 2
         );
         assert!(
-            body_reader::DEAD_TIMEOUT + (RETRY + body_reader::CONNECT_TIMEOUT) * 2
+            server_connector::DEAD_TIMEOUT + (RETRY + server_connector::CONNECT_TIMEOUT) * 2
                 <= Duration::from_secs(45)
         );
     }

@@ -6,9 +6,8 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
 use serde_json::json;
 
-use crate::client::transport::http::address::HttpAddress;
+use crate::client::transport::http::conn::connect_failure::describe_failure;
 use crate::client::transport::http::conn::pool::SendError;
-use crate::client::transport::http::conn::proxy_connector::ProxyFailure;
 use crate::client::transport::http::conn::response::ResponseHead;
 use crate::process::unavailable_fault;
 
@@ -26,89 +25,15 @@ pub(crate) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connec
     unavailable_fault(name, format!("`{name}` {what}"), reason)
 }
 
-/// Describes why a peer is unreachable, and returns the reason code.
-pub(crate) fn describe_failure(
-    error: &(dyn Error + 'static),
-    is_connect: bool,
-) -> (String, &'static str) {
-    match root_cause(error) {
-        RootCause::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
-        RootCause::Tls(why) => (why, "tls"),
-        RootCause::Io(kind) if is_connect => (describe_io_error(kind).to_owned(), "connect"),
-        _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
-        RootCause::Io(std::io::ErrorKind::TimedOut) => {
-            ("no longer responds".to_owned(), "connection_lost")
-        }
-        _ => ("closed the connection before it responded".to_owned(), "connection_lost"),
-    }
-}
-
-enum RootCause {
-    Proxy(String),
-    Tls(String),
-    Io(std::io::ErrorKind),
-    Other,
-}
-
-fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
-    let (mut found, mut next) = (RootCause::Other, Some(error));
-    while let Some(error) = next {
-        if let Some(proxy) = error.downcast_ref::<ProxyFailure>() {
-            return RootCause::Proxy(proxy.to_string());
-        }
-        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return RootCause::Tls(describe_tls_error(tls));
-        }
-        next = error.source();
-        if let Some(io) = error.downcast_ref::<std::io::Error>() {
-            found = RootCause::Io(io.kind());
-            // TLS errors are inside stream errors, which do not name them as their source.
-            if let Some(inner) = io.get_ref() {
-                next = Some(inner);
-            }
-        }
-    }
-    found
-}
-
-/// The TLS error, and how to fix it.
-fn describe_tls_error(error: &rustls::Error) -> String {
-    use rustls::{CertificateError, Error};
-
-    let why = error.to_string();
-    match error {
-        Error::InvalidMessage(_) => "does not support TLS; try `http://`".to_owned(),
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "cannot be trusted: the issuer of its certificate is unknown; add its certificate \
-                authority with `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
-                .to_owned()
-        }
-        Error::InvalidCertificate(_) if why.contains("CaUsedAsEndEntity") => {
-            "cannot be trusted: its certificate is a CA certificate and not a server \
-                certificate; use a server certificate that the CA signed"
-                .to_owned()
-        }
-        _ => format!("cannot be trusted: {why}"),
-    }
-}
-
-fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
-    match kind {
-        std::io::ErrorKind::ConnectionRefused => "refuses connections",
-        std::io::ErrorKind::TimedOut => "did not accept the connection in time",
-        _ => "cannot be found or reached",
-    }
-}
-
 /// Where credentials are set.
 const CREDENTIALS: &str =
     "`headers`, `token_file` or `token_command` of this upstream, or `--header`";
 
-/// The server responded with a status that is no JSON-RPC response.
-pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
-    let (name, status) = (target.name(), head.status.as_u16());
+/// The server responded with a status that is no JSON-RPC response, to a request with or without credentials.
+pub(crate) fn status_fault(name: &str, has_credentials: bool, head: &ResponseHead) -> Fault {
+    let status = head.status.as_u16();
     let (what, reason) = match status {
-        401 if target.has_credentials() => ("refused these credentials", "unauthorized"),
+        401 if has_credentials => ("refused these credentials", "unauthorized"),
         401 => ("requires credentials", "unauthorized"),
         403 => ("denies access", "forbidden"),
         404 | 405 => ("has no MCP endpoint at this path, which is often `/mcp`", "not_found"),
@@ -122,7 +47,7 @@ pub(crate) fn status_fault(target: &HttpAddress, head: &ResponseHead) -> Fault {
     let mut data = json!({"reason": reason, "upstream": name, "status": status});
     let mut detail = format!("`{name}` {what} (status {status})");
     if status == 401 {
-        let what = if target.has_credentials() { "correct" } else { "set" };
+        let what = if has_credentials { "correct" } else { "set" };
         detail.push_str(&format!("; {what} {CREDENTIALS}"));
     }
     if let Some(seconds) = head.retry_after {
@@ -169,34 +94,35 @@ pub(crate) fn no_response_fault(name: &str, what: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::transport::http::address::HttpAddress;
     use http::StatusCode;
 
     #[test]
     fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
         let headers = [("Retry-After", &b"7"[..])];
         let head = ResponseHead::new(StatusCode::TOO_MANY_REQUESTS, headers.into_iter());
-        let files = HttpAddress::new("files", "http://h/mcp").unwrap();
-        let fault = status_fault(&files, &head);
+        let fault = status_fault("files", false, &head);
         assert_eq!(
             fault.detail,
             "`files` reports that the rate limit is reached (status 429); try again in 7 s"
         );
         assert!(fault.data.unwrap().as_str().contains(r#""retryAfter":7"#));
-        let fault = status_fault(&files, &ResponseHead::new(StatusCode::FOUND, [].into_iter()));
+        let head = ResponseHead::new(StatusCode::FOUND, [].into_iter());
+        let fault = status_fault("files", false, &head);
         assert!(fault.detail.contains("not followed"));
     }
 
     #[test]
     fn a_401_says_whether_credentials_were_sent_and_where_they_are_set() {
         let head = ResponseHead::new(StatusCode::UNAUTHORIZED, [].into_iter());
-        let bare =
-            HttpAddress::new("wiki", "http://h/mcp").unwrap().header("User-Agent", "x").unwrap();
+        let bare = HttpAddress::new("wiki", "http://h/mcp").unwrap();
+        let bare = bare.header("User-Agent", "x").unwrap();
         let expected = "`wiki` requires credentials (status 401); set `headers`, `token_file` or `token_command` of \
                         this upstream, or `--header`";
-        assert_eq!(status_fault(&bare, &head).detail, expected);
+        assert_eq!(bare.status_fault(&head).detail, expected);
         let sent = bare.header("X-Api-Key", "wrong").unwrap();
         let expected = "`wiki` refused these credentials (status 401); correct `headers`, `token_file` or \
                         `token_command` of this upstream, or `--header`";
-        assert_eq!(status_fault(&sent, &head).detail, expected);
+        assert_eq!(sent.status_fault(&head).detail, expected);
     }
 }

@@ -16,16 +16,17 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::budget::Budget;
+use crate::client::tls::{TrustedRoots, client_config};
 use crate::client::transport::http::address::resolve;
 use crate::client::transport::http::conn::address_filter::{FilteredResolver, NotPublic};
 use crate::client::transport::http::conn::body_reader;
-use crate::client::transport::http::conn::body_reader::{
-    BodyReadError, IDLE_TIMEOUT, RequestPayload, TrustedRoots,
-};
+use crate::client::transport::http::conn::body_reader::BodyReadError;
+use crate::client::transport::http::conn::connect_failure::describe_failure;
 use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
-use crate::client::transport::http::conn::response::ResponseBody;
-use crate::client::transport::http::fault::describe_failure;
+use crate::client::transport::http::conn::request::RequestPayload;
+use crate::client::transport::http::conn::response_body::ResponseBody;
+use crate::client::transport::http::conn::server_connector::{IDLE_TIMEOUT, tcp_connector};
 
 /// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -107,12 +108,10 @@ impl Fetcher {
         let is_encrypted = self.is_encrypted;
         let screen =
             FilteredResolver { allows_private: self.allowed == AllowedAddresses::Anywhere };
-        let (direct, to_proxy) =
-            (body_reader::tcp_connector(screen), body_reader::tcp_connector(GaiResolver::new()));
+        let (direct, to_proxy) = (tcp_connector(screen), tcp_connector(GaiResolver::new()));
         let connector = ProxyConnector::new(direct, to_proxy, self.proxies.clone());
         let trust = if is_encrypted { TrustedRoots::System } else { TrustedRoots::Plain };
-        let builder =
-            HttpsConnectorBuilder::new().with_tls_config(body_reader::client_config(trust)?);
+        let builder = HttpsConnectorBuilder::new().with_tls_config(client_config(trust)?);
         let builder = if is_encrypted { builder.https_only() } else { builder.https_or_http() };
         let connector = builder.enable_all_versions().wrap_connector(connector);
         let mut client = Client::builder(TokioExecutor::new());

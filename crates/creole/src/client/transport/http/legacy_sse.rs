@@ -15,8 +15,9 @@ use tokio::time::{Duration, timeout};
 use crate::chain::BoxFuture;
 use crate::client::transport::http::address::HttpAddress;
 use crate::client::transport::http::conn::body_reader::{EventError, EventStream};
+use crate::client::transport::http::conn::request::HeaderList;
 use crate::client::transport::http::conn::response::ResponseKind;
-use crate::client::transport::http::{fault, request_headers};
+use crate::client::transport::http::fault;
 use crate::client::transport::{Exchange, Inbox, Transport, TransportHandle};
 use crate::process::unavailable_fault;
 
@@ -115,10 +116,10 @@ async fn run_session(
     inbox: &Inbox,
     messages: mpsc::Receiver<QueuedMessage>,
 ) -> Result<(), Fault> {
-    let request = target.request(Method::GET, request_headers::listen_headers(), Bytes::new());
+    let request = target.request(Method::GET, HeaderList::of_listen(), Bytes::new());
     let (head, body) = target.send_request(&request).await?;
     if !head.status.is_success() {
-        return Err(fault::status_fault(target, &head));
+        return Err(target.status_fault(&head));
     }
     if head.kind != ResponseKind::Events {
         return Err(fault::no_response_fault(target.name(), "content that is not an event stream"));
@@ -179,10 +180,10 @@ async fn read(events: &mut EventStream, inbox: &Inbox) {
 /// Sends one message after the other, so that none overtakes another.
 async fn write(target: &HttpAddress, inbox: &Inbox, mut messages: mpsc::Receiver<QueuedMessage>) {
     while let Some(QueuedMessage { call, body }) = messages.recv().await {
-        let request = target.request(Method::POST, request_headers::post_headers(), body);
+        let request = target.request(Method::POST, HeaderList::of_post(), body);
         let failed = match target.send_short(&request).await {
             Ok((head, _)) if head.status.is_success() => None,
-            Ok((head, _)) => Some(fault::status_fault(target, &head)),
+            Ok((head, _)) => Some(target.status_fault(&head)),
             Err(fault) => Some(fault),
         };
         if let (Some(call), Some(fault)) = (call, failed) {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use tokio::time::{Instant, sleep};
 
+use crate::client::transport::http::conn::request::LAST_EVENT_NAME;
 use crate::client::transport::http::conn::response::ResponseKind;
 use crate::client::transport::http::exchange::StreamPosition;
-use crate::client::transport::http::request_headers::LAST_EVENT_NAME;
 use crate::client::transport::http::{HttpSession, exchange};
 
 /// How many empty streams in a row are allowed before the stream is given up.

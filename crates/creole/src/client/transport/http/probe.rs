@@ -10,9 +10,8 @@ use tokio::time::{Duration, timeout};
 use crate::client::transport::http::address::HttpAddress;
 use crate::client::transport::http::conn::body_reader;
 use crate::client::transport::http::conn::body_reader::EventStream;
+use crate::client::transport::http::conn::request::HeaderList;
 use crate::client::transport::http::conn::response::ResponseKind;
-use crate::client::transport::http::fault;
-use crate::client::transport::http::request_headers::post_headers;
 
 /// How long the body of the response may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,10 +34,10 @@ impl HttpAddress {
         longest: usize,
     ) -> Result<ProbeResponse, Fault> {
         let body = Bytes::copy_from_slice(message);
-        let start = self.request_template(Method::POST, post_headers());
+        let start = self.request_template(Method::POST, HeaderList::of_post());
         let request = start.request(request_headers(message, rules, &[]), body);
         let (head, body) = self.send_short(&request).await?;
-        let fault = fault::status_fault(self, &head);
+        let fault = self.status_fault(&head);
         let read = async {
             match head.kind {
                 ResponseKind::Events => {

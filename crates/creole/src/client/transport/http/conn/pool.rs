@@ -4,47 +4,29 @@
 use crate::sync::Mutex;
 use std::error::Error;
 use std::future::poll_fn;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::Arc;
 
 use http::Uri;
 use http::uri::PathAndQuery;
 use hyper::client::conn::http2;
 use hyper_util::client::legacy::connect::Connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::sleep;
 use tower_service::Service;
 
-use crate::client::transport::http::conn::body_reader::{
-    IDLE_TIMEOUT, KEEP_ALIVE, RequestPayload, ServerConnector,
-};
 use crate::client::transport::http::conn::http1::Http1Connection;
-use crate::client::transport::http::conn::request::HttpRequest;
-use crate::client::transport::http::conn::response::{ResponseBody, ResponseHead};
-
-/// Maximum number of idle connections.
-const MAX_IDLE: usize = 256;
-
-/// The number of sweeps after which an idle connection is closed. Counting sweeps costs a call less than reading the
-/// clock.
-const IDLE_ROUNDS: u32 = 4;
+use crate::client::transport::http::conn::idle_connections::IdleConnections;
+use crate::client::transport::http::conn::request::{HttpRequest, RequestPayload};
+use crate::client::transport::http::conn::response::ResponseHead;
+use crate::client::transport::http::conn::response_body::ResponseBody;
+use crate::client::transport::http::conn::server_connector::{KEEP_ALIVE, ServerConnector};
 
 /// The connections to one origin.
 pub(crate) struct ConnectionPool {
     connector: ServerConnector,
     origin: Uri,
-    connections: Mutex<Connections>,
-    weak_self: Weak<Self>,
-}
-
-#[derive(Default)]
-struct Connections {
-    /// Each with the sweep in which it was last used; the most recently used one is last.
-    idle: Vec<(Box<Http1Connection>, u32)>,
-    multiplexed: Option<http2::SendRequest<RequestPayload>>,
-    /// Whether a sweep is scheduled.
-    is_sweeping: bool,
-    /// The number of sweeps so far.
-    round: u32,
+    idle: Arc<IdleConnections>,
+    /// The HTTP/2 connection, if the server supports HTTP/2.
+    multiplexed: Mutex<Option<http2::SendRequest<RequestPayload>>>,
 }
 
 /// Why there is no response.
@@ -60,19 +42,18 @@ pub(crate) type ResponseParts = (ResponseHead, ResponseBody);
 
 impl ConnectionPool {
     /// An empty pool. The origin has a scheme and a host.
-    pub(crate) fn new(connector: ServerConnector, origin: Uri) -> Arc<Self> {
-        let connections = Mutex::default();
-        Arc::new_cyclic(|own| Self { connector, origin, connections, weak_self: own.clone() })
+    pub(crate) fn new(connector: ServerConnector, origin: Uri) -> Self {
+        Self { connector, origin, idle: Arc::default(), multiplexed: Mutex::default() }
     }
 
     /// Sends a request and waits for the head of its response. A request is sent once: only if no byte of it was sent
     /// is it retried on another connection.
     pub(crate) async fn send(&self, request: &HttpRequest) -> Result<ResponseParts, SendError> {
         loop {
-            let multiplexed = self.lock().multiplexed.clone().filter(|sender| sender.is_ready());
+            let multiplexed = self.multiplexed.lock().clone().filter(|sender| sender.is_ready());
             let sent = match multiplexed {
                 Some(sender) => Box::pin(self.send_http2(sender, request)).await?,
-                None => match self.idle() {
+                None => match self.idle.take() {
                     Some(connection) => self.send_http1(connection, request).await?,
                     None => break,
                 },
@@ -94,7 +75,7 @@ impl ConnectionPool {
     ) -> Result<Option<ResponseParts>, SendError> {
         match connection.send(request).await {
             Ok(head) => {
-                Ok(Some((head, ResponseBody::http1(connection, Weak::clone(&self.weak_self)))))
+                Ok(Some((head, ResponseBody::http1(connection, Arc::downgrade(&self.idle)))))
             }
             Err((_, false)) => Ok(None),
             Err((error, true)) => Err(SendError::Lost(error.into())),
@@ -129,16 +110,6 @@ impl ConnectionPool {
         Uri::from_parts(parts).unwrap_or_else(|_| self.origin.clone())
     }
 
-    /// A connection that is ready for a request.
-    fn idle(&self) -> Option<Box<Http1Connection>> {
-        loop {
-            let (mut connection, _) = self.lock().idle.pop()?;
-            if connection.is_still_open() {
-                return Some(connection);
-            }
-        }
-    }
-
     /// Sends on a new connection.
     async fn connect(&self, request: &HttpRequest) -> Result<Option<ResponseParts>, SendError> {
         let mut connector = self.connector.clone();
@@ -153,50 +124,9 @@ impl ConnectionPool {
             let (sender, connection) = http.handshake(stream).await.map_err(refused)?;
             // The requests on it get its error.
             tokio::spawn(connection);
-            self.lock().multiplexed = Some(sender.clone());
+            *self.multiplexed.lock() = Some(sender.clone());
             return self.send_http2(sender, request).await;
         }
         self.send_http1(Http1Connection::new(stream), request).await
-    }
-
-    /// Keeps a connection whose response was read.
-    pub(crate) fn put_back(&self, mut connection: Box<Http1Connection>) {
-        let mut connections = self.lock();
-        if connections.idle.len() >= MAX_IDLE {
-            return;
-        }
-        connection.shrink();
-        let round = connections.round;
-        connections.idle.push((connection, round));
-        if !connections.is_sweeping {
-            connections.is_sweeping = true;
-            tokio::spawn(sweep(Weak::clone(&self.weak_self)));
-        }
-    }
-
-    /// Closes connections that were idle for too long; returns whether there are more idle ones.
-    fn drop_idle(&self) -> bool {
-        let mut connections = self.lock();
-        connections.round = connections.round.wrapping_add(1);
-        let round = connections.round;
-        let is_kept = |(connection, used): &mut (Box<Http1Connection>, u32)| {
-            round.wrapping_sub(*used) < IDLE_ROUNDS && connection.is_still_open()
-        };
-        connections.idle.retain_mut(is_kept);
-        connections.is_sweeping = !connections.idle.is_empty();
-        connections.is_sweeping
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock()
-    }
-}
-
-async fn sweep(pool: Weak<ConnectionPool>) {
-    loop {
-        sleep(IDLE_TIMEOUT / IDLE_ROUNDS).await;
-        if !pool.upgrade().is_some_and(|pool| pool.drop_idle()) {
-            return;
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::{fmt, io};
 
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use crate::client::transport::http::conn::body_reader::{TrustedRoots, client_config};
+use crate::client::tls::{TrustedRoots, client_config};
+use crate::client::transport::http::conn::connect_failure::{ProxyFailure, describe_failure};
 use crate::client::transport::http::conn::proxy::{Proxies, Proxy};
-use crate::client::transport::http::fault::describe_failure;
 
 /// How long a proxy may take to connect to a server.
 const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -181,18 +181,6 @@ async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io:
     into.extend_from_slice(room.filled());
     Ok(room.filled().len())
 }
-
-/// The error of a proxy.
-#[derive(Debug)]
-pub(crate) struct ProxyFailure(String);
-
-impl fmt::Display for ProxyFailure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl Error for ProxyFailure {}
 
 /// A connection to a server, or to a proxy that forwards requests to it.
 pub(crate) struct HopStream {

@@ -1,16 +1,30 @@
 //! An HTTP request to a server, and the template that requests of one kind share.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::io::Write as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use creole_proto::http::mcp_headers::{
+    LAST_EVENT_ID_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER,
+};
 use creole_proto::http::request_headers::HeaderField;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Uri};
+use http_body::{Frame, SizeHint};
 
-use crate::client::transport::http::conn::body_reader::RequestPayload;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// The header names of the protocol.
+pub(crate) const SESSION_NAME: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
+pub(crate) const VERSION_NAME: HeaderName = HeaderName::from_static(PROTOCOL_VERSION_HEADER);
+pub(crate) const LAST_EVENT_NAME: HeaderName = HeaderName::from_static(LAST_EVENT_ID_HEADER);
 
 /// Headers in the order in which they are written, each once. There are few, so a linear search is faster than a map.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +34,21 @@ impl HeaderList {
     /// No headers, with capacity for those of most requests.
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(8))
+    }
+
+    /// The headers of every POST.
+    pub(crate) fn of_post() -> Self {
+        let mut headers = Self::new();
+        headers.set(CONTENT_TYPE, JSON);
+        headers.set(ACCEPT, JSON_OR_EVENTS);
+        headers
+    }
+
+    /// The headers of a request that only listens.
+    pub(crate) fn of_listen() -> Self {
+        let mut headers = Self::new();
+        headers.set(ACCEPT, EVENTS);
+        headers
     }
 
     /// Sets a header, and replaces one of the same name.
@@ -164,6 +193,35 @@ impl HttpRequest {
     }
 }
 
+/// The body of a request, as one piece; it may be empty.
+pub(crate) struct RequestPayload(Option<Bytes>);
+
+impl RequestPayload {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl http_body::Body for RequestPayload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
 /// Whether a header has a valid name and value; constants are valid.
 fn is_valid_header((name, value): &HeaderField) -> bool {
     let is_name = match name {
@@ -180,7 +238,6 @@ fn is_valid_header((name, value): &HeaderField) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::ACCEPT;
 
     #[test]
     fn a_request_is_written_with_one_host_and_one_of_each_header() {

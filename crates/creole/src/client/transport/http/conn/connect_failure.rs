@@ -1,0 +1,90 @@
+//! Why a peer is unreachable, described without secrets.
+
+use std::error::Error;
+use std::fmt;
+
+/// The error of a proxy.
+#[derive(Debug)]
+pub(crate) struct ProxyFailure(pub(crate) String);
+
+impl fmt::Display for ProxyFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for ProxyFailure {}
+
+/// Describes why a peer is unreachable, and returns the reason code.
+pub(crate) fn describe_failure(
+    error: &(dyn Error + 'static),
+    is_connect: bool,
+) -> (String, &'static str) {
+    match root_cause(error) {
+        RootCause::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
+        RootCause::Tls(why) => (why, "tls"),
+        RootCause::Io(kind) if is_connect => (describe_io_error(kind).to_owned(), "connect"),
+        _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
+        RootCause::Io(std::io::ErrorKind::TimedOut) => {
+            ("no longer responds".to_owned(), "connection_lost")
+        }
+        _ => ("closed the connection before it responded".to_owned(), "connection_lost"),
+    }
+}
+
+enum RootCause {
+    Proxy(String),
+    Tls(String),
+    Io(std::io::ErrorKind),
+    Other,
+}
+
+fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
+    let (mut found, mut next) = (RootCause::Other, Some(error));
+    while let Some(error) = next {
+        if let Some(proxy) = error.downcast_ref::<ProxyFailure>() {
+            return RootCause::Proxy(proxy.to_string());
+        }
+        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+            return RootCause::Tls(describe_tls_error(tls));
+        }
+        next = error.source();
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            found = RootCause::Io(io.kind());
+            // TLS errors are inside stream errors, which do not name them as their source.
+            if let Some(inner) = io.get_ref() {
+                next = Some(inner);
+            }
+        }
+    }
+    found
+}
+
+/// The TLS error, and how to fix it.
+fn describe_tls_error(error: &rustls::Error) -> String {
+    use rustls::{CertificateError, Error};
+
+    let why = error.to_string();
+    match error {
+        Error::InvalidMessage(_) => "does not support TLS; try `http://`".to_owned(),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "cannot be trusted: the issuer of its certificate is unknown; add its certificate \
+                authority with `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
+                .to_owned()
+        }
+        Error::InvalidCertificate(_) if why.contains("CaUsedAsEndEntity") => {
+            "cannot be trusted: its certificate is a CA certificate and not a server \
+                certificate; use a server certificate that the CA signed"
+                .to_owned()
+        }
+        _ => format!("cannot be trusted: {why}"),
+    }
+}
+
+fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
+    match kind {
+        std::io::ErrorKind::ConnectionRefused => "refuses connections",
+        std::io::ErrorKind::TimedOut => "did not accept the connection in time",
+        _ => "cannot be found or reached",
+    }
+}
