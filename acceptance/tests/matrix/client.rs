@@ -37,7 +37,7 @@ impl Client {
     }
 
     /// Whether it represents its era where one client per era suffices.
-    pub(super) fn is_one_of_its_era(self) -> bool {
+    pub(super) fn represents_its_era(self) -> bool {
         matches!(self, Self(Peer::TypeScriptV2, Mode::Modern) | Self(Peer::PythonV1, Mode::Legacy))
     }
 
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Whether it receives list change notifications: FastMCP cannot subscribe.
-    pub(super) fn hears_changes(self) -> bool {
+    pub(super) fn receives_list_changes(self) -> bool {
         !matches!(self, Self(Peer::FastMcp, Mode::Modern))
     }
 

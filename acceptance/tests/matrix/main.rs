@@ -9,9 +9,9 @@
 #![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 mod client;
-mod repertoire;
+mod feature_tools;
 mod route;
-mod seen;
+mod run_result;
 mod table;
 
 use std::collections::BTreeMap;
@@ -23,100 +23,99 @@ use creole_acceptance::peers::{Release, Steps, UpstreamServer};
 use serde_json::json;
 
 use self::client::Client;
-use self::route::{Route, Staged};
-use self::seen::Seen;
+use self::route::{Route, RouteSetup};
+use self::run_result::RunResult;
 
 /// The number of concurrent runs: most of them wait for a process to start.
-const AT_ONCE: usize = 4;
+const CONCURRENT_RUNS: usize = 4;
 
 /// A cell of the table: the route, the server's column, the client's row.
-type Place = (Route, usize, usize);
+type Cell = (Route, usize, usize);
 
 #[test]
 fn every_client_works_with_every_server_as_the_table_says() {
-    works(&[Route::Stdio, Route::Http, Route::Connect, Route::Front]);
+    check_routes(&[Route::Stdio, Route::Http, Route::Connect, Route::Front]);
 }
 
 #[test]
 fn clients_and_servers_of_the_old_transport_work_as_the_table_says() {
-    works(&[Route::OldClient, Route::OldServer, Route::Old]);
+    check_routes(&[Route::OldClient, Route::OldServer, Route::Old]);
 }
 
 #[test]
 fn a_client_of_each_era_works_with_further_servers_as_the_table_says() {
-    works(&[Route::FurtherHttp, Route::Further]);
+    check_routes(&[Route::FurtherHttp, Route::Further]);
 }
 
 /// A FastMCP tool that uses `Context.elicit` cannot send input requests to a stateless client.
 #[test]
-fn a_tool_that_asks_in_sessions_only_asks_clients_of_every_era_once_that_is_forced() {
+fn a_tool_that_elicits_in_sessions_only_reaches_clients_of_every_era_with_a_forced_revision() {
     let server = UpstreamServer::FastMcp;
-    if !is_here(server.name(), missing(server)) {
+    if !is_installed(server.name(), missing(server)) {
         return;
     }
-    for client in client::all().into_iter().filter(|client| client.is_one_of_its_era()) {
-        if !is_here(client.name(), client.missing()) {
+    for client in client::all().into_iter().filter(|client| client.represents_its_era()) {
+        if !is_installed(client.name(), client.missing()) {
             continue;
         }
         let home = tempfile::tempdir().unwrap();
         let words = ["connect", "--revision", "2025-11-25", "--"].map(OsString::from);
         let words = words.into_iter().chain(server.command().unwrap()).collect();
         let command = route::creole(&home, words).unwrap();
-        let told = client.run(&Steps::new().elicit("greet", json!({})), &command).unwrap();
-        assert_eq!(told["elicited"], true, "{told}");
-        assert_eq!(told["elicit_call"]["content"][0]["text"], "Hello, peer!", "{told}");
+        let report = client.run(&Steps::new().elicit("greet", json!({})), &command).unwrap();
+        assert_eq!(report["elicited"], true, "{report}");
+        assert_eq!(report["elicit_call"]["content"][0]["text"], "Hello, peer!", "{report}");
     }
 }
 
 /// Performs the runs of these routes and compares the results with the table.
-fn works(routes: &[Route]) {
-    let is_here_at_all =
-        |server: &UpstreamServer| routes.iter().any(|route| route.is_taken(*server));
+fn check_routes(routes: &[Route]) {
+    let is_used = |server: &UpstreamServer| routes.iter().any(|route| route.uses_server(*server));
     let (clients, servers) = (client::all(), servers());
     let clients: Vec<_> = clients
         .into_iter()
-        .filter(|client| routes.iter().any(|route| route.is_taken_by(*client)))
+        .filter(|client| routes.iter().any(|route| route.uses_client(*client)))
         .collect();
-    let servers: Vec<_> = servers.into_iter().filter(is_here_at_all).collect();
-    let is_complete = clients.iter().all(|client| is_here(client.name(), client.missing()))
-        & servers.iter().all(|server| is_here(server.name(), missing(*server)));
-    let clients: Vec<_> = clients.into_iter().filter(|one| one.missing().is_none()).collect();
-    let servers: Vec<_> = servers.into_iter().filter(|one| missing(*one).is_none()).collect();
-    let mut seen = look(routes, &clients, &servers);
+    let servers: Vec<_> = servers.into_iter().filter(is_used).collect();
+    let is_complete = clients.iter().all(|client| is_installed(client.name(), client.missing()))
+        & servers.iter().all(|server| is_installed(server.name(), missing(*server)));
+    let clients: Vec<_> = clients.into_iter().filter(|client| client.missing().is_none()).collect();
+    let servers: Vec<_> = servers.into_iter().filter(|server| missing(*server).is_none()).collect();
+    let mut results = run_all(routes, &clients, &servers);
     let published = table::published(routes, &clients, &servers);
-    let shortfall = |(place, seen): (&Place, &Seen)| {
-        seen.shortfall(published.get(place).map(String::as_str)).map(|told| (*place, told))
+    let shortfall = |(cell, result): (&Cell, &RunResult)| {
+        result.shortfall(published.get(cell).map(String::as_str)).map(|message| (*cell, message))
     };
     // On a busy machine a peer may start too slowly, so a failed run is repeated once, alone.
-    let doubtful: Vec<_> = seen.iter().filter_map(shortfall).collect();
-    for (place, _) in doubtful {
-        let (route, column, row) = place;
-        let staged = Staged::new(route, servers[column]);
-        seen.insert(place, talk(&staged, route, clients[row], servers[column]));
+    let failed_runs: Vec<_> = results.iter().filter_map(shortfall).collect();
+    for (cell, _) in failed_runs {
+        let (route, column, row) = cell;
+        let setup = RouteSetup::new(route, servers[column]);
+        results.insert(cell, run(&setup, route, clients[row], servers[column]));
     }
-    let complaints: Vec<_> = seen.values().filter_map(Seen::complaint).collect();
-    eprintln!("{}", complaints.join("\n"));
+    let failures: Vec<_> = results.values().filter_map(RunResult::failure).collect();
+    eprintln!("{}", failures.join("\n"));
     if is_complete && table::is_to_be_written() {
-        return table::write(routes, &clients, &servers, &seen);
+        return table::write(routes, &clients, &servers, &results);
     }
-    let worse: Vec<_> = seen.iter().filter_map(shortfall).map(|(_, told)| told).collect();
-    assert!(worse.is_empty(), "docs/matrix.md promises more:\n{}", worse.join("\n"));
+    let worse: Vec<_> = results.iter().filter_map(shortfall).map(|(_, message)| message).collect();
+    assert!(worse.is_empty(), "worse than docs/matrix.md:\n{}", worse.join("\n"));
 }
 
 /// Performs one run.
-fn talk(
-    staged: &Result<Staged, String>,
+fn run(
+    setup: &Result<RouteSetup, String>,
     route: Route,
     client: Client,
     server: UpstreamServer,
-) -> Seen {
+) -> RunResult {
     let (name, revision) = (client.name(), client.revision());
-    let whose = format!("{route:?}: {name} {revision} to {server:?}");
-    let came = match staged {
-        Ok(staged) => staged.talk(client, server),
+    let label = format!("{route:?}: {name} {revision} to {server:?}");
+    let report = match setup {
+        Ok(setup) => setup.run(client, server),
         Err(error) => Err(error.clone()),
     };
-    Seen::of(whose, client, server, came)
+    RunResult::of(label, client, server, report)
 }
 
 /// The servers, newest first.
@@ -133,7 +132,7 @@ fn missing(server: UpstreamServer) -> Option<String> {
 }
 
 /// Whether a client or server is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_here(name: &str, missing: Option<String>) -> bool {
+fn is_installed(name: &str, missing: Option<String>) -> bool {
     let Some(missing) = missing else { return true };
     assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
     eprintln!("NOT TESTED with {name}: {missing}");
@@ -142,29 +141,34 @@ fn is_here(name: &str, missing: Option<String>) -> bool {
 
 /// Performs all runs. Runs with one server on one route are sequential, because they would receive each other's change
 /// notifications.
-fn look(routes: &[Route], clients: &[Client], servers: &[UpstreamServer]) -> BTreeMap<Place, Seen> {
+fn run_all(
+    routes: &[Route],
+    clients: &[Client],
+    servers: &[UpstreamServer],
+) -> BTreeMap<Cell, RunResult> {
     let groups = servers.iter().enumerate().flat_map(|(column, server)| {
-        routes.iter().filter(|route| route.is_taken(*server)).map(move |route| (*route, column))
+        routes.iter().filter(|route| route.uses_server(*server)).map(move |route| (*route, column))
     });
     let groups: Mutex<Vec<_>> = Mutex::new(groups.collect());
-    let seen = Mutex::new(BTreeMap::new());
+    let results = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT_RUNS {
             scope.spawn(|| {
                 while let Some((route, column)) = next(&groups) {
-                    let staged = Staged::new(route, servers[column]);
-                    let takes = |(_, client): &(usize, &Client)| route.is_taken_by(**client);
-                    for (row, client) in clients.iter().enumerate().filter(takes) {
-                        let came = talk(&staged, route, *client, servers[column]);
-                        seen.lock().unwrap().insert((route, column, row), came);
+                    let setup = RouteSetup::new(route, servers[column]);
+                    let is_client_used =
+                        |(_, client): &(usize, &Client)| route.uses_client(**client);
+                    for (row, client) in clients.iter().enumerate().filter(is_client_used) {
+                        let result = run(&setup, route, *client, servers[column]);
+                        results.lock().unwrap().insert((route, column, row), result);
                     }
                 }
             });
         }
     });
-    seen.into_inner().unwrap()
+    results.into_inner().unwrap()
 }
 
-fn next<T>(of: &Mutex<Vec<T>>) -> Option<T> {
-    of.lock().unwrap().pop()
+fn next<T>(queue: &Mutex<Vec<T>>) -> Option<T> {
+    queue.lock().unwrap().pop()
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::client::Client;
-use super::seen;
+use super::run_result;
 
 /// The transport from the client to Creole, and from Creole to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Route {
     ];
 
     /// Whether this server is tested on this route: where the transports differ, one server of each era is enough.
-    pub(super) fn is_taken(self, server: UpstreamServer) -> bool {
+    pub(super) fn uses_server(self, server: UpstreamServer) -> bool {
         let is_further = UpstreamServer::FURTHER.contains(&server);
         match self {
             Self::Further => is_further,
@@ -67,9 +67,9 @@ impl Route {
     }
 
     /// Whether this client is tested on this route.
-    pub(super) fn is_taken_by(self, client: Client) -> bool {
+    pub(super) fn uses_client(self, client: Client) -> bool {
         match self {
-            Self::Further | Self::FurtherHttp => client.is_one_of_its_era(),
+            Self::Further | Self::FurtherHttp => client.represents_its_era(),
             Self::OldClient | Self::Old => client.has_sse(),
             Self::Http | Self::Front | Self::OldServer => client.has_streams(),
             Self::Stdio | Self::Connect => true,
@@ -113,34 +113,39 @@ impl Route {
 }
 
 /// The endpoint that a client gets.
-enum End {
+enum ClientEndpoint {
     Command(Vec<OsString>),
     Gateway(ListeningServer, Web),
 }
 
 /// A server, and Creole in front of it.
-pub(super) struct Staged {
-    end: End,
+pub(super) struct RouteSetup {
+    end: ClientEndpoint,
     _server: Option<ListeningServer>,
     folder: TempDir,
 }
 
-impl Staged {
+impl RouteSetup {
     pub(super) fn new(route: Route, server: UpstreamServer) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let listens = |web| Ok::<_, String>((listening(server, web)?, web));
         let behind = route.behind().map(listens).transpose()?;
-        let url = behind.as_ref().map(|(server, web)| at(server, *web));
+        let url = behind.as_ref().map(|(server, web)| url_of(server, *web));
         let words = server.command().map_err(|missing| missing.to_string())?;
         let end = match (route.before(), url) {
             (None, None) => {
                 let before = ["serve".into(), "--".into()].into_iter().chain(words).collect();
-                End::Command(creole(&folder, before)?)
+                ClientEndpoint::Command(creole(&folder, before)?)
             }
-            (None, Some(url)) => End::Command(creole(&folder, vec!["connect".into(), url.into()])?),
+            (None, Some(url)) => {
+                ClientEndpoint::Command(creole(&folder, vec!["connect".into(), url.into()])?)
+            }
             (Some(web), None) => {
                 let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
-                End::Gateway(ListeningServer::start(&[&["--"], &words[..]].concat())?, web)
+                ClientEndpoint::Gateway(
+                    ListeningServer::start(&[&["--"], &words[..]].concat())?,
+                    web,
+                )
             }
             (Some(web), Some(url)) => {
                 let file = folder.path().join("creole.toml");
@@ -149,22 +154,22 @@ impl Staged {
                 );
                 fs::write(&file, text).map_err(|error| error.to_string())?;
                 let file = file.to_string_lossy();
-                End::Gateway(ListeningServer::start(&[&*file])?, web)
+                ClientEndpoint::Gateway(ListeningServer::start(&[&*file])?, web)
             }
         };
         Ok(Self { end, _server: behind.map(|(server, _)| server), folder })
     }
 
     /// Makes a client perform all steps that it supports.
-    pub(super) fn talk(&self, client: Client, server: UpstreamServer) -> Result<Value, String> {
+    pub(super) fn run(&self, client: Client, server: UpstreamServer) -> Result<Value, String> {
         let name = format!("{}-{}", client.name(), client.revision());
         let file = self.folder.path().join(name).display().to_string();
-        let steps = seen::steps(client, server, &file);
+        let steps = run_result::steps(client, server, &file);
         match &self.end {
-            End::Command(words) => client.run(&steps, words),
-            End::Gateway(gateway, web) => {
-                let came = client.run_at(&steps, &at(gateway, *web));
-                came.map_err(|error| format!("{error}\n{}", gateway.log()))
+            ClientEndpoint::Command(words) => client.run(&steps, words),
+            ClientEndpoint::Gateway(gateway, web) => {
+                let report = client.run_at(&steps, &url_of(gateway, *web));
+                report.map_err(|error| format!("{error}\n{}", gateway.log()))
             }
         }
     }
@@ -180,7 +185,7 @@ fn listening(server: UpstreamServer, web: Web) -> Result<ListeningServer, String
 }
 
 /// The URL of a listening server.
-fn at(listening: &ListeningServer, web: Web) -> String {
+fn url_of(listening: &ListeningServer, web: Web) -> String {
     format!("http://{}{}", listening.address(), web.path())
 }
 

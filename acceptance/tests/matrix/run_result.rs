@@ -4,8 +4,8 @@ use creole_acceptance::peers::{Steps, UpstreamServer};
 use serde_json::Value;
 
 use super::client::Client;
-use super::repertoire;
-use super::repertoire::Trick;
+use super::feature_tools;
+use super::feature_tools::FeatureTool;
 
 /// The first revision with structured results and forms.
 const FORMS: &str = "2025-06-18";
@@ -55,7 +55,7 @@ impl Feature {
 
     /// Whether client and server both support it.
     pub(super) fn exists(self, client: Client, server: UpstreamServer) -> bool {
-        if repertoire::trick(server, self, "").is_none() {
+        if feature_tools::tool_for(server, self, "").is_none() {
             return false;
         }
         match self {
@@ -63,34 +63,34 @@ impl Feature {
             Self::Structured | Self::Elicit => client.revision().min(server.revision()) >= FORMS,
             Self::Cancel => client.cancels(),
             // FastMCP has no subscriptions, through which stateless servers send change notifications.
-            Self::Changed => client.hears_changes() && server != UpstreamServer::FastMcp,
+            Self::Changed => client.receives_list_changes() && server != UpstreamServer::FastMcp,
         }
     }
 
     /// Whether a client's document shows that it works.
-    fn is_in(self, told: &Value, server: UpstreamServer) -> bool {
-        let says = |call: &str| {
-            let text = told[call]["content"][0]["text"].as_str();
-            let wanted = repertoire::trick(server, self, "").map(|trick| trick.says);
+    fn is_in(self, report: &Value, server: UpstreamServer) -> bool {
+        let has_text = |call: &str| {
+            let text = report[call]["content"][0]["text"].as_str();
+            let wanted = feature_tools::tool_for(server, self, "").map(|tool| tool.text_part);
             text.zip(wanted).is_some_and(|(text, wanted)| text.contains(&wanted))
         };
         match self {
-            Self::Call => says("roots_call"),
-            Self::Structured => told["call"]["structuredContent"] == repertoire::data(server),
+            Self::Call => has_text("roots_call"),
+            Self::Structured => report["call"]["structuredContent"] == feature_tools::data(server),
             Self::Progress => {
-                let heard = told["progress"].as_array().into_iter().flatten();
-                let heard: Vec<_> = heard.map(|step| step["progress"].as_f64()).collect();
+                let values = report["progress"].as_array().into_iter().flatten();
+                let values: Vec<_> = values.map(|step| step["progress"].as_f64()).collect();
                 // While the client fetches input, only the last progress notification is kept.
-                let is_heard = match server {
-                    UpstreamServer::Everything => heard.last() == Some(&Some(3.0)),
-                    _ => heard == [1.0, 2.0, 3.0].map(Some),
+                let is_complete = match server {
+                    UpstreamServer::Everything => values.last() == Some(&Some(3.0)),
+                    _ => values == [1.0, 2.0, 3.0].map(Some),
                 };
-                is_heard && says("progress_call")
+                is_complete && has_text("progress_call")
             }
-            Self::Cancel => told["cancelled"] == true,
-            Self::Elicit => told["elicited"] == true && says("elicit_call"),
-            Self::Sample => told["sampled"] == true && says("sample_call"),
-            Self::Changed => told["list_changed"] == true,
+            Self::Cancel => report["cancelled"] == true,
+            Self::Elicit => report["elicited"] == true && has_text("elicit_call"),
+            Self::Sample => report["sampled"] == true && has_text("sample_call"),
+            Self::Changed => report["list_changed"] == true,
         }
     }
 }
@@ -100,7 +100,9 @@ impl Feature {
 pub(super) fn steps(client: Client, server: UpstreamServer, file: &str) -> Steps {
     let mut steps = Steps::new();
     for feature in Feature::ALL.into_iter().filter(|feature| feature.exists(client, server)) {
-        let Some(Trick { tool, arguments, .. }) = repertoire::trick(server, feature, file) else {
+        let Some(FeatureTool { tool, arguments, .. }) =
+            feature_tools::tool_for(server, feature, file)
+        else {
             continue;
         };
         steps = match feature {
@@ -117,30 +119,30 @@ pub(super) fn steps(client: Client, server: UpstreamServer, file: &str) -> Steps
 }
 
 /// The result of one client with one server.
-pub(super) struct Seen {
-    whose: String,
+pub(super) struct RunResult {
+    label: String,
     possible: usize,
     failed: Vec<Feature>,
-    why: String,
+    reason: String,
 }
 
-impl Seen {
+impl RunResult {
     pub(super) fn of(
-        whose: String,
+        label: String,
         client: Client,
         server: UpstreamServer,
-        came: Result<Value, String>,
+        report: Result<Value, String>,
     ) -> Self {
         let possible = Feature::ALL.into_iter().filter(|feature| feature.exists(client, server));
-        let (told, why) = match came {
-            Ok(told) if told["protocol"] != client.revision() => {
-                (Value::Null, format!("it spoke {}", told["protocol"]))
+        let (report, reason) = match report {
+            Ok(report) if report["protocol"] != client.revision() => {
+                (Value::Null, format!("it negotiated {}", report["protocol"]))
             }
-            Ok(told) => (told.clone(), told["errors"].to_string()),
+            Ok(report) => (report.clone(), report["errors"].to_string()),
             Err(error) => (Value::Null, error),
         };
-        let failed = possible.clone().filter(|feature| !feature.is_in(&told, server)).collect();
-        Self { whose, possible: possible.count(), failed, why }
+        let failed = possible.clone().filter(|feature| !feature.is_in(&report, server)).collect();
+        Self { label, possible: possible.count(), failed, reason }
     }
 
     /// The text of its cell in the table.
@@ -160,44 +162,44 @@ impl Seen {
         let tried = counted.split_once(" of ").and_then(|(_, tried)| tried.parse().ok());
         let is_known = |feature: &Feature| known.split(", ").any(|name| name == feature.name());
         if !self.failed.iter().all(is_known) {
-            return self.complaint();
+            return self.failure();
         }
         // A feature that is no longer tested did not fail.
         let is_tried = tried.is_none_or(|tried: usize| self.possible >= tried);
-        (!is_tried).then(|| format!("{}: {} where {published} stood", self.whose, self.cell()))
+        (!is_tried).then(|| format!("{}: {} instead of {published}", self.label, self.cell()))
     }
 
     /// The failure, if there is one.
-    pub(super) fn complaint(&self) -> Option<String> {
-        let is_fine = self.failed.is_empty();
-        (!is_fine).then(|| format!("{}: {}: {}", self.whose, self.cell(), self.why))
+    pub(super) fn failure(&self) -> Option<String> {
+        let passed = self.failed.is_empty();
+        (!passed).then(|| format!("{}: {}: {}", self.label, self.cell(), self.reason))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Feature, Seen};
+    use super::{Feature, RunResult};
 
-    fn seen(possible: usize, failed: &[Feature]) -> Seen {
-        Seen { whose: String::new(), possible, failed: failed.to_vec(), why: String::new() }
+    fn result(possible: usize, failed: &[Feature]) -> RunResult {
+        RunResult { label: String::new(), possible, failed: failed.to_vec(), reason: String::new() }
     }
 
     #[test]
-    fn what_fails_or_is_no_longer_tried_falls_short_of_the_table() {
-        let cancelled = seen(7, &[Feature::Cancel]);
-        for (seen, published, is_short) in [
-            (seen(7, &[]), Some("7 of 7"), false),
-            (seen(7, &[]), Some("5 of 5"), false),
-            (seen(7, &[]), None, false),
-            (seen(6, &[]), Some("7 of 7"), true),
-            (seen(6, &[]), Some("6 of 7, not cancel"), true),
-            (seen(7, &[Feature::Sample]), Some("6 of 7, not cancel"), true),
-            (seen(7, &[Feature::Sample]), Some("7 of 7"), true),
-            (seen(7, &[Feature::Sample]), None, true),
+    fn a_failed_or_untested_feature_is_worse_than_the_table() {
+        let cancelled = result(7, &[Feature::Cancel]);
+        for (result, published, is_short) in [
+            (result(7, &[]), Some("7 of 7"), false),
+            (result(7, &[]), Some("5 of 5"), false),
+            (result(7, &[]), None, false),
+            (result(6, &[]), Some("7 of 7"), true),
+            (result(6, &[]), Some("6 of 7, not cancel"), true),
+            (result(7, &[Feature::Sample]), Some("6 of 7, not cancel"), true),
+            (result(7, &[Feature::Sample]), Some("7 of 7"), true),
+            (result(7, &[Feature::Sample]), None, true),
             (cancelled, Some("5 of 7, not elicit, cancel"), false),
         ] {
-            let short = seen.shortfall(published);
-            assert_eq!(short.is_some(), is_short, "{} where {published:?} stood", seen.cell());
+            let short = result.shortfall(published);
+            assert_eq!(short.is_some(), is_short, "{} instead of {published:?}", result.cell());
         }
     }
 }
