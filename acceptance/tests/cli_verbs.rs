@@ -205,7 +205,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (
             &["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=many"],
             2,
-            "error: the argument `milliseconds` of `test_slow` must be a whole number, not `many`\n",
+            "error: the argument `milliseconds` of `test_slow` must be an integer, not `many`\n",
         ),
         (
             &["list", "--preset", "default", "toools"],

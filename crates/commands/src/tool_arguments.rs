@@ -120,7 +120,7 @@ fn parse_value(kind: &str, text: &str) -> Option<Value> {
 
 fn type_phrase(kind: &str) -> &str {
     match kind {
-        "integer" => "a whole number",
+        "integer" => "an integer",
         "number" => "a number",
         "boolean" => "`true` or `false`",
         "array" => "a JSON list such as `[1,2]`",
@@ -185,11 +185,9 @@ mod tests {
     #[test]
     fn a_wrong_value_is_refused_with_what_would_be_right() {
         let problem = read_as("count=many").unwrap_err();
-        assert_eq!(problem, "the argument `count` of `tool` must be a whole number, not `many`");
+        assert_eq!(problem, "the argument `count` of `tool` must be an integer, not `many`");
         assert!(read_as("sure=yes").unwrap_err().ends_with("must be `true` or `false`, not `yes`"));
-        assert!(
-            read_as("maybe=x").unwrap_err().ends_with("must be a whole number or `null`, not `x`")
-        );
+        assert!(read_as("maybe=x").unwrap_err().ends_with("must be an integer or `null`, not `x`"));
     }
 
     fn refused(schema: &str, entry: &str) -> Option<String> {

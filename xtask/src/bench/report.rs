@@ -207,7 +207,7 @@ pub(super) fn or_dash(number: f64, write: fn(f64) -> String) -> String {
     if number.is_nan() { "-".to_owned() } else { write(number) }
 }
 
-/// A whole number with thousands separators.
+/// An integer with thousands separators.
 pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -43,7 +43,7 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
-/// A whole number from `LEAST` to `MOST`.
+/// An integer from `LEAST` to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranged<const LEAST: i64, const MOST: i64>(i64);
 
@@ -66,14 +66,14 @@ impl<const LEAST: i64, const MOST: i64> Visitor<'_> for RangedVisitor<LEAST, MOS
     type Value = Ranged<LEAST, MOST>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "a whole number from {LEAST} to {MOST}")
+        write!(formatter, "an integer from {LEAST} to {MOST}")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         if (LEAST..=MOST).contains(&number) {
             return Ok(Ranged(number));
         }
-        Err(E::custom(format_args!("{number} is not a whole number from {LEAST} to {MOST}")))
+        Err(E::custom(format_args!("{number} is not an integer from {LEAST} to {MOST}")))
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) fn read_task_preference(raw: Option<&str>) -> Result<TaskPreference, 
         Some(Ok(ttl)) => Ok(TaskPreference::Requested { ttl_ms: Some(ttl) }),
         Some(Err(_)) => Err(FieldError {
             key: "task.ttl".to_owned(),
-            kind: FieldErrorKind::MustBe("a whole number of milliseconds"),
+            kind: FieldErrorKind::MustBe("an integer (milliseconds)"),
         }),
     }
 }

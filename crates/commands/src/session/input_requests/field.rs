@@ -87,8 +87,8 @@ impl<'a> FormField<'a> {
         match &self.kind {
             FieldKind::Text => "text",
             FieldKind::Formatted(format) => format.expected(),
-            FieldKind::Integer => "whole number",
-            FieldKind::Number => "number",
+            FieldKind::Integer => "an integer",
+            FieldKind::Number => "a number",
             FieldKind::Boolean => "yes or no",
             FieldKind::Choice(_) => "its number",
             FieldKind::Choices(_) => "numbers, separated by commas",

@@ -91,9 +91,9 @@ fn each_refusal_of_a_layer_names_the_place_and_what_is_wrong_there() {
         ("kind = \"timeout\"\nsecond = 1\nseconds = 1", "4:1 unknown key `second`"),
         (
             "kind = \"timeout\"\nseconds = \"1\"",
-            "4:11 expected a whole number from 1 to 86400, found the string \"1\"",
+            "4:11 expected an integer from 1 to 86400, found the string \"1\"",
         ),
-        ("kind = \"timeout\"\nseconds = 0", "4:11 0 is not a whole number from 1 to 86400"),
+        ("kind = \"timeout\"\nseconds = 0", "4:11 0 is not an integer from 1 to 86400"),
         ("kind = \"timeout\"\nseconds = 1\nnames = [\"\"]", "5:10 a name is empty"),
         (
             "kind = \"retry\"\ndelay_ms = 50\nmax_delay_ms = 20",

@@ -86,7 +86,7 @@ fn what_is_wrong_is_shown_at_its_place() {
             "invalid pattern `{b,c}`",
             ":4:17",
         ),
-        ("[folders.docs]\npath = \"docs\"\nmax_files = 0", "0 is not a whole number", ":4:13"),
+        ("[folders.docs]\npath = \"docs\"\nmax_files = 0", "0 is not an integer", ":4:13"),
         ("[folders.docs]\npath = \"docs\"\nhiden = true", "unknown key `hiden`", ":4:1"),
         ("[folders.\"a/b\"]\npath = \"docs\"", "invalid name `a/b`", ":2:10"),
         ("[prompts.p]\npath = \"rules.md\"", "rules.md` does not exist", ":3:8"),

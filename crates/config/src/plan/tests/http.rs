@@ -143,14 +143,11 @@ fn each_refusal_of_http_names_the_place_and_what_is_wrong_there() {
             "3:34 `10.0.0.1/8` is neither an IP address nor a network",
         ),
         ("trusted_proxies = [\"proxy\"]", "3:20 `proxy` is neither an IP address nor a network"),
-        (
-            "limits.max_buffered = 1024",
-            "3:23 1024 is not a whole number from 1048576 to 1099511627776",
-        ),
+        ("limits.max_buffered = 1024", "3:23 1024 is not an integer from 1048576 to 1099511627776"),
         ("tls = true", "3:7 expected a table, found `true`"),
         ("tls = { certificate = \"a\" }", "3:7 `key` is missing"),
         ("tls = { certificate = \"\", key = \"b\" }", "3:23 `certificate` is empty"),
-        ("limits.max_body = 1", "3:19 1 is not a whole number from 1024 to 268435456"),
+        ("limits.max_body = 1", "3:19 1 is not an integer from 1024 to 268435456"),
         ("limits.max_bodies = 1", "3:8 unknown key `max_bodies`"),
     ];
     for (table, expected) in cases {

@@ -196,7 +196,7 @@ fn describe_shape(shape: &MemberShape) -> String {
     match shape {
         MemberShape::Text | MemberShape::Name { .. } | MemberShape::Timestamp => "a string".into(),
         MemberShape::Boolean => "true or false".into(),
-        MemberShape::Integer => "a whole number".into(),
+        MemberShape::Integer => "an integer".into(),
         MemberShape::UnitInterval => "a number from 0 to 1".into(),
         MemberShape::OneOf(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -348,7 +348,7 @@ mod tests {
             (
                 ListKind::Resources,
                 r#"{"uri":"a:b","name":"n","size":"5"}"#,
-                r#""a:b": `size` must be a whole number"#,
+                r#""a:b": `size` must be an integer"#,
             ),
             (
                 ListKind::Resources,

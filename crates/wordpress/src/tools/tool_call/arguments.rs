@@ -77,7 +77,7 @@ fn to_integer(name: &str, value: &Value) -> Result<Value, String> {
     match value.as_u64() {
         Some(number @ 1..=MAX_SAFE_INTEGER) => Ok(json!(number)),
         Some(_) => Err(format!("`{name}` is too large: the largest number is {MAX_SAFE_INTEGER}")),
-        None => Err(format!("`{name}` must be a whole number such as 4, not {value}")),
+        None => Err(format!("`{name}` must be an integer such as 4, not {value}")),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
             assert!(read(SiteArgumentType::Ids, json!([value])).is_err(), "{value}");
         }
         let told = read(SiteArgumentType::Id, wrong[0].clone()).unwrap_err();
-        assert_eq!(told, "`x` must be a whole number such as 4, not 4.0");
+        assert_eq!(told, "`x` must be an integer such as 4, not 4.0");
     }
 
     #[test]
