@@ -43,7 +43,7 @@ pub struct Dialect {
     /// Additional names of the notification that ends the handshake.
     pub initialized_aliases: Cow<'static, [DialectText]>,
     /// The notification with which a client ends the handshake; `None` if there is none.
-    pub confirmation: Option<DialectText>,
+    pub initialized_notification: Option<DialectText>,
     /// The treatment of a second `initialize`.
     pub repeated_initialize: RepeatedInitializePolicy,
     /// The methods that a client may send; `None` means those of the revision.
@@ -53,7 +53,7 @@ pub struct Dialect {
     /// The capabilities that are always announced; `None` announces those that the server has.
     pub advertise: Option<Cow<'static, [DialectText]>>,
     /// Capabilities that are never announced.
-    pub conceal: Cow<'static, [DialectText]>,
+    pub hidden_capabilities: Cow<'static, [DialectText]>,
     /// The members of a tool definition that are announced.
     pub definitions: DefinitionDetail,
     /// Errors whose encoding differs from that of the revision.
@@ -298,7 +298,7 @@ impl Dialect {
         let listed = |words: &[DialectText]| words.iter().any(|word| word == capability);
         match &self.advertise {
             Some(always) => listed(always),
-            None => has && !listed(&self.conceal),
+            None => has && !listed(&self.hidden_capabilities),
         }
     }
 

@@ -21,7 +21,7 @@ const DEFAULT_DIALECT: &str = "spec";
 /// The value that lets `initialize` accept the proposed version.
 const NEGOTIATE: &str = "negotiate";
 /// The value for a handshake that ends without a notification.
-const NO_CONFIRMATION: &str = "none";
+const NO_NOTIFICATION: &str = "none";
 
 /// The dialect of the server of this name.
 pub(crate) fn resolve(
@@ -92,8 +92,9 @@ fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Co
     if let Some(written) = &table.initialized_aliases {
         dialect.initialized_aliases = checked_names(written, alias)?;
     }
-    if let Some(confirmation) = label("confirmation", table.confirmation.clone())? {
-        dialect.confirmation = (confirmation != NO_CONFIRMATION).then(|| confirmation.into());
+    if let Some(method) = label("initialized_notification", table.initialized_notification.clone())?
+    {
+        dialect.initialized_notification = (method != NO_NOTIFICATION).then(|| method.into());
     }
     set(&mut dialect.repeated_initialize, table.repeated_initialize);
     Ok(())
@@ -110,12 +111,13 @@ fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), 
     if let Some(written) = &table.advertise {
         dialect.advertise = Some(checked_names(written, capability)?);
     }
-    if let Some(written) = &table.conceal {
+    if let Some(written) = &table.hidden_capabilities {
         if dialect.advertise.is_some() {
-            let problem = ConfigProblem::new("`conceal` has no effect together with `advertise`");
-            return Err(problem.help("take it out").at(written.span.clone()));
+            let problem =
+                ConfigProblem::new("`hidden_capabilities` has no effect together with `advertise`");
+            return Err(problem.help("remove `hidden_capabilities`").at(written.span.clone()));
         }
-        dialect.conceal = checked_names(&written.value, capability)?;
+        dialect.hidden_capabilities = checked_names(&written.value, capability)?;
     }
     set(&mut dialect.definitions, table.definitions);
     set(&mut dialect.arguments_required, table.arguments_required);

@@ -140,7 +140,7 @@ fn a_dialect_of_ones_own_can_say_everything() {
         initialize_requires = ["clientInfo.name"]
         lifecycle = "none"
         initialized_aliases = ["ready"]
-        confirmation = "none"
+        initialized_notification = "none"
         repeated_initialize = "refuse"
         methods = ["initialize", "tools/list"]
         capabilities = "flags"
@@ -176,12 +176,12 @@ fn a_dialect_of_ones_own_can_say_everything() {
         initialize_requires: vec!["clientInfo.name".into()].into(),
         lifecycle: Lifecycle::None,
         initialized_aliases: vec!["ready".into()].into(),
-        confirmation: None,
+        initialized_notification: None,
         repeated_initialize: RepeatedInitializePolicy::Refuse,
         methods: Some(MethodSet::of(&[Method::Initialize, Method::ListTools])),
         capabilities: CapabilityShape::Flags(flags.into()),
         advertise: Some(vec!["tools".into()].into()),
-        conceal: vec![].into(),
+        hidden_capabilities: vec![].into(),
         definitions: DefinitionDetail::Plain,
         errors: vec![].into(),
         ids: IdNumbers::Any,
@@ -203,8 +203,8 @@ fn a_dialect_of_ones_own_can_say_everything() {
 }
 
 #[test]
-fn capabilities_can_be_concealed_where_none_are_fixed() {
-    let dialect = plan("[server.dialect]\nconceal = [\"logging\"]").server.dialect;
+fn capabilities_can_be_hidden_where_no_list_is_fixed() {
+    let dialect = plan("[server.dialect]\nhidden_capabilities = [\"logging\"]").server.dialect;
     assert!(!dialect.shows_capability("logging", true) && dialect.shows_capability("tools", true));
 }
 
@@ -291,7 +291,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
         ("[server]\npacks = [\"a\", 1]", "2:15 expected a string, found the number `1`"),
         ("[server]\npacks = [\"ecco\"]", "2:10 unknown pack `ecco`"),
         ("[server]\npacks = [\"echo\", \"echo\"]", "2:18 the pack `echo` is listed twice"),
-        ("[server]\npage_size = 0", "2:13 0 is not a whole number from 1 to 1000"),
+        ("[server]\npage_size = 0", "2:13 0 is not an integer from 1 to 1000"),
         ("[server]\ndialect = \"spek\"", "2:11 unknown dialect `spek`"),
         (
             "[server]\ndialect = 7",
@@ -299,7 +299,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
         ),
         (
             "[server]\npage_size = 99999999999999999999",
-            "2:13 expected a whole number from 1 to 1000, found the number `99999999999999999999`",
+            "2:13 expected an integer from 1 to 1000, found the number `99999999999999999999`",
         ),
         (
             "[server]\nlimits.call_timeout_seconds = 700",
@@ -360,10 +360,10 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
             "initialized_aliases = [\"ping\"]",
             "2:24 `ping` is a method of the protocol and cannot be an alias",
         ),
-        ("conceal = [\"tolls\"]", "2:12 unknown capability `tolls`"),
+        ("hidden_capabilities = [\"tolls\"]", "2:24 unknown capability `tolls`"),
         (
-            "extends = \"bossman\"\nconceal = [\"logging\"]",
-            "3:11 `conceal` has no effect together with `advertise`",
+            "extends = \"bossman\"\nhidden_capabilities = [\"logging\"]",
+            "3:23 `hidden_capabilities` has no effect together with `advertise`",
         ),
         ("advertise = [\"tolls\"]", "2:14 unknown capability `tolls`"),
         (
@@ -371,7 +371,7 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
             "2:20 `capability_flags` has no effect while `capabilities` are objects",
         ),
         ("lifecycle = \"strikt\"", "2:13 unknown value `strikt`"),
-        ("max_message = 10", "2:15 10 is not a whole number from 1024 to 268435456"),
+        ("max_message = 10", "2:15 10 is not an integer from 1024 to 268435456"),
         ("errors.unknown-tol.code = 1", "2:8 unknown kind of fault `unknown-tol`"),
         ("errors.busy.cod = 3", "2:13 unknown key `cod`"),
         ("errors.busy.message = \"no {toll} here\"", "2:27 unknown variable `{toll}`"),

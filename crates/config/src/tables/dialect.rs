@@ -55,7 +55,7 @@ pub struct DialectTable {
     /// Other accepted names of the notification `notifications/initialized`, which ends the handshake.
     pub initialized_aliases: Option<Vec<Spanned<String>>>,
     /// The notification that Creole sends as a client to end the handshake, or `none`.
-    pub confirmation: Option<Spanned<String>>,
+    pub initialized_notification: Option<Spanned<String>>,
     /// The handling of a second `initialize`.
     pub repeated_initialize: Option<RepeatedInitializeChoice>,
     /// The only methods that a client may use in a session.
@@ -73,7 +73,7 @@ pub struct DialectTable {
     /// Capabilities that are never announced. Only without `advertise`.
     #[serde(default)]
     #[schemars(schema_with = "schema::capabilities")]
-    pub conceal: Option<Spanned<Vec<Spanned<String>>>>,
+    pub hidden_capabilities: Option<Spanned<Vec<Spanned<String>>>>,
     /// The detail of announced tool definitions.
     pub definitions: Option<DefinitionsChoice>,
     /// The numbers that are accepted as ids, in addition to strings.

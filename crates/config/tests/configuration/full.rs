@@ -38,7 +38,7 @@ pub(crate) const FULL: &str = r#"
         revision = "2025-03-26"
         stateless = false
         handshake = true
-        confirmation = "notifications/initialized"
+        initialized_notification = "notifications/initialized"
         version = "1.0"
         initialize_requires = ["protocolVersion"]
         lifecycle = "flag"
@@ -200,7 +200,7 @@ pub(crate) const FULL: &str = r#"
         [upstreams.github]
         url = "https://example.com/mcp"
         headers = { Authorization = "Bearer ${TOKEN:-x}" }
-        dialect = { conceal = ["logging"] }
+        dialect = { hidden_capabilities = ["logging"] }
         [upstreams.rotated]
         url = "https://example.com/mcp"
         token_file = "token"

@@ -57,7 +57,7 @@ impl Machine {
     /// Sends the notification that ends the handshake, if the dialect has one
     /// (2025-11-25 schema, `InitializedNotification`).
     fn send_initialized(&self, out: &mut Outbox) {
-        if let Some(method) = &self.profile.dialect.confirmation {
+        if let Some(method) = &self.profile.dialect.initialized_notification {
             out.push_frame(FrameKind::Notification { about: None }, |bytes| {
                 encode::write_notification(bytes, method, |_| {});
             });
