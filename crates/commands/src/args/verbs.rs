@@ -161,7 +161,7 @@ Examples:
 
 Values that look like secrets are not copied. They become ${NAME}; set these variables in the environment.";
 
-/// Another server, and what is wanted of the conversation with it.
+/// The server of a session, and the settings of the session.
 #[derive(Debug, Group)]
 pub(crate) struct SessionArgs {
     #[command(flatten)]
@@ -188,7 +188,7 @@ pub(crate) struct SessionArgs {
     pub(crate) json: bool,
 }
 
-/// Another server, and how it is spoken to; its URL stands among the words of the verb.
+/// The server of a session and its connection settings. Its URL is an argument of the command.
 #[derive(Debug, Group)]
 pub(crate) struct TargetArgs {
     /// Serve a built-in configuration in this process and use it.
@@ -217,11 +217,11 @@ pub(crate) struct TargetArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What a program is told that is started.
+/// The environment of a started program.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct EnvironmentArgs {
     /// An environment variable for the program, which otherwise gets only basic variables. `NAME` alone passes the
-    /// value of this environment.
+    /// variable of Creole's own environment.
     #[arg(long = "env", value_name = "NAME[=VALUE]", requires = "command")]
     pub(crate) entries: Vec<String>,
 }
@@ -242,7 +242,7 @@ fn level(text: &str) -> Result<Level, String> {
     })
 }
 
-/// What each list is called on the command line.
+/// The names of the lists on the command line.
 pub(crate) const LIST_KINDS: [(&str, ListKind); 4] = [
     ("tools", ListKind::Tools),
     ("resources", ListKind::Resources),

@@ -132,7 +132,7 @@ impl InitAnswers {
                 terminal_prompt::ask_until_valid("  The path of the folder: ", non_empty)?,
             )),
             _ => {
-                let question = "  Where it is, sqlite:FILE or postgres://USER@HOST/DATABASE: ";
+                let question = "  Its address, sqlite:FILE or postgres://USER@HOST/DATABASE: ";
                 self.databases.push((name, terminal_prompt::ask_until_valid(question, database)?));
             }
         }
